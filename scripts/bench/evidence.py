@@ -6,7 +6,6 @@ time; names of networks as arguments choose among them. Seconds are those of the
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -44,7 +43,7 @@ class Observed(NamedTuple):
 
 def observed(name: str) -> Observed:
     inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
-    loaded = network_of(dataclasses.asdict(inputs.network(name, evidence=True)))
+    loaded = network_of(inputs.network(name, evidence=True))
     if not isinstance(loaded.model, tb.BayesianNetwork):
         sys.exit(f"{name} is no general network")
     roots = [node for node in binary_roots(loaded.model) if node not in loaded.evidence]

@@ -40,7 +40,7 @@ TABLE6 = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
 
 def classifier(name: str, threshold: float) -> tb.BayesianClassifier:
     inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
-    network = network_of(dataclasses.asdict(inputs.network(name)))
+    network = network_of(inputs.network(name))
     if network.positive is None:
         sys.exit(f"network {name} comes without a class")
     return tb.BayesianClassifier(
@@ -75,15 +75,8 @@ def digits() -> None:
     """Trim the 784 pixels of MNIST, 3 against 5, and compare with the baselines."""
     inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
     inputs.loaded("mnist_784")  # fetched, if it is not in the cache
-    learning: Learning = {
-        "dataset": dataclasses.asdict(inputs.dataset("mnist_784")),
-        "threshold": 0.5,
-        "smoothing": 1.0,
-        "test_fraction": 0.2,
-        "split_seed": 0,
-        "encoding": "medians",
-    }
-    sides: Sides = {"positive": ["3"], "negative": ["5"], "one_hot": []}
+    learning = Learning(inputs.dataset("mnist_784"), 0.5, 1.0, 0.2, split_seed=0, encoding="medians")
+    sides = Sides(["3"], ["5"], [])
     found: Any = trim_many_features(learning, sides, budget=50, evaluation_limit=None)
     say("MNIST 3 v 5, 784 pixels, budget 50: one trim", f"{found['method_seconds']:8.1f} s")
     say("    width of the certified interval", f"{found['agreement_high'] - found['agreement_low']:8.1e}")

@@ -23,7 +23,8 @@ from tests.papers.command_line import tables, write
 from trimbench.papers.commands import cli
 from trimbench.papers.commands.arguments import CommandLine
 from trimbench.papers.reporting.figures import drawing as figures
-from trimbench.papers.vocabulary.figures import Figure, FigureSettings
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.vocabulary.figures import Figure
 
 from .fault_hooks import KINDS, Fault
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from trimbench.papers.vocabulary.figures import Figure, FigureSettings
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.vocabulary.figures import Figure
 
 from . import command_line
 

@@ -19,6 +19,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers.validation import ConfigurationError, brief, reason, unknown
 
+# Keys of an experiment's file that are not settings: its class, what holds of its tables whatever it finds, and the
+# changes with which it runs in seconds.
+NOT_SETTINGS = ("runner", "notes", "smoke_test")
+
 
 def configuration_folder() -> Path:
     """Return the folder `conf`: inside an installed package, at the root of a source tree."""

@@ -13,8 +13,9 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.reporting.figures.drawing import write_figures
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import make_run
-from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
+from trimbench.papers.vocabulary.figures import LineFigure
 
 from ..command_line import Command
 

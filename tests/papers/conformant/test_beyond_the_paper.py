@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,6 +26,7 @@ from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
 from trimbench.papers.conformant.tasks import Task, encoded_rows, fitted, make_task
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.masks import Missingness
+from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.vocabulary.cells import Outcome
 from trimbench.papers.vocabulary.inputs import Inputs
 
@@ -72,12 +72,12 @@ def test_mixtures_are_those_of_the_library_and_are_remembered(digits: Task) -> N
 
 def test_a_mixture_is_one_more_method_of_the_same_masks(digits: Task) -> None:
     (fit,) = mixture_cells([digits], COMPONENTS)
-    found = fit_mixture(**json.loads(fit.job.parameters_json))
+    found = fit_mixture(**arguments_of(fit.job))
     assert float(str(found["difference"])) < 1e-12
     assert float(str(found["residual"])) < 1e-10
     assert not mixture_cells([digits], None)
     without, having = (
-        evaluate(**json.loads(evaluation_cells(digits, [0.8], 1, Missingness(), 0, mixture=how)[0].job.parameters_json))
+        evaluate(**arguments_of(evaluation_cells(digits, [0.8], 1, Missingness(), 0, mixture=how)[0].job))
         for how in (None, COMPONENTS)
     )
     assert {name: having[name] for name in without} == without

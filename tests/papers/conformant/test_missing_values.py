@@ -15,11 +15,11 @@ from trimbench.papers.conformant.mask_sweep import MissingFeatures
 from trimbench.papers.conformant.tasks import feature_codes
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.masks import Missingness
-from trimbench.papers.execution.job import run_job_function
+from trimbench.papers.execution.job import arguments_of, run_job_function
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
 from trimbench.papers.validation import ConfigurationError, validated
 from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import mean_interval
+from trimbench.papers.vocabulary.numbers import mean_of
 
 from ..command_line import PROJECT
 
@@ -92,9 +92,8 @@ def test_images_shrink_and_both_parts_share_one_mechanism() -> None:
     (cell,) = MissingValues(**{**SETTINGS, "datasets": ["digits"]}, methods=["mixture"], splits=1).cells(
         Inputs(PROJECT, Cache.from_environment(offline=True))
     )
-    from trimbench.papers.conformant.tasks import Task
 
-    task = Task.of(cell.job.parameters["task"])
+    task = arguments_of(cell.job)["task"]
     size = {"numbers": False, "train_rows": 300, "test_rows": 100}
     whole, small = (split_tables(task, Shape(shrink=shrink, **size)) for shrink in (1, 2))
     assert (whole.train.shape, small.train.shape, small.test.shape) == ((300, 64), (300, 16), (100, 16))
@@ -130,7 +129,7 @@ def test_leads_and_claims_follow_from_the_losses() -> None:
     assert means["NaCL"].tolist() == pytest.approx([0.91 / 3] * 4 + [0.155] * 2)
     assert statuses[["times", "reason"]].to_numpy().tolist() == [[16, "many"]]
     line = measures[(measures["data"] == "Adult") & (measures["method"] == "NaCL")].iloc[0]
-    expected = mean_interval([0.1, 0.1, 0.11], 0.25)
+    expected = mean_of([0.1, 0.1, 0.11], test_per_train=0.25).with_ends
     assert line[["lead of mixture", "lead low", "lead high"]].tolist() == pytest.approx(expected)
     assert [figure.name for figure in outcome.figures] == sets
 
@@ -155,7 +154,7 @@ def test_a_method_that_raises_costs_only_itself(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(incomplete_methods, "fit_naive_bayes", broken)
     experiment = MissingValues(**SETTINGS, methods=["mixture", "naive_bayes"], splits=1, numbers=["iris"], seed=1)
     (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
-    methods: Any = compare_with_gaps(**cell.job.parameters)["methods"]
+    methods: Any = compare_with_gaps(**arguments_of(cell.job))["methods"]
     mixture, bayes = methods
     assert mixture["status"] == "ok"
     assert bayes == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from trimbench.papers.conformant.tasks import (
 )
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.code_hash import JobFunction
+from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.cells import Cell
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -65,7 +65,7 @@ def task_of(name: str, encoding: Encoding = "paper") -> Task:
 
 def result(function: JobFunction, task: Task) -> dict[str, object]:
     """Run a job as a worker does: with the parameters that the cell wrote."""
-    return dict(function(**json.loads(Cell.of({}, function, task=task).job.parameters_json)))
+    return dict(function(**arguments_of(Cell.of({}, function, task=task).job)))
 
 
 @pytest.mark.parametrize(("name", "encoding"), SHAPES)
@@ -177,6 +177,6 @@ def test_a_data_set_without_a_protocol_has_a_default() -> None:
 def test_a_job_reads_back_the_task_that_its_cell_was_given(name: str) -> None:
     task = declared(name, "authors")
     cell = Cell.of({}, count_rows, task=task)
-    assert Task.of(json.loads(cell.job.parameters_json)["task"]) == task
+    assert arguments_of(cell.job)["task"] == task
     assert cell.inputs == (task.data,)
     assert cell.job.data == ((f"dataset/{task.data.name}", task.data.sha256),)

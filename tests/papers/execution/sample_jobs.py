@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import COUNT, NOTHING, SHARE, declare_result, fields, generator_for, listed
+from trimbench.papers.execution.job import COUNT, NOTHING, SHARE, fields, generator_for, job, listed
 from trimbench.papers.execution.store import remember
 
 
@@ -230,12 +230,9 @@ def leave_a_file() -> dict[str, Any]:
     return {"path": path}
 
 
-@job_function
+@job(agreement=SHARE, budgets=listed(COUNT), best=fields(agreement=SHARE) | NOTHING)
 def declared(agreement: float) -> dict[str, Any]:
     return {"agreement": agreement, "budgets": [1], "best": None}
-
-
-declare_result(declared, agreement=SHARE, budgets=listed(COUNT), best=fields(agreement=SHARE) | NOTHING)
 
 
 @job_function

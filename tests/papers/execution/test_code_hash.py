@@ -62,19 +62,20 @@ FILES = {
     "method_xyz/child.py": "print(7)\n",
     "helper_xyz.py": "TWO = 2\nTABLE = {'f': lambda x: x}\n",
     "tables_xyz.py": "from __future__ import annotations\nimport helper_xyz\nfrom method_xyz import kernel\n"
-    "from trimbench.papers.execution.code_hash import job_function\n"
-    "from trimbench.papers.execution.job import declare_result\n"
-    "KNOWN = 5\n\n\n@job_function\ndef cell(x: float, TWO=3):\n"
+    "from trimbench.papers.execution.job import NUMBER, job\n"
+    "class Size:\n    rows = 5\n\n\n"
+    "KNOWN = 5\n\n\n@job(x=NUMBER)\ndef cell(x: float, TWO=3, size: Size = None):\n"
     "    from method_xyz.late import LIMITS as _limits, Rule\n"
     "    used = [TWO for KNOWN in range(3)]\n    run = ['-m', 'method_xyz.child']\n"
     "    return {'x': kernel.work(x) + helper_xyz.TABLE['f'](x) + _limits['a'] + Rule().f(), 'y': run}\n\n\n"
-    "declare_result(cell, {'x': None})\n\n\ndef table():\n    return 1\n",
+    "def table():\n    return 1\n",
 }
 # Each edit, and whether it counts.
 EDITS = [
     ("tables_xyz.py", "return 1\n", "return 22\n", False),
     ("tables_xyz.py", "KNOWN = 5", "KNOWN = 6", False),
-    ("tables_xyz.py", "{'x': None}", "{'z': None}", False),
+    ("tables_xyz.py", "x=NUMBER", "x=NUMBER | NUMBER", False),
+    ("tables_xyz.py", "rows = 5", "rows = 6", True),
     ("tables_xyz.py", "range(3)", "range(4)", True),
     ("tables_xyz.py", "TWO=3", "TWO=4", True),
     ("method_xyz/deep/kernel.py", "ONE = 1", "ONE = 11", True),

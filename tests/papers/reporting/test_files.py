@@ -14,11 +14,11 @@ import pytest
 
 from trimbench.papers.execution.store import Record
 from trimbench.papers.reporting.figures import drawing as figure_files
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import write_summary
 from trimbench.papers.reporting.page import Entry, part_file, part_of, read_part, write_part
 from trimbench.papers.reporting.runs import unattempted, write_findings
 from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.reported import Literature
 from trimbench.papers.vocabulary.tables import Table
 

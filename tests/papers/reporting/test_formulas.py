@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from trimbench.papers.files import _tame, as_it_was, write_csv
 from trimbench.papers.reporting.figures.drawing import read_points, write_figures
-from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.vocabulary.figures import LineFigure
 
 FORMULAS = ["=1+2", "@SUM(A1)", "+cmd|'/c calc'!A1", "-3+cmd|x", "- 1+cmd|x", "-1\n", "\t=1", "\n=1", "＝1", "'=1"]
 HARMLESS = ["-0.5", "+1e-3", ".5", "-", "a=b", "-inf", "", "'tis", "x;y=1", "a;-1;'b"]

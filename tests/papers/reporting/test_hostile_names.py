@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import Entry, part_of, render_page
 from trimbench.papers.reporting.runs import write_findings
 from trimbench.papers.reporting.tables import heading, latex, markdown, markdown_text
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.reported import Literature
 from trimbench.papers.vocabulary.tables import Table
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.configuration import Catalogue
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview
 from trimbench.papers.validation import WAY_OUT
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.reported import Literature
 
 from .builders import findings, record

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import Entry, part_of, read_part, render_page, write_part
 from trimbench.papers.reporting.runs import write_findings
 from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.numbers import Number
 from trimbench.papers.vocabulary.reported import Literature, Paper, ReportedExperiment
 from trimbench.papers.vocabulary.tables import Table

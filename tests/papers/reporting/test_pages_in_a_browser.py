@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.reporting.comparison import compare_runs, write_comparison
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import read_run
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.tables import Table
 
 from ..stored_runs import REPORTED, TABLE, run

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from trimbench.papers.selection_bias.alpha_posterior import AlphaPosterior
-from trimbench.papers.selection_bias.runtime import PrintedSeconds, Runtime
+from trimbench.papers.selection_bias.runtime import Runtime
 from trimbench.papers.selection_bias.selection_scatter import SelectionScatter
 
 COMMON: dict[str, Any] = {"n0": 20, "n1": 20, "status": "ok", "replicate": 0, "job": "one"}
@@ -59,7 +59,6 @@ def test_each_cut_off_has_a_label() -> None:
 
 def test_printed_seconds_have_the_colours_of_ours() -> None:
     rows = pd.DataFrame([COMMON | {"corrected_seconds": [1.0], "uncorrected_seconds": [0.5]}])
-    printed = PrintedSeconds(corrected={"1": 12.7}, uncorrected={"1": 12.6})
-    (figure,) = Runtime(ks=[1], printed=printed, class_sizes=[[20, 20]], test_sizes=[1, 1]).outcome(rows).figures
+    (figure,) = Runtime(ks=[1], class_sizes=[[20, 20]], test_sizes=[1, 1]).outcome(rows).figures
     assert figure.methods == {"corrected (printed)": "corrected", "uncorrected (printed)": "uncorrected"}
     assert set(figure.methods) <= set(figure.points["series"])

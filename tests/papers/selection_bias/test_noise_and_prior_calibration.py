@@ -9,16 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.beyond.noise import (
-    METHODS,
-    Noise,
-    SimulatedSets,
-    cross_validated,
-    folds_of,
-    simulated_split,
-    wrong_by_k,
-)
+from trimbench.papers.beyond.noise import METHODS, Drawn, Noise, SimulatedSets, cross_validated, folds_of, wrong_by_k
 from trimbench.papers.beyond.prior_calibration import VARIANTS, PriorCalibration, Sizes, VariantSizes, draw_mixture
+from trimbench.papers.validation import validated
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -77,7 +70,7 @@ def test_prior_calibration_finds_what_is_wrong() -> None:
 def test_naive_bayes_of_each_k_is_that_of_scikit_learn() -> None:
     from sklearn.naive_bayes import BernoulliNB
 
-    split = simulated_split(20.0, 0.3, 30, 200, 50, 10, np.random.default_rng(0))
+    split = Drawn(20.0, 0.3, 30, 200, 50, 10).split(np.random.default_rng(0))
     with np.errstate(invalid="ignore"):  # of constant features
         strength = np.abs(np.corrcoef(split.X.T, split.y)[-1, :-1])
     order = np.argsort(-np.nan_to_num(strength).round(12), kind="stable")
@@ -99,7 +92,7 @@ def test_every_fold_leaves_out_both_classes() -> None:
 
 
 def test_features_of_a_block_are_correlated_within_the_classes() -> None:
-    drawn = simulated_split(None, 0.8, 10, 4000, 200, 2, np.random.default_rng(0))
+    drawn = Drawn(None, 0.8, 10, 4000, 200, 2).split(np.random.default_rng(0))
     varied = drawn.X_test[drawn.y_test == 1].astype(float)
     middle = [j for j in range(0, 200, 2) if 0.3 < varied[:, j].mean() < 0.7 and 0.3 < varied[:, j + 1].mean() < 0.7]
     inside = [np.corrcoef(varied[:, j], varied[:, j + 1])[0, 1] for j in middle]
@@ -121,8 +114,8 @@ def test_verdicts_of_the_correction() -> None:
     noise = Noise(simulated=SimulatedSets(signals={"none": None}, correlations=[0.0]), real_sets={}, real=[], ks=[1, 2])
     outcome = noise.outcome(pd.DataFrame(rows))
     verdicts = outcome.tables[1].frame.set_index("against")["the correction is"].to_dict()
-    assert verdicts.pop(METHODS["nested"]) == "worse"
-    assert verdicts.pop(METHODS["uncorrected"]) == "equal"
+    assert verdicts.pop(METHODS["nested"].title) == "worse"
+    assert verdicts.pop(METHODS["uncorrected"].title) == "equal"
     assert set(verdicts.values()) == {"better"}
     assert outcome.tables[2].frame["share with p < 0.05"].tolist() == [0.25]
     assert "nested cross-validation: better on 0, equal on 0, worse on 1" in outcome.notes[0]
@@ -131,14 +124,14 @@ def test_verdicts_of_the_correction() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"signals": {"none": -1.0}}, "simulated.signals must be positive numbers or null, got -1.0"),
-        ({"correlations": [1.0]}, "simulated.correlations must be at least 0 and below 1, got 1.0"),
+        ({"signals": {"none": -1.0}}, "signals.none must be a positive number, got -1.0"),
+        ({"correlations": [1.0]}, "correlations.0 must be at least 0 and below 1, got 1.0"),
         ({"n_train": 4}, "n_train must be 10 or more, got 4"),
     ],
 )
 def test_simulations_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SimulatedSets(**{"signals": {"none": None}, "correlations": [0.0]} | settings)
+        validated(SimulatedSets, {"signals": {"none": None}, "correlations": [0.0]} | settings, "simulated")
 
 
 def test_models_that_are_not_known() -> None:

@@ -14,10 +14,9 @@ from scipy import stats
 from trimbench.papers.selection_bias.calibration import Calibration
 from trimbench.papers.selection_bias.selection_scatter import SelectionScatter, probability_of_fewer, share_beyond
 from trimbench.papers.selection_bias.simulated_cases import ModelSettings, class_counts, correlation, simulate
-from trimbench.papers.selection_bias.simulation import overall_test
 from trimbench.papers.vocabulary.cells import Outcome
 from trimbench.papers.vocabulary.numbers import Draws, Interval
-from trimbench.papers.vocabulary.reported import Reported, Rule, printed_numbers
+from trimbench.papers.vocabulary.reported import Reported, Rule, held_against, printed_numbers
 from trimbench.papers.vocabulary.tables import Table
 
 # By the slides' k; for 200 cases they are the printed ones, for 100 they are not.
@@ -187,12 +186,12 @@ def test_numbers_of_features_that_are_not_printed_have_no_probability() -> None:
 
 def test_an_overall_test_needs_numbers_that_are_printed_and_replicated() -> None:
     printed = {1: Reported("slides", "k = 1", "cut-off", "0.36", Rule(kind="interval"))}
-    assert overall_test((50, 50), printed, {2: [0.3]}) is None
-    assert overall_test((50, 50), printed, {1: []}) is None
-    found = overall_test((50, 50), printed, {1: [0.356, 0.3], 2: [0.3, 0.3]})
+    assert held_against(printed, {2: [0.3]}) is None
+    assert held_against(printed, {1: []}) is None
+    found = held_against(printed, {1: [0.356, 0.3], 2: [0.3, 0.3]})
     assert found is not None
-    assert set(found.probabilities) == {1}
-    assert found.probabilities[1].value == 1.0, "0.356 is printed as 0.36"
+    assert set(found.together) == {1}
+    assert found.together[1].value == 1.0, "0.356 is printed as 0.36"
 
 
 @pytest.mark.parametrize(("n0", "n1", "theta0"), [(6, 6, 0.0), (3, 9, 0.0), (1, 4, 0.0), (5, 8, 0.2)])

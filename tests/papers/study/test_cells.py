@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from trimbench.papers.execution.job import Job
-from trimbench.papers.vocabulary.cells import Cell, check_axis
+from trimbench.papers.vocabulary.cells import Cell
+from trimbench.papers.vocabulary.checks import check_axis
 from trimbench.papers.vocabulary.inputs import Input
 
 from ..execution.sample_jobs import numpy_result, square

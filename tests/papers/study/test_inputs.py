@@ -32,11 +32,10 @@ def inputs(tmp_path: Path) -> Inputs:
     return Inputs(Catalogue((tmp_path, configuration_folder())), Cache((), tmp_path / "cache", offline=True))
 
 
-def as_parameter(found: Input) -> dict[str, object]:
-    """Return an input in the form in which the function of a job gets it."""
+def as_parameter(found: Input) -> Input:
+    """Return an input as the function of a job gets it."""
     job = Cell.of({}, square, x=found).job
-    parameter: dict[str, object] = located(job.parameters, dict(job.places))["x"]
-    return parameter
+    return Input(**located(job.parameters, dict(job.places))["x"])
 
 
 def test_a_declared_hash_is_taken_without_reading_the_data(inputs: Inputs) -> None:
@@ -91,8 +90,3 @@ def test_unknown_names_are_reported_with_those_that_exist(inputs: Inputs) -> Non
         inputs.dataset("clinik")
     with pytest.raises(ConfigurationError, match=r"network must be one of anatomy, .*, got 'pma'; did you mean 'pima'"):
         inputs.network("pma")
-
-
-def test_a_parameter_that_is_no_input_is_refused() -> None:
-    with pytest.raises(TypeError, match="declared must be a mapping of an input's declaration, got 'colon'"):
-        dataset_of({"name": "colon", "declared": "colon"})

@@ -15,6 +15,7 @@ import trimbench as tb
 from tests.networks.ace_encoder import encode_ace
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.trimming.authors_networks import AuthorsNetworks, Recipe, _blocks, _written
 from trimbench.papers.validation import ConfigurationError, validated
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -132,7 +133,7 @@ def test_a_network_without_a_list_of_parameters_is_refused() -> None:
     experiment = validated(AuthorsNetworks, settings, "experiment")
     (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
     with pytest.raises(ValueError, match="network 'cpcs54' must have the format 'tables' or 'ace', which list"):
-        _blocks(dict(cell.job.parameters)["network"])
+        _blocks(arguments_of(cell.job)["network"])
 
 
 @pytest.mark.parametrize(

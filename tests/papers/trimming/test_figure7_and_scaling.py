@@ -19,6 +19,7 @@ from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.papers.beyond.budgets import Scaling, TwoSides
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.trimming.figure7 import Figure7, binary_roots, draw_class
+from trimbench.papers.validation import validated
 
 from ..command_line import Command, table_of
 from .experiments import TOY, rows_of, values_of
@@ -178,7 +179,7 @@ def test_what_is_given_evidence_stands_apart(with_evidence: Catalogue) -> None:
 )
 def test_settings_of_evidence_that_make_no_sense_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        Figure7(networks=["small"], thresholds=[0.5], **change)
+        validated(Figure7, {"networks": ["small"], "thresholds": [0.5], **change}, "experiment")
 
 
 def test_a_network_without_declared_evidence_is_named(catalogue: Catalogue) -> None:

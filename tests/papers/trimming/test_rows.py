@@ -12,7 +12,7 @@ from scipy import stats
 
 from trimbench.papers.beyond.rows import METHODS, BudgetedProblem, Rows
 from trimbench.papers.validation import ConfigurationError, validated
-from trimbench.papers.vocabulary.numbers import mean_interval
+from trimbench.papers.vocabulary.numbers import mean_of
 
 from .experiments import rows_of
 
@@ -79,12 +79,12 @@ def test_without_successful_jobs_there_is_nothing_to_show(experiment: Rows, rows
 
 def test_intervals_of_splits_that_share_rows_are_wider() -> None:
     values = [0.1, 0.3, 0.2, 0.6]
-    mean, low, high = mean_interval(values, 0.25)
+    mean, low, high = mean_of(values, test_per_train=0.25).with_ends
     assert mean == pytest.approx(0.3)
     scale = np.std(values, ddof=1) * math.sqrt(1 / 4 + 0.25)
     assert (low, high) == pytest.approx(stats.t.interval(0.95, 3, loc=0.3, scale=scale))
-    assert mean_interval([0.5], 0.25)[0] == 0.5
-    assert math.isnan(mean_interval([0.5], 0.25)[1])
+    assert mean_of([0.5], test_per_train=0.25).with_ends[0] == 0.5
+    assert math.isnan(mean_of([0.5], test_per_train=0.25).with_ends[1])
 
 
 @pytest.mark.parametrize(

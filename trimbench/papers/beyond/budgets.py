@@ -7,26 +7,24 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
-from trimbench.papers.execution.code_hash import JobFunction, job_function
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.code_hash import JobFunction
+from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, POSITIVE, SHARE, fields, job, listed
 from trimbench.papers.trimming.classifiers import (
+    NAMES,
+    SIZES,
+    TESTED,
+    TRIMMED,
     LearnedOnSplits,
     Learning,
     Split,
-    check_counts,
-    check_problems,
-    check_shares,
-    check_thresholds,
     network_classifier,
 )
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs, dataset_of
-from trimbench.papers.vocabulary.tables import Table, shown_name
 from trimbench.trimming.baselines import select_by_accuracy, select_by_information_gain
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.curve import trimming_curve
@@ -36,11 +34,8 @@ from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.model import feature_indices
 from trimbench.trimming.trim import trim
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-@settings
+@vocab.settings
 class AccuracyByBudget(LearnedOnSplits):
     """Agreement and accuracy of trimmings of a learned naive Bayes classifier against the budget.
 
@@ -48,25 +43,17 @@ class AccuracyByBudget(LearnedOnSplits):
     evaluations of the criterion, and its optimality gap is reported.
     """
 
-    datasets: list[str]
-    budgets: list[int]
-    splits: int = 1
+    datasets: vocab.Axis[str]
+    budgets: vocab.Axis[vocab.Natural]
+    splits: vocab.Count = 1
     positive: str | None = None
     engine: EngineName = "auto"
-    evaluation_limit: int | None = None
+    evaluation_limit: vocab.Count | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_axis("datasets", self.datasets)
-        check_axis("budgets", self.budgets)
-        if min(self.budgets) < 0:
-            raise ValueError(f"budgets must be 0 or more, got {self.budgets}")
-        check_counts(splits=self.splits, evaluation_limit=self.evaluation_limit)
-
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, split and budget."""
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"dataset": dataset, "split": split, "budget": budget},
                 trim_learned,
                 learning=self.learning(dataset, split, inputs),
@@ -80,32 +67,30 @@ class AccuracyByBudget(LearnedOnSplits):
             for budget in self.budgets
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the means over the splits, and their curves."""
-        done = successes(rows)
+        done = vocab.successes(rows)
         lines = [
             _line(dataset, budget, group)
             for dataset in self.datasets
             for budget in self.budgets
             if len(group := done[(done["dataset"] == dataset) & (done["budget"] == budget)])
         ]
-        table = Table.of("Trimming learned classifiers: means over the splits", lines, _FORMATS)
+        table = vocab.Table.of("Trimming learned classifiers: means over the splits", lines, _FORMATS)
         figures = [
             self._figure(dataset, ours) for dataset in self.datasets if len(ours := done[done["dataset"] == dataset])
         ]
-        return Outcome((table,), figures, (), _NOTES)
+        return vocab.Outcome((table,), figures)
 
-    def _figure(self, dataset: str, done: pd.DataFrame) -> LineFigure:
-        import pandas as pd
-
+    def _figure(self, dataset: str, done: pd.DataFrame) -> vocab.LineFigure:
         points = [
             {"series": series, "x": budget, "y": values.mean(), "low": values.min(), "high": values.max()}
             for budget in self.budgets
             for series, column in _CURVES.items()
             if len(values := done[column][done["budget"] == budget])
         ]
-        return LineFigure(
-            f"{shown_name(dataset)}: trimming a naive Bayes classifier",
+        return vocab.LineFigure(
+            f"{vocab.shown_name(dataset)}: trimming a naive Bayes classifier",
             "budget (number of features kept)",
             "probability",
             pd.DataFrame(points),
@@ -148,19 +133,19 @@ _FORMATS = {
     "evaluations": ".0f",
     "seconds": ".2f",
 }
-_NOTES = (
-    "The ECA of each trimming is exact; 'largest gap' bounds how much better any trimming within the budget could be, "
-    "and 'proven' counts the splits whose trimming is proven optimal.",
-    "Bars in the figure span the splits.",
+
+
+@job(
+    {
+        **{**TRIMMED, **TESTED, "n_features": COUNT, "n_test": COUNT, "method_seconds": POSITIVE},
+        **{"upper_bound": SHARE, "log2_instances": POSITIVE},
+    }
 )
-
-
-@job_function
 def trim_learned(
     learning: Learning, positive: str | None, budget: float, engine: EngineName, evaluation_limit: int | None
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Learn a naive Bayes classifier on a split of a data set, trim it, and test both."""
-    loaded = dataset_of(learning["dataset"])
+    loaded = vocab.dataset_of(learning.dataset)
     split = Split.of(loaded.features, loaded.target, learning)
     rarer = str(loaded.target.value_counts().index[-1])
     classifier = split.learned(positive or rarer, learning)
@@ -184,10 +169,11 @@ def trim_learned(
 
 # Trimming and greedy selection for naive Bayes classifiers with tens to hundreds of features, learned from data.
 
-POSITIVE, NEGATIVE = "positive", "negative"
+POSITIVE_SIDE, NEGATIVE_SIDE = "positive", "negative"
 
 
-class Sides(TypedDict):
+@dataclass(frozen=True)
+class Sides:
     """Which classes make up the positive and the negative class, and values that become features of their own.
 
     Rows of other classes are left out. Where `one_hot` is not empty, each feature becomes one binary feature for each
@@ -199,11 +185,19 @@ class Sides(TypedDict):
     one_hot: Sequence[str]
 
 
-@job_function
-def trim_many_features(learning: Learning, sides: Sides, budget: int, evaluation_limit: int | None) -> dict[str, Json]:
+@job(
+    {
+        **{**SIZES, **TESTED, "features": NAMES, "agreement_low": SHARE, "agreement_high": SHARE},
+        **{"upper_bound": SHARE, "optimal": FLAG, "new_threshold": NUMBER},
+        **{"n_evaluations": COUNT, "method_seconds": POSITIVE},
+    }
+)
+def trim_many_features(
+    learning: Learning, sides: Sides, budget: int, evaluation_limit: int | None
+) -> dict[str, vocab.Json]:
     """Learn a naive Bayes classifier of two groups of classes and trim it; the limit is that of an exact search."""
     split = split_between(learning, sides)
-    classifier = split.learned(POSITIVE, learning)
+    classifier = split.learned(POSITIVE_SIDE, learning)
     # The limit is for searches that may go on for hours; forward selection ends by itself.
     limit = evaluation_limit if _is_exact(classifier) else None
     start = time.perf_counter()
@@ -254,11 +248,11 @@ def _by_accuracy(learned: Learned, most: int) -> Sequence[str]:
         learned.split.train,
         learned.split.target,
         most,
-        positive=POSITIVE,
-        threshold=learned.learning["threshold"],
+        positive=POSITIVE_SIDE,
+        threshold=learned.learning.threshold,
         n_folds=learned.n_folds,
-        rng=np.random.default_rng(learned.learning["split_seed"]),
-        smoothing=learned.learning["smoothing"],
+        rng=np.random.default_rng(learned.learning.split_seed),
+        smoothing=learned.learning.smoothing,
     )
 
 
@@ -269,13 +263,19 @@ BASELINES: Mapping[str, Baseline] = {
 }
 
 
-@job_function
+_POINT = fields(
+    **{"budget": COUNT, "features": NAMES, "same_threshold_low": SHARE, "same_threshold_high": SHARE},
+    **{"best_threshold_low": SHARE, "best_threshold_high": SHARE, **TESTED},
+)
+
+
+@job(SIZES | {"method_seconds": POSITIVE, "points": listed(_POINT)})
 def select_many_features(
     learning: Learning, sides: Sides, budgets: list[int], method: str, n_folds: int
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Learn the classifier of `trim_many_features` and select features by one of the `BASELINES`, for all budgets."""
     split = split_between(learning, sides)
-    classifier = split.learned(POSITIVE, learning)
+    classifier = split.learned(POSITIVE_SIDE, learning)
     most = min(max(budgets), classifier.n_features)
     start = time.perf_counter()
     selected = BASELINES[method].select(Learned(classifier, split, learning, n_folds), most)
@@ -286,24 +286,20 @@ def select_many_features(
 
 def split_between(learning: Learning, sides: Sides) -> Split:
     """Split the rows of both groups of classes, each in proportion."""
-    import pandas as pd
-
-    loaded = dataset_of(learning["dataset"])
-    groups = {**dict.fromkeys(sides["positive"], POSITIVE), **dict.fromkeys(sides["negative"], NEGATIVE)}
+    loaded = vocab.dataset_of(learning.dataset)
+    groups = {**dict.fromkeys(sides.positive, POSITIVE_SIDE), **dict.fromkeys(sides.negative, NEGATIVE_SIDE)}
     known = list(loaded.target.cat.categories)
     if unknown := sorted(set(groups) - set(known)):
         raise ValueError(f"positive and negative must be classes of {loaded.name!r}, among {known}, got {unknown}")
     target = pd.Series(loaded.target.astype(str).map(groups), name="class").dropna()
     split = Split.of(loaded.features.loc[target.index], target, learning, stratified=True)
-    if values := sides["one_hot"]:
+    if values := sides.one_hot:
         split = dataclasses.replace(split, train=_one_hot(split.train, values), test=_one_hot(split.test, values))
     return split
 
 
 def _one_hot(frame: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
     """Return one column for each feature and value: "1" where the feature has it, else "0"."""
-    import pandas as pd
-
     columns = {
         f"{name}={value}": pd.Categorical((frame[name] == value).map({False: "0", True: "1"}), ["0", "1"])
         for name in frame.columns
@@ -316,7 +312,7 @@ def _sizes(classifier: BayesianClassifier, split: Split) -> dict[str, int]:
     return {"n_features": classifier.n_features, "n_train": len(split.train), "n_test": len(split.test)}
 
 
-def _selection(split: Split, classifier: BayesianClassifier, kept: Sequence[str]) -> dict[str, Json]:
+def _selection(split: Split, classifier: BayesianClassifier, kept: Sequence[str]) -> dict[str, vocab.Json]:
     """Bound the agreement of selected features at the same threshold and at the best one, and test them."""
     places = feature_indices(classifier.features, kept)
     threshold = classifier.threshold
@@ -353,7 +349,7 @@ _ENTRIES = "dataset: ..., positive: [...], negative: [...]"
 _Selections = Mapping[tuple[str, str, int], Mapping[str, Any]]
 
 
-@settings
+@vocab.settings
 class TwoSides:
     """A declared data set and the classes on both sides; others are left out.
 
@@ -366,7 +362,7 @@ class TwoSides:
     one_hot: list[str] = field(default_factory=list)
 
 
-@settings
+@vocab.settings
 class Scaling(LearnedOnSplits):
     """Trimmings of naive Bayes classifiers with many features, against other selections of features.
 
@@ -375,25 +371,18 @@ class Scaling(LearnedOnSplits):
     accuracy by which a baseline selects.
     """
 
-    datasets: list[str]
+    datasets: vocab.Axis[str]
     problems: dict[str, TwoSides]
-    budgets: list[int]
+    budgets: vocab.Axis[vocab.Count]
+    threshold: vocab.Share = 0.5
+    smoothing: vocab.Positive = 1.0
     n_folds: int = 10
-    evaluation_limit: int | None = None
+    evaluation_limit: vocab.Count | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_axis("datasets", self.datasets)
-        check_problems("datasets", self.datasets, self.problems, _ENTRIES)
-        check_axis("budgets", self.budgets)
-        if min(self.budgets) < 1:
-            raise ValueError(f"budgets must be numbers of features, 1 or more, got {self.budgets}")
-        check_shares(threshold=self.threshold)
-        if not self.smoothing:
-            raise ValueError(f"smoothing must be a positive number, got {self.smoothing}")
-        check_counts(evaluation_limit=self.evaluation_limit)
+        vocab.check_names("datasets", self.datasets, self.problems, "problems", _ENTRIES)
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set and budget, and one for each data set and baseline."""
         calls: list[tuple[str, int, JobFunction, dict[str, object]]] = [
             ("trimming", budget, trim_many_features, {"budget": budget, "evaluation_limit": self.evaluation_limit})
@@ -402,7 +391,7 @@ class Scaling(LearnedOnSplits):
         baseline = {"budgets": self.budgets, "n_folds": self.n_folds}
         calls += [(method, 0, select_many_features, {"method": method, **baseline}) for method in BASELINES]
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"data": name, "method": method, "budget": budget},
                 function,
                 learning=self.learning(problem.dataset, 0, inputs),
@@ -413,9 +402,9 @@ class Scaling(LearnedOnSplits):
             for method, budget, function, own in calls
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the certified agreement of all methods, their test results, and time and gap against the features."""
-        done = successes(rows).to_dict("records")
+        done = vocab.successes(rows).to_dict("records")
         trimmed = [row for row in done if row["method"] == "trimming" and row["budget"] < row["n_features"]]
         selections = {
             (row["data"], row["method"], point["budget"]): point
@@ -423,7 +412,7 @@ class Scaling(LearnedOnSplits):
             if row["method"] in BASELINES
             for point in row["points"]
         }
-        main = Table.of(
+        main = vocab.Table.of(
             "Agreement with the original, certified",
             [_line_scaling(row, selections) for row in trimmed],
             _FORMATS_SCALING,
@@ -437,15 +426,17 @@ class Scaling(LearnedOnSplits):
         ]
         tables = (
             main,
-            Table.of("Agreement and accuracy on the test rows", tests, _TEST_FORMATS, name="test"),
-            Table.of("Seconds of the baselines, for all budgets together", seconds, _SECONDS_FORMATS, name="baselines"),
+            vocab.Table.of("Agreement and accuracy on the test rows", tests, _TEST_FORMATS, name="test"),
+            vocab.Table.of(
+                "Seconds of the baselines, for all budgets together", seconds, _SECONDS_FORMATS, name="baselines"
+            ),
         )
         figures = [_agreement_figure(label, main.frame[main.frame["data"] == label]) for label in self.datasets]
         figures += [
             _against_features("gap", "Optimality gap of the trimming", "optimality gap", main.frame),
             _against_features("seconds", "Time of one trimming", "seconds", main.frame, "log"),
         ]
-        return Outcome(tables, [figure for figure in figures if len(figure.points)], (), _NOTES_SCALING)
+        return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)])
 
 
 def _line_scaling(row: Mapping[Any, Any], selections: _Selections) -> dict[str, object]:
@@ -487,9 +478,7 @@ def _of_baselines(row: Mapping[Any, Any], selections: _Selections, titles: Mappi
     }
 
 
-def _agreement_figure(label: str, lines: pd.DataFrame) -> LineFigure:
-    import pandas as pd
-
+def _agreement_figure(label: str, lines: pd.DataFrame) -> vocab.LineFigure:
     points = [
         {"series": series, "x": budget, "y": 1.0 - agreement}
         for series, column in {"trimming": "trimming", **{title: _BEST.format(title) for title in _TITLES}}.items()
@@ -499,8 +488,8 @@ def _agreement_figure(label: str, lines: pd.DataFrame) -> LineFigure:
     # Agreements of 0.99 and 0.999 look alike; a logarithm tells them apart, but has no place for 1.
     some_agree_always = any(point["y"] <= 0 for point in points)
     features = f", {lines['features'].iloc[0]} features" if len(lines) else ""
-    return LineFigure(
-        f"{shown_name(label)}: trimming a naive Bayes classifier{features}",
+    return vocab.LineFigure(
+        f"{vocab.shown_name(label)}: trimming a naive Bayes classifier{features}",
         "budget (number of features kept)",
         "disagreement (1 − ECA), best threshold",
         pd.DataFrame(points, columns=["series", "x", "y"]),
@@ -513,13 +502,13 @@ def _agreement_figure(label: str, lines: pd.DataFrame) -> LineFigure:
 
 def _against_features(
     column: str, title: str, y_label: str, lines: pd.DataFrame, y_scale: Literal["linear", "log"] = "linear"
-) -> LineFigure:
+) -> vocab.LineFigure:
     series = [f"budget {budget}" for budget in lines["budget"]]
     points = lines[["features", column]].rename(columns={"features": "x", column: "y"})
     points.insert(0, "series", series)
     # Each number of features is another data set: nothing lies between two of them.
     marks = dict.fromkeys(series, "highlight")
-    return LineFigure(
+    return vocab.LineFigure(
         title, "number of features", y_label, points, name=column, marks=marks, x_scale="log", y_scale=y_scale
     )
 
@@ -545,21 +534,12 @@ _TEST_FORMATS = {
     **{column.format(title): ".4f" for title in ("trimming", *_TITLES) for column in _TESTED.values()},
 }
 _SECONDS_FORMATS = {"data": "", "features": "", "method": "", "seconds": ".2f"}
-_NOTES_SCALING = (
-    "The trimming's agreement is its certified lower value, those of the baselines are certified upper values (for "
-    "best T' over all thresholds): where the first is above, the trimming is certainly better.",
-    "The gap is the most by which any trimming could be better. With more than 2^44 instances of the features it comes "
-    "from a bound on the Bayes error, which says little where the original itself often errs (splice).",
-    "Information gain and greedy accuracy select one feature after another and keep the threshold on the test rows; "
-    "the trimming moves it. Where all kept features are shared with information gain, both are the same selection.",
-    "Greedy accuracy stops rising early: no single feature then helps, and the first of equally good ones is taken.",
-)
 
 
 # Best agreement against the budget, for all budgets of a declared network classifier at once.
 
 
-@settings
+@vocab.settings
 class AgreementByBudget:
     """Best agreement against the number of kept features, for networks and thresholds.
 
@@ -567,21 +547,19 @@ class AgreementByBudget:
     declared ones, or those that are not declared.
     """
 
-    networks: list[str]
-    thresholds: list[float]
+    networks: vocab.Axis[str]
+    thresholds: vocab.Axis[vocab.Threshold]
     target: str | None = None
     positive: str | None = None
 
     def __post_init__(self) -> None:
-        check_axis("networks", self.networks)
-        check_thresholds(self.thresholds)
         if (self.target is None) != (self.positive is None):
             raise ValueError(f"target and positive must be given together, got {self.target!r} and {self.positive!r}")
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network and threshold."""
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"network": network, "threshold": threshold},
                 trim_to_every_budget,
                 network=inputs.network(network),
@@ -593,7 +571,7 @@ class AgreementByBudget:
             for threshold in self.thresholds
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the curves as one table and a figure for each network."""
         lines = [
             {
@@ -604,22 +582,20 @@ class AgreementByBudget:
                 "T'": point["new_threshold"],
                 "kept": " ".join(point["features"]),
             }
-            for row in successes(rows).to_dict("records")
+            for row in vocab.successes(rows).to_dict("records")
             for point in row["points"]
         ]
-        every = Table.of(
+        every = vocab.Table.of(
             "Best agreement for each budget", lines, _FORMATS_AGREEMENT_BY_BUDGET, name="budgets", listed=False
         )
-        smallest = Table.of("Smallest budget for an agreement", _smallest_budgets(every.frame), _SMALLEST_FORMATS)
+        smallest = vocab.Table.of("Smallest budget for an agreement", _smallest_budgets(every.frame), _SMALLEST_FORMATS)
         figures = [self._figure(name, every.frame[every.frame["network"] == name]) for name in self.networks]
-        return Outcome((smallest, every), figures, (), _NOTES_AGREEMENT_BY_BUDGET)
+        return vocab.Outcome((smallest, every), figures)
 
-    def _figure(self, network: str, lines: pd.DataFrame) -> LineFigure:
-        import pandas as pd
-
+    def _figure(self, network: str, lines: pd.DataFrame) -> vocab.LineFigure:
         series = [f"T = {level:g}" for level in lines["T"]]
-        return LineFigure(
-            f"{shown_name(network)}: best trimmings",
+        return vocab.LineFigure(
+            f"{vocab.shown_name(network)}: best trimmings",
             "budget (number of features kept)",
             "agreement (ECA)",
             pd.DataFrame({"series": series, "x": lines["budget"], "y": lines["ECA"]}),
@@ -641,16 +617,15 @@ _SMALLEST_FORMATS = {"network": "", "T": ".2f", "features": "", **dict.fromkeys(
 _FORMATS_AGREEMENT_BY_BUDGET = {"network": "", "T": ".2f", "budget": "", "ECA": ".4f", "T'": ".4f", "kept": ""}
 # Agreements that differ by less are equal: they are exact up to rounding.
 _EQUAL = 1e-9
-_NOTES_AGREEMENT_BY_BUDGET = (
-    "Every trimming is optimal: one sweep bounds all subsets, and thresholds are searched for the best few.",
-    "The trimming for each single budget is in curves_budgets.csv.",
+
+
+@job(
+    n_features=COUNT,
+    points=listed(fields(budget=COUNT, agreement=SHARE, new_threshold=NUMBER, features=NAMES)),
 )
-
-
-@job_function
 def trim_to_every_budget(
-    network: Mapping[str, Json], target: str | None, positive: str | None, threshold: float
-) -> dict[str, Json]:
+    network: vocab.Input, target: str | None, positive: str | None, threshold: float
+) -> dict[str, vocab.Json]:
     """Find the best trimming of a network input for each number of features.
 
     The class and its positive state are the declared ones by default.

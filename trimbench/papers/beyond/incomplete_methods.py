@@ -18,13 +18,12 @@ from trimbench.conformant.conform import IncompleteRows, conform, fit_incomplete
 from trimbench.conformant.distribution import logsumexp
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.logistic_regression import fit_logistic_regression
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
 from trimbench.papers.conformant.tasks import Task, encoded_rows, feature_codes
 from trimbench.papers.data.masks import Missingness, split_rows
-from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.execution.job import COUNT, PERCENT, POSITIVE, SHARE, TEXT, fields, job, listed
 from trimbench.papers.measures import accuracy, brier_score, calibration_error, log_loss
-from trimbench.papers.validation import Json, settings, validated
-from trimbench.papers.vocabulary.inputs import dataset_of
 
 _LEAST_VARIANCE = 1e-3  # of that of the whole column
 
@@ -397,7 +396,7 @@ METHODS: Mapping[str, Method] = {
 # Training and test rows of one random split, as many as slow methods can cope with.
 
 
-@settings
+@vocab.settings
 class Shape:
     """What becomes of a data set before it is split.
 
@@ -476,7 +475,7 @@ def split_tables(task: Task, shape: Shape) -> SplitTables:
 
 
 def _numbers(task: Task) -> SplitTables:
-    loaded = dataset_of(dataclasses.asdict(task.data))
+    loaded = vocab.dataset_of(task.data)
     table = loaded.features.to_numpy(dtype=np.float64)
     if np.isnan(table).any():
         raise ValueError(f"numbers must be data sets without missing values, got {task.name!r}")
@@ -534,35 +533,43 @@ class Learned(NamedTuple):
     seconds: float
 
 
-@job_function
+_METHOD = {"training": TEXT, "method": TEXT, "status": TEXT}
+_MEASURED = {
+    **{"log_loss": POSITIVE, "brier": POSITIVE, "accuracy": SHARE, "calibration": SHARE},
+    **{"us_per_row": POSITIVE, "fit_seconds": POSITIVE},
+}
+
+
+@job(
+    n_train=COUNT,
+    n_test=COUNT,
+    n_features=COUNT,
+    missing_percent=PERCENT,
+    methods=listed(fields(**_METHOD, reason=TEXT) | fields(**_METHOD, **_MEASURED)),
+)
 def compare_with_gaps(
-    task: Mapping[str, Json],
-    shape: Mapping[str, Json],
-    missingness: Mapping[str, Json],
+    task: Task,
+    shape: Shape,
+    missingness: Missingness,
     missing: float,
     mask_seed: int,
     methods: Sequence[str],
     training: Sequence[Rows],
     smoothing: float,
-) -> dict[str, Json]:
-    """Hide features of a split's rows, and measure the predictions that methods make for the test rows.
-
-    `task`, `shape` and `missingness` are the fields of a `Task`, a `Shape` and a `Missingness`.
-    """
-    own, size = Task.of(task), validated(Shape, shape, "shape")
-    how = validated(Missingness, missingness, "missingness")
-    tables = _tables(own, size)
-    masked, gaps = tables.hidden(how, missing, np.random.default_rng(mask_seed), _COPIES)
+) -> dict[str, vocab.Json]:
+    """Hide features of a split's rows, and measure the predictions that methods make for the test rows."""
+    tables = _tables(task, shape)
+    masked, gaps = tables.hidden(missingness, missing, np.random.default_rng(mask_seed), _COPIES)
     incomplete = masked[: len(tables.train)]
-    found: list[Json] = []
+    found: list[vocab.Json] = []
     for rows in training:
         is_complete = rows == "complete"
         given = _training(
-            own, tables, tables.train if is_complete else incomplete, masked if is_complete else incomplete, smoothing
+            task, tables, tables.train if is_complete else incomplete, masked if is_complete else incomplete, smoothing
         )
         for name in methods:
             is_shared = is_complete and not METHODS[name].uses_masks
-            learned = _learned_once(own, size, name, smoothing) if is_shared else _learned(name, given)
+            learned = _learned_once(task, shape, name, smoothing) if is_shared else _learned(name, given)
             found.append({"training": rows, "method": name, **_tested(learned, gaps, tables)})
     return {
         "n_train": len(tables.train),
@@ -615,7 +622,7 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
-def _tested(learned: Learned, gaps: Matrix, tables: SplitTables) -> dict[str, Json]:
+def _tested(learned: Learned, gaps: Matrix, tables: SplitTables) -> dict[str, vocab.Json]:
     if learned.predict is None:
         return {"status": learned.status, "reason": learned.reason}
     start = time.perf_counter()

@@ -5,31 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
 from pydantic import NonNegativeFloat, PositiveInt
 
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.beyond.incomplete_methods import METHODS, OK, Rows, Shape, compare_with_gaps
 from trimbench.papers.conformant.mask_sweep import check_missing
 from trimbench.papers.conformant.tasks import Task, make_task
 from trimbench.papers.data.masks import Mechanism, Missingness
 from trimbench.papers.execution.job import seed_for
-from trimbench.papers.validation import settings, unknown
-from trimbench.papers.vocabulary.cells import Cell, Label, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import mean_interval
-from trimbench.papers.vocabulary.tables import Table, shown_name
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # Every split is a random one, also where a protocol has a split of its own.
 _ANY_SPLIT = {"test_rows": [], "test_rows_file": ""}
 
 
-@settings
+@vocab.settings
 class MissingValues:
     """Methods on rows of which a share of the features is missing, by one mechanism or another.
 
@@ -56,15 +48,15 @@ class MissingValues:
 
     def __post_init__(self) -> None:
         for name in ("datasets", "mechanism", "missing", "methods"):
-            check_axis(name, getattr(self, name))
+            vocab.check_axis(name, getattr(self, name))
         check_missing(self._shares("mcar"), Missingness())
         for method in self.methods:
             if method not in METHODS:
-                raise unknown("methods", list(METHODS), method)
+                raise vocab.unknown("methods", list(METHODS), method)
         if "mixture" not in self.methods:
             raise ValueError(f"methods must have mixture, with which the others are compared, got {self.methods}")
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, split, mechanism and share."""
         cells = []
         for name in self.datasets:
@@ -82,12 +74,12 @@ class MissingValues:
         further = self.missing_at_random if mechanism == "mcar" else []
         return sorted({*self.missing, *further})
 
-    def _cell(self, task: Task, split: int, mechanism: Mechanism, share: float) -> Cell:
+    def _cell(self, task: Task, split: int, mechanism: Mechanism, share: float) -> vocab.Cell:
         shrink = self.shrink.get(task.name, 1)
         training: list[Rows] = ["complete"]
         if mechanism in self.incomplete and share in self.missing:
             training.append("incomplete")
-        labels: dict[str, Label] = {
+        labels: dict[str, vocab.Label] = {
             "dataset": task.name,
             "title": task.title,
             "mechanism": mechanism,
@@ -95,7 +87,7 @@ class MissingValues:
             "split": split,
         }
         image = [side // shrink for side in task.protocol.image] if mechanism == "block" else []
-        return Cell.of(
+        return vocab.Cell.of(
             labels,
             compare_with_gaps,
             task=task,
@@ -115,10 +107,10 @@ class MissingValues:
             smoothing=self.smoothing,
         )
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return what the mixture wins and loses, all means, what was claimed, and the curves over the share."""
         groups = groups_of(rows)
-        return Outcome(tables_of(groups), figures_of(groups), (), NOTES)
+        return vocab.Outcome(tables_of(groups), figures_of(groups))
 
 
 # Tables and figures of the comparison on rows with missing features.
@@ -142,39 +134,23 @@ _EACH_FORMATS = {
     **dict.fromkeys(("method", "measure", "splits"), ""),
     **dict.fromkeys(("mean", "low", "high", "lead of mixture", "lead low", "lead high"), ".4f"),
 }
-NOTES = (
-    "A lead is by how much the mixture is better than a method on the same splits and masks. Its 95 % confidence "
-    "interval is widened because random splits share rows (Nadeau and Bengio, 2003); there is no correction for the "
-    "number of comparisons. A win is an interval above 0, a loss one below 0, all else is a draw; 'better' and 'worse' "
-    "count the means.",
-    "Every method learns from training rows only and predicts each test row without the others. With complete training "
-    "rows NaCL, its mixture, the imputations and the normal expectation take the same logistic regression. With "
-    "incomplete ones, which miss features as the test rows do, NaCL and its mixture learn it from what is observed, "
-    "and each imputation learns its own from the rows that it has filled.",
-    "Models with masks see copies of complete training rows with features hidden by the same mechanism, in the same "
-    "share: they know what will be missing, the others do not. Boosted trees without masks learn from complete rows. "
-    "'Pattern by pattern' has a regression for each set of observed features, where these sets are few.",
-    "All rows are random parts of the data sets, with at most as many rows as the settings say, so that slow methods "
-    "cope; images are smaller than in the paper. The calibration error is the expected one of the predicted class, in "
-    "ten bins of equal width; the Brier score is summed over the classes.",
-)
 
 
-def tables_of(groups: Sequence[Group]) -> list[Table]:
+def tables_of(groups: Sequence[Group]) -> list[vocab.Table]:
     """Return all tables; the main one counts what the mixture wins and loses."""
     titles = [METHODS[name].title for name in METHODS]
     losses = "Log loss where features are missing (means over splits)"
     return [
-        Table.of("Wins, draws and losses of the mixture of NaCL", _summary(groups), _SUMMARY_FORMATS),
-        Table.of("What is claimed of the mixture", claim_lines(groups), FORMATS, name="claims"),
-        Table.of(losses, map(_means, groups), {**_PLACE, **dict.fromkeys(titles, ".3f")}, name="log_loss"),
-        Table.of("Cost, the logistic regression included", _costs(groups), _COST_FORMATS, name="cost"),
-        Table.of("Methods without predictions", _statuses(groups), _STATUS_FORMATS, name="status"),
-        Table.of("Every measure", _each(groups), _EACH_FORMATS, name="measures", listed=False),
+        vocab.Table.of("Wins, draws and losses of the mixture of NaCL", _summary(groups), _SUMMARY_FORMATS),
+        vocab.Table.of("What is claimed of the mixture", claim_lines(groups), FORMATS, name="claims"),
+        vocab.Table.of(losses, map(_means, groups), {**_PLACE, **dict.fromkeys(titles, ".3f")}, name="log_loss"),
+        vocab.Table.of("Cost, the logistic regression included", _costs(groups), _COST_FORMATS, name="cost"),
+        vocab.Table.of("Methods without predictions", _statuses(groups), _STATUS_FORMATS, name="status"),
+        vocab.Table.of("Every measure", _each(groups), _EACH_FORMATS, name="measures", listed=False),
     ]
 
 
-def figures_of(groups: Sequence[Group]) -> list[LineFigure]:
+def figures_of(groups: Sequence[Group]) -> list[vocab.LineFigure]:
     """Return the log loss against the share missing at random, one figure for each data set."""
     own = [group for group in groups if group.mechanism == "mcar" and group.training == "complete"]
     return [
@@ -254,12 +230,10 @@ def _each(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
                 yield line
 
 
-def _figure(groups: Sequence[Group]) -> LineFigure:
-    import pandas as pd
-
+def _figure(groups: Sequence[Group]) -> vocab.LineFigure:
     points = [_point(group, name) for name in _DRAWN for group in groups if group.values(name, "log_loss")]
     first = groups[0]
-    return LineFigure(
+    return vocab.LineFigure(
         f"{first.title}: log loss",
         "missing features (%)",
         "log loss (nats)",
@@ -414,15 +388,15 @@ class Group:
     def _estimate(self, values: Sequence[float]) -> Estimate:
         if not values:
             return Estimate(math.nan, math.nan, math.nan, 0)
-        return Estimate(*mean_interval(values, self.test_per_train), len(values))
+        return Estimate(*vocab.mean_of(values, test_per_train=self.test_per_train).with_ends, len(values))
 
 
 def groups_of(rows: pd.DataFrame) -> list[Group]:
     """Return the groups of the successful jobs, in the order of the jobs."""
     found: dict[tuple[str, str, str, float, str], dict[str, dict[int, Mapping[str, Any]]]] = {}
     ratios: dict[tuple[str, str, str, float, str], float] = {}
-    for row in successes(rows).to_dict("records"):
-        title = shown_name(row["dataset"], row["title"])
+    for row in vocab.successes(rows).to_dict("records"):
+        title = vocab.shown_name(row["dataset"], row["title"])
         for one in row["methods"]:
             key = (row["dataset"], title, row["mechanism"], row["missing"], one["training"])
             found.setdefault(key, {}).setdefault(one["method"], {})[row["split"]] = one

@@ -2,59 +2,320 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import seed_for
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.data.dataset import Dataset
+from trimbench.papers.execution.job import POSITIVE, SHARE, job, seed_for
 from trimbench.papers.measures import prediction_quality
-from trimbench.papers.selection_bias.simulated_cases import check_at_least, check_ks, class_counts, correlation
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs, dataset_of
-from trimbench.papers.vocabulary.tables import Table
+from trimbench.papers.selection_bias.simulated_cases import check_ks, class_counts, correlation
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.fit import fit_selection_corrected
 
-if TYPE_CHECKING:
-    import pandas as pd
+Bits: TypeAlias = NDArray[np.uint8]
+Integers: TypeAlias = NDArray[np.int64]
+Correlation = Annotated[float, vocab.must("at least 0 and below 1", lambda rho: 0 <= rho < 1)]
 
 
-Bits = NDArray[np.uint8]
-Integers = NDArray[np.int64]
+@vocab.settings
+class Noise:
+    """Several estimates of the error with k selected features, on data with little signal or none.
 
-METHODS: Mapping[str, str] = {
-    "outside": "selection outside cross-validation",
-    "inside": "selection inside cross-validation",
-    "best": "lowest cross-validated error of all k",
-    "nested": "nested cross-validation",
-    "uncorrected": "uncorrected model",
-    "corrected": "corrected model",
+    `real` are the names of the `real_sets` to run. Where a method chooses k, it does so among `ks`.
+    """
+
+    simulated: SimulatedSets
+    real_sets: dict[str, RealSet]
+    real: list[str]
+    replicates: vocab.Count = 20
+    k: int = 10
+    ks: vocab.Axis[int]
+    n_folds: Annotated[int, vocab.at_least(2)] = 10
+    n_permutations: vocab.Count = 99
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_ks([self.k, *self.ks], self.simulated.n_features)
+        if unknown := [name for name in self.real if name not in self.real_sets]:
+            raise ValueError(f"real must be names in real_sets, {list(self.real_sets)}, got {unknown[0]}")
+
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
+        """Return one job for each kind of data and replicate."""
+        shared = {"k": self.k, "ks": self.ks, "n_folds": self.n_folds, "n_permutations": self.n_permutations}
+        kinds: list[tuple[str, dict[str, object]]] = [
+            (name, {"simulated": drawn, "real": None, "table": None}) for name, drawn in self.simulated.kinds()
+        ]
+        for name in self.real:
+            chosen = self.real_sets[name]
+            kinds.append((name, {"simulated": None, "real": chosen, "table": inputs.dataset(chosen.dataset)}))
+        return [
+            vocab.Cell.of(
+                {"data": name, "replicate": replicate},
+                compare_estimates,
+                **data,
+                **shared,
+                seed=seed_for(purpose="noise", data=name, replicate=replicate, seed=self.seed),
+            )
+            for name, data in kinds
+            for replicate in range(self.replicates)
+        ]
+
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
+        """Return errors of each method, the correction against the others, the permutation test, and figures."""
+        methods = vocab.stacked(rows, "method", {name: method.title for name, method in METHODS.items()})
+        if len(methods):
+            methods["gap"] = methods["actual"] - methods["expected"]
+            methods["distance"] = methods["gap"].abs()
+        errors = vocab.Table.of_groups("Expected and actual errors", vocab.groups(methods, "data", "method"), _ERRORS)
+        against = [line for data, ours in vocab.groups(methods, "data") for line in _against(data["data"], ours)]
+        tables = (
+            errors,
+            vocab.Table.of("The correction against each other method", against, _AGAINST_FORMATS, name="against"),
+            vocab.Table.of_groups("Permutation test", vocab.groups(rows, "data"), _PERMUTATION, name="permutation"),
+        )
+        figures = [self._gaps(signal, methods) for signal in self.simulated.signals]
+        figures.append(_errors_figure(errors.frame))
+        return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)], (), [_summary(against)])
+
+    def _gaps(self, signal: str, methods: pd.DataFrame) -> vocab.LineFigure:
+        """Return by how much each method is too sure, against the correlation of the features."""
+        found = {
+            (group["data"], group["method"]): ours["gap"] for group, ours in vocab.groups(methods, "data", "method")
+        }
+        points = [
+            (method.title, rho, gap.mean(), gap.mean() - half, gap.mean() + half)
+            for method in METHODS.values()
+            for rho in self.simulated.correlations
+            if (gap := found.get((_name(signal, rho), method.title))) is not None
+            for half in [2 * vocab.standard_error(gap)]
+        ]
+        return vocab.LineFigure.of(
+            f"Actual minus expected error, {signal}",
+            ("correlation of the features of a block (rho)", "actual minus expected error"),
+            points,
+            name=f"correlation_{signal.replace(' ', '_')}",
+            levels={"honest": 0.0},
+            interval="2 standard errors to either side",
+            methods=_COLOURS,
+        )
+
+
+@vocab.settings
+class SimulatedSets:
+    """Simulated data: alpha of each strength of signal (null: none), correlations, and sizes."""
+
+    signals: Annotated[
+        dict[str, vocab.Positive | None], vocab.must("keys and values, at least one", lambda signals: signals)
+    ]
+    correlations: vocab.Axis[Correlation]
+    n_train: Annotated[int, vocab.at_least(10)] = 40
+    n_test: vocab.Count = 1000
+    n_features: vocab.Count = 2000
+    block: vocab.Count = 20
+
+    def kinds(self) -> Iterator[tuple[str, Drawn]]:
+        """Yield the name and the data of each signal and correlation."""
+        for signal, alpha in self.signals.items():
+            for rho in self.correlations:
+                yield _name(signal, rho), Drawn(alpha, rho, self.n_train, self.n_test, self.n_features, self.block)
+
+
+@vocab.settings
+class RealSet:
+    """A declared data set with two classes, sizes of its random splits, and what is done to it.
+
+    `n_noise` features are added: copies of the features with their rows in random order. If the labels are `permuted`,
+    they are put in random order too, so that nothing depends on them.
+    """
+
+    dataset: str
+    positive: list[str]
+    negative: list[str]
+    n_train: vocab.Count = 40
+    n_test: vocab.Count = 1000
+    n_noise: vocab.Natural = 0
+    permuted: bool = False
+
+    def split(self, loaded: Dataset, rng: np.random.Generator) -> Split:
+        """Draw rows; features are cut at the medians of the training rows."""
+        target = loaded.target.astype(str).to_numpy()
+        rows = rng.permutation(np.flatnonzero(np.isin(target, [*self.positive, *self.negative])))
+        y = np.isin(target[rows], list(self.positive)).astype(np.int64)
+        table = pd.get_dummies(loaded.features.iloc[rows]).to_numpy(dtype=float)
+        if self.permuted:
+            y = rng.permutation(y)
+        noise = rng.permuted(table[:, rng.integers(table.shape[1], size=self.n_noise)], axis=0)
+        table = np.hstack([table, noise])
+        # Both parts have the classes in the shares of the data set.
+        order = np.concatenate([np.flatnonzero(y == c) for c in (0, 1)])
+        place = np.concatenate([(np.arange(n) + 0.5) / n for n in np.bincount(y, minlength=2)])
+        order = order[np.argsort(place, kind="stable")]
+        train, test = order[: self.n_train], order[self.n_train : self.n_train + self.n_test]
+        cut = Binariser.fit(table[train])
+        return Split(cut.transform(table[train]), y[train], cut.transform(table[test]), y[test])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Cases, as many of each class, whose features come in blocks that are correlated within the classes.
+
+    `alpha` is that of the naive Bayes model that gives P(x_j = 1 | y); None for features that have nothing to do with
+    the classes. The `correlation` is that of the normal variables behind the binary features of one block.
+    """
+
+    alpha: float | None
+    correlation: float
+    n_train: int
+    n_test: int
+    n_features: int
+    block: int
+
+    def split(self, rng: np.random.Generator) -> Split:
+        """Draw training and test cases."""
+        alpha, p = self.alpha, self.n_features
+        theta = np.clip(rng.random(p), 1e-12, 1.0 - 1e-12)
+        phi = np.stack([theta, theta]) if alpha is None else rng.beta(alpha * theta, alpha * (1.0 - theta), (2, p))
+        y, y_test = np.arange(self.n_train) % 2, np.arange(self.n_test) % 2
+        both = np.concatenate([y, y_test])
+        common = rng.standard_normal((len(both), -(-p // self.block)), dtype=np.float32)
+        own = rng.standard_normal((len(both), p), dtype=np.float32)
+        shared = np.sqrt(self.correlation) * common.repeat(self.block, axis=1)[:, :p]
+        X = (shared + np.sqrt(1.0 - self.correlation) * own < ndtri(phi)[both]).astype(np.uint8)
+        return Split(X[: self.n_train], y, X[self.n_train :], y_test)
+
+
+class Split(NamedTuple):
+    """Training and test cases with binary features."""
+
+    X: Bits
+    y: Integers
+    X_test: Bits
+    y_test: Integers
+
+
+@job({"*_expected": SHARE, "*_actual": SHARE, "*_seconds": POSITIVE, "p_value": SHARE})
+def compare_estimates(
+    simulated: Drawn | None,
+    real: RealSet | None,
+    table: vocab.Input | None,
+    k: int,
+    ks: list[int],
+    n_folds: int,
+    n_permutations: int,
+    seed: int,
+) -> dict[str, vocab.Json]:
+    """Return expected and actual error of each method, its seconds, and the p-value of a permutation test.
+
+    The data is either simulated, or a real set and its table.
+    """
+    rng = np.random.default_rng(seed)
+    if simulated is not None:
+        split = simulated.split(rng)
+    elif real is not None and table is not None:
+        split = real.split(vocab.dataset_of(table), rng)
+    else:
+        raise ValueError("data must be simulated, or real with its table, got none")
+    task = Task(split, k, ks, n_folds, folds_of(split.y, n_folds, rng), rng)
+    found: dict[str, vocab.Json] = {}
+    for name, method in METHODS.items():
+        start = time.process_time()
+        expected, actual = method.estimate(task)
+        seconds = time.process_time() - start
+        found |= {f"{name}_expected": expected, f"{name}_actual": actual, f"{name}_seconds": seconds}
+    start = time.process_time()
+    p_value = _permutation_test(task, n_permutations)
+    return {**found, "p_value": p_value, "permutation_seconds": time.process_time() - start}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method estimates the error of: a classifier with k selected features, learned from a split."""
+
+    split: Split
+    k: int
+    ks: Sequence[int]
+    n_folds: int
+    folds: Integers
+    rng: np.random.Generator
+
+    def actual(self, k: int) -> float:
+        """Return the error rate on the test cases."""
+        return float(wrong_by_k(*self.split, [k])[0]) / len(self.split.y_test)
+
+
+def _outside(task: Task) -> tuple[float, float]:
+    X, y, *_ = task.split
+    chosen = _strongest(X, y)[: task.k]
+    return float(cross_validated(X[:, chosen], y, [task.k], task.folds)[0]), task.actual(task.k)
+
+
+def _inside(task: Task) -> tuple[float, float]:
+    X, y, *_ = task.split
+    return float(cross_validated(X, y, [task.k], task.folds)[0]), task.actual(task.k)
+
+
+def _best(task: Task) -> tuple[float, float]:
+    X, y, *_ = task.split
+    errors = cross_validated(X, y, task.ks, task.folds)
+    return float(errors.min()), task.actual(task.ks[int(np.argmin(errors))])
+
+
+def _nested(task: Task) -> tuple[float, float]:
+    """Cross-validate a classifier that chooses k by cross-validation of its own."""
+    X, y, *_ = task.split
+    wrong = 0
+    for fold in range(task.n_folds):
+        out = task.folds == fold
+        inner = cross_validated(X[~out], y[~out], task.ks, folds_of(y[~out], task.n_folds, task.rng))
+        wrong += int(wrong_by_k(X[~out], y[~out], X[out], y[out], [task.ks[int(np.argmin(inner))]])[0])
+    return wrong / len(y), _best(task)[1]
+
+
+def _model(task: Task, *, correct: bool) -> tuple[float, float]:
+    X, y, X_test, y_test = task.split
+    quality = prediction_quality(y_test, fit_selection_corrected(X, y, task.k, correct=correct).predict_proba(X_test))
+    return quality.expected_error, quality.actual_error
+
+
+class Method(NamedTuple):
+    """The name of a method in tables, and the error that it expects beside the one on the test cases."""
+
+    title: str
+    estimate: Callable[[Task], tuple[float, float]]
+
+
+METHODS = {
+    "outside": Method("selection outside cross-validation", _outside),
+    "inside": Method("selection inside cross-validation", _inside),
+    "best": Method("lowest cross-validated error of all k", _best),
+    "nested": Method("nested cross-validation", _nested),
+    "uncorrected": Method("uncorrected model", lambda task: _model(task, correct=False)),
+    "corrected": Method("corrected model", lambda task: _model(task, correct=True)),
 }
 
 
 def wrong_by_k(X: Bits, y: Integers, X_test: Bits, y_test: Integers, ks: Sequence[int]) -> Integers:
-    """Return how many test cases naive Bayes gets wrong with the k features of largest absolute correlation.
-
-    Probabilities are smoothed by one case of each value.
-    """
+    """Return how many test cases naive Bayes, smoothed by one case, gets wrong with the k strongest features."""
     n1 = int(y.sum())
-    n0 = len(y) - n1
-    ones0, ones1 = class_counts(X, y)
-    order = np.argsort(-np.abs(correlation(ones0, ones1, n0, n1)), kind="stable")[: max(ks)]
-    one = np.log((ones1[order] + 1) / (n1 + 2)) - np.log((ones0[order] + 1) / (n0 + 2))
-    zero = np.log((n1 - ones1[order] + 1) / (n1 + 2)) - np.log((n0 - ones0[order] + 1) / (n0 + 2))
+    n0, order = len(y) - n1, _strongest(X, y)[: max(ks)]
+    ones0, ones1 = (ones[order] for ones in class_counts(X, y))
+    one = np.log((ones1 + 1) / (n1 + 2)) - np.log((ones0 + 1) / (n0 + 2))
+    zero = np.log((n1 - ones1 + 1) / (n1 + 2)) - np.log((n0 - ones0 + 1) / (n0 + 2))
     log_odds = np.log((n1 + 1) / (n0 + 1)) + np.cumsum(np.where(X_test[:, order] == 1, one, zero), axis=1)
-    wrong: Integers = ((log_odds[:, np.array(ks) - 1] >= 0) != y_test[:, None]).sum(axis=0)
-    return wrong
+    return np.asarray(((log_odds[:, np.array(ks) - 1] >= 0) != y_test[:, None]).sum(axis=0))
+
+
+def _strongest(X: Bits, y: Integers) -> Integers:
+    strength = np.abs(correlation(*class_counts(X, y), int((y == 0).sum()), int(y.sum())))
+    return np.argsort(-strength, kind="stable")
 
 
 def folds_of(y: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
@@ -68,315 +329,63 @@ def folds_of(y: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
 
 def cross_validated(X: Bits, y: Integers, ks: Sequence[int], folds: Integers) -> NDArray[np.float64]:
     """Return the cross-validated error rate for each k, with selection inside each fold."""
-    wrong = np.zeros(len(ks), dtype=np.int64)
-    for fold in range(folds.max() + 1):
-        out = folds == fold
-        wrong += wrong_by_k(X[~out], y[~out], X[out], y[out], ks)
-    return wrong / len(y)
+    outs = [folds == fold for fold in range(folds.max() + 1)]
+    return np.asarray(sum(wrong_by_k(X[~out], y[~out], X[out], y[out], ks) for out in outs) / len(y))
 
 
-def nested(X: Bits, y: Integers, ks: Sequence[int], folds: Integers, rng: np.random.Generator) -> float:
-    """Return the cross-validated error rate of a classifier that chooses k by cross-validation of its own."""
-    wrong = 0
-    for fold in range(folds.max() + 1):
-        out = folds == fold
-        inner = cross_validated(X[~out], y[~out], ks, folds_of(y[~out], folds.max() + 1, rng))
-        wrong += int(wrong_by_k(X[~out], y[~out], X[out], y[out], [ks[int(np.argmin(inner))]])[0])
-    return wrong / len(y)
-
-
-def _estimates(split: Split, k: int, ks: Sequence[int], n_folds: int, rng: np.random.Generator) -> dict[str, Json]:
-    X, y = split.X, split.y
-    folds = folds_of(y, n_folds, rng)
-    found: dict[str, Json] = {}
-
-    def timed(name: str, call: Callable[[], tuple[float, float]]) -> None:
-        start = time.process_time()
-        expected, actual = call()
-        seconds = time.process_time() - start
-        found.update({f"{name}_expected": expected, f"{name}_actual": actual, f"{name}_seconds": seconds})
-
-    def actual(k: int) -> float:
-        return float(wrong_by_k(X, y, split.X_test, split.y_test, [k])[0]) / len(split.y_test)
-
-    def outside() -> tuple[float, float]:
-        ones0, ones1 = class_counts(X, y)
-        strength = np.abs(correlation(ones0, ones1, int((y == 0).sum()), int(y.sum())))
-        chosen = np.argsort(-strength, kind="stable")[:k]
-        return float(cross_validated(X[:, chosen], y, [k], folds)[0]), actual(k)
-
-    def best() -> tuple[float, float]:
-        errors = cross_validated(X, y, ks, folds)
-        return float(errors.min()), actual(ks[int(np.argmin(errors))])
-
-    def model(correct: bool) -> tuple[float, float]:
-        fitted = fit_selection_corrected(X, y, k, correct=correct)
-        quality = prediction_quality(split.y_test, fitted.predict_proba(split.X_test))
-        return quality.expected_error, quality.actual_error
-
-    timed("outside", outside)
-    timed("inside", lambda: (float(cross_validated(X, y, [k], folds)[0]), actual(k)))
-    timed("best", best)
-    timed("nested", lambda: (nested(X, y, ks, folds, rng), best()[1]))
-    timed("uncorrected", lambda: model(False))
-    timed("corrected", lambda: model(True))
-    return found
-
-
-def _permutation_test(split: Split, k: int, n_folds: int, n_permutations: int, rng: np.random.Generator) -> float:
+def _permutation_test(task: Task, n_permutations: int) -> float:
     """Return the p-value of the cross-validated error: how often that of shuffled labels is as low."""
-    observed = cross_validated(split.X, split.y, [k], folds_of(split.y, n_folds, rng))[0]
-    as_low = 1
-    for _ in range(n_permutations):
-        y = rng.permutation(split.y)
-        as_low += cross_validated(split.X, y, [k], folds_of(y, n_folds, rng))[0] <= observed
-    return float(as_low / (n_permutations + 1))
+    X, labels, *_ = task.split
+
+    def error(y: Integers) -> float:
+        return float(cross_validated(X, y, [task.k], folds_of(y, task.n_folds, task.rng))[0])
+
+    observed = error(labels)
+    as_low = sum(error(task.rng.permutation(labels)) <= observed for _ in range(n_permutations))
+    return (1 + as_low) / (1 + n_permutations)
 
 
-@job_function
-def compare_estimates(
-    kind: str, data: Mapping[str, Any], k: int, ks: list[int], n_folds: int, n_permutations: int, seed: int
-) -> dict[str, Json]:
-    """Return the expected and the actual error of each method and its seconds, and the p-value of a permutation test.
-
-    `data` are the arguments of `simulated_split` or, if `kind` is "real", of `real_split`.
-    """
-    rng = np.random.default_rng(seed)
-    split = real_split(**data, rng=rng) if kind == "real" else simulated_split(**data, rng=rng)
-    found = _estimates(split, k, ks, n_folds, rng)
-    start = time.process_time()
-    p_value = _permutation_test(split, k, n_folds, n_permutations, rng)
-    return {**found, "p_value": p_value, "permutation_seconds": time.process_time() - start}
-
-
-# Expected against actual error where features are many and signal is little or none.
-
-_FORMATS = {
-    "data": "",
-    "method": "",
-    "data sets": "",
-    "expected error": ".3f",
-    "actual error": ".3f",
-    "actual - expected": ".3f",
-    "standard error": ".3f",
-    "mean distance": ".3f",
-    "seconds": ".4f",
-}
+_ERRORS = [
+    vocab.Column("data sets", "", len),
+    *vocab.means({"expected error": "expected", "actual error": "actual", "actual - expected": "gap"}, ".3f"),
+    vocab.Column("standard error", ".3f", lambda ours: vocab.standard_error(ours["gap"])),
+    *vocab.means({"mean distance": "distance"}, ".3f"),
+    *vocab.means({"seconds": "seconds"}, ".4f"),
+]
+_PERMUTATION = [
+    vocab.Column("data sets", "", len),
+    vocab.Column("share with p < 0.05", ".2f", lambda ours: (ours["p_value"] < 0.05).mean()),
+    *vocab.means({"seconds": "permutation_seconds"}, ".3f"),
+]
 _AGAINST_FORMATS = {
-    "data": "",
-    "against": "",
-    "distance of the correction": ".3f",
-    "distance of the other": ".3f",
-    "difference": ".3f",
-    "standard error": ".3f",
+    **dict.fromkeys(("data", "against"), ""),
+    **dict.fromkeys(("distance of the correction", "distance of the other", "difference", "standard error"), ".3f"),
     "the correction is": "",
 }
-_TEST_FORMATS = {"data": "", "data sets": "", "share with p < 0.05": ".2f", "seconds": ".3f"}
-_NOTES = [
-    "Cross-validation is of a naive Bayes classifier that smooths by one case. Actual errors are on cases that no "
-    "method has seen. The corrected and uncorrected models expect an error on those same cases without their labels.",
-    "Distance: absolute difference of expected and actual error on one data set; the means are compared in pairs, and "
-    "the correction is better or worse where they differ by more than 2 standard errors, and equal otherwise. Splits "
-    "of one real data set share rows, so that their standard errors are too small.",
-    "The permutation test gives no error rate: without signal, it should find one in at most 5 % of the data sets.",
-    "Seconds of processor time for one data set; those of the models include predictions of all test cases.",
-    "Rho: correlation of the normal variables behind the features of one block, within the classes. The correction "
-    "assumes that features are independent there (rho = 0).",
-]
-
-
-@settings
-class SimulatedSets:
-    """Simulated data: alpha of each strength of signal (null: none), correlations, and sizes."""
-
-    signals: dict[str, float | None]
-    correlations: list[float]
-    n_train: int = 40
-    n_test: int = 1000
-    n_features: int = 2000
-    block: int = 20
-
-    def __post_init__(self) -> None:
-        check_axis("simulated.signals", list(self.signals))
-        check_axis("simulated.correlations", self.correlations)
-        if wrong := [alpha for alpha in self.signals.values() if alpha is not None and not alpha > 0]:
-            raise ValueError(f"simulated.signals must be positive numbers or null, got {wrong[0]}")
-        if wrong := [rho for rho in self.correlations if not 0 <= rho < 1]:
-            raise ValueError(f"simulated.correlations must be at least 0 and below 1, got {wrong[0]}")
-        check_at_least(1, n_test=self.n_test, n_features=self.n_features, block=self.block)
-        check_at_least(10, n_train=self.n_train)
-
-
-@settings
-class RealSet:
-    """A declared data set with two classes, sizes of its random splits, and what is done to it."""
-
-    dataset: str
-    positive: list[str]
-    negative: list[str]
-    n_train: int = 40
-    n_test: int = 1000
-    n_noise: int = 0
-    permuted: bool = False
-
-
-@settings
-class Noise:
-    """Several estimates of the error with k selected features, on data with little signal or none.
-
-    `real` are the names of the `real_sets` to run. Where a method chooses k, it does so among `ks`.
-    """
-
-    simulated: SimulatedSets
-    real_sets: dict[str, RealSet]
-    real: list[str]
-    replicates: int = 20
-    k: int = 10
-    ks: list[int]
-    n_folds: int = 10
-    n_permutations: int = 99
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_ks([self.k], self.simulated.n_features)
-        check_ks(self.ks, self.simulated.n_features)
-        check_at_least(1, replicates=self.replicates, n_permutations=self.n_permutations)
-        check_at_least(2, n_folds=self.n_folds)
-        if unknown := [name for name in self.real if name not in self.real_sets]:
-            raise ValueError(f"real must be names in real_sets, {list(self.real_sets)}, got {unknown[0]}")
-
-    def cells(self, inputs: Inputs) -> list[Cell]:
-        """Return one job for each kind of data and replicate."""
-        return [
-            Cell.of(
-                {"data": name, "replicate": replicate},
-                compare_estimates,
-                kind=kind,
-                data=data,
-                k=self.k,
-                ks=self.ks,
-                n_folds=self.n_folds,
-                n_permutations=self.n_permutations,
-                seed=seed_for(purpose="noise", data=name, replicate=replicate, seed=self.seed),
-            )
-            for name, kind, data in [*self._simulated(), *self._real(inputs)]
-            for replicate in range(self.replicates)
-        ]
-
-    def _simulated(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-        drawn = self.simulated
-        sizes = {name: getattr(drawn, name) for name in ("n_train", "n_test", "n_features", "block")}
-        for signal, alpha in drawn.signals.items():
-            for rho in drawn.correlations:
-                yield _name(signal, rho), "simulated", {"alpha": alpha, "correlation": rho, **sizes}
-
-    def _real(self, inputs: Inputs) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-        for name in self.real:
-            chosen = self.real_sets[name]
-            fields = ("positive", "negative", "n_train", "n_test", "n_noise", "permuted")
-            data = {field: getattr(chosen, field) for field in fields}
-            yield name, "real", {"dataset": inputs.dataset(chosen.dataset), **data}
-
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
-        """Return errors of each method, the correction against the others, the permutation test, and figures."""
-        names = list(dict.fromkeys(rows["data"]))
-        found = {name: ours for name in names if len(ours := successes(rows, data=name))}
-        errors = [_line(name, ours, method) for name, ours in found.items() for method in METHODS]
-        against = [
-            _against(name, ours, other) for name, ours in found.items() for other in METHODS if other != "corrected"
-        ]
-        tests = [
-            {
-                "data": name,
-                "data sets": len(ours),
-                "share with p < 0.05": float((ours["p_value"] < 0.05).mean()),
-                "seconds": float(ours["permutation_seconds"].mean()),
-            }
-            for name, ours in found.items()
-        ]
-        tables = (
-            Table.of("Expected and actual errors", errors, _FORMATS),
-            Table.of("The correction against each other method", against, _AGAINST_FORMATS, name="against"),
-            Table.of("Permutation test", tests, _TEST_FORMATS, name="permutation"),
-        )
-        figures = [self._correlation_figure(signal, found) for signal in self.simulated.signals]
-        figures.append(_errors_figure(errors))
-        return Outcome(tables, [figure for figure in figures if len(figure.points)], (), [_summary(against), *_NOTES])
-
-    def _correlation_figure(self, signal: str, found: Mapping[str, pd.DataFrame]) -> LineFigure:
-        """Return by how much each method is too sure, against the correlation of the features."""
-        points = []
-        for method, title in METHODS.items():
-            for rho in self.simulated.correlations:
-                ours = found.get(_name(signal, rho))
-                if ours is None:
-                    continue
-                line = _line("", ours, method)
-                gap, half = float(line["actual - expected"]), 2 * float(line["standard error"])
-                points.append({"series": title, "x": rho, "y": gap, "low": gap - half, "high": gap + half})
-        return LineFigure(
-            f"Actual minus expected error, {signal}",
-            "correlation of the features of a block (rho)",
-            "actual minus expected error",
-            _points(points, interval=True),
-            name=f"correlation_{signal.replace(' ', '_')}",
-            levels={"honest": 0.0},
-            interval="2 standard errors to either side",
-            methods=_COLOURS,
-        )
-
-
 # In other figures corrected and uncorrected predictions have these names, and so their colours here.
-_COLOURS = {METHODS[name]: name for name in ("corrected", "uncorrected")}
+_COLOURS = {METHODS[name].title: name for name in ("corrected", "uncorrected")}
 
 
 def _name(signal: str, rho: float) -> str:
     return f"{signal}, rho = {rho:g}"
 
 
-def _points(points: Sequence[Mapping[str, object]], *, interval: bool) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(points, columns=["series", "x", "y", *(("low", "high") if interval else ())])
-
-
-def _standard_error(values: pd.Series[float]) -> float:
-    return float(values.std() / math.sqrt(len(values))) if len(values) > 1 else math.nan
-
-
-def _line(name: str, ours: pd.DataFrame, method: str) -> dict[str, float | str]:
-    expected, actual = ours[f"{method}_expected"], ours[f"{method}_actual"]
-    return {
-        "data": name,
-        "method": METHODS[method],
-        "data sets": len(ours),
-        "expected error": float(expected.mean()),
-        "actual error": float(actual.mean()),
-        "actual - expected": float((actual - expected).mean()),
-        "standard error": _standard_error(actual - expected),
-        "mean distance": float((actual - expected).abs().mean()),
-        "seconds": float(ours[f"{method}_seconds"].mean()),
-    }
+def _against(data: str, ours: pd.DataFrame) -> Iterator[dict[str, object]]:
+    """Yield whether the correction's expected error is closer to its actual one than another method's, in pairs."""
+    distances = {labels["method"]: own["distance"].to_numpy() for labels, own in vocab.groups(ours, "method")}
+    correction = distances.pop(METHODS["corrected"].title)
+    for other, distance in distances.items():
+        mean, spread = float((correction - distance).mean()), vocab.standard_error(correction - distance)
+        yield {
+            **{"data": data, "against": other},
+            "distance of the correction": correction.mean(),
+            "distance of the other": distance.mean(),
+            **{"difference": mean, "standard error": spread},
+            "the correction is": "worse" if mean > 2 * spread else "better" if mean < -2 * spread else "equal",
+        }
 
 
-def _against(name: str, ours: pd.DataFrame, other: str) -> dict[str, object]:
-    """Return whether the correction's expected error is closer to its actual one than another method's, in pairs."""
-    distances = [(ours[f"{method}_actual"] - ours[f"{method}_expected"]).abs() for method in ("corrected", other)]
-    difference = distances[0] - distances[1]
-    mean, spread = float(difference.mean()), _standard_error(difference)
-    verdict = "worse" if mean > 2 * spread else "better" if mean < -2 * spread else "equal"
-    return {
-        "data": name,
-        "against": METHODS[other],
-        "distance of the correction": float(distances[0].mean()),
-        "distance of the other": float(distances[1].mean()),
-        "difference": mean,
-        "standard error": spread,
-        "the correction is": verdict,
-    }
-
-
-def _summary(against: Sequence[Mapping[str, object]]) -> str:
+def _summary(against: Sequence[dict[str, object]]) -> str:
     """Return on how many kinds of data the correction is better, equal and worse than each other method."""
     counts = []
     for other in dict.fromkeys(line["against"] for line in against):
@@ -386,98 +395,15 @@ def _summary(against: Sequence[Mapping[str, object]]) -> str:
     return f"The correction against {'; '.join(counts)} kinds of data."
 
 
-def _errors_figure(errors: Sequence[Mapping[str, object]]) -> LineFigure:
-    points = [{"series": line["method"], "x": line["expected error"], "y": line["actual error"]} for line in errors]
-    top = float(np.max([(p["x"], p["y"]) for p in points], initial=0.5))
-    points += [{"series": "equal", "x": at, "y": at} for at in (0.0, top)] if points else []
-    return LineFigure(
+def _errors_figure(errors: pd.DataFrame) -> vocab.LineFigure:
+    columns = errors.reindex(columns=["method", "expected error", "actual error"])
+    points: list[tuple[object, ...]] = list(columns.itertuples(index=False, name=None))
+    top = float(np.max(columns.iloc[:, 1:].to_numpy(), initial=0.5))
+    points += [("equal", at, at) for at in (0.0, top)] if points else []
+    return vocab.LineFigure.of(
         "Expected and actual error, mean on each kind of data",
-        "expected error",
-        "actual error",
-        _points(points, interval=False),
-        marks=dict.fromkeys(METHODS.values(), "points") | {"equal": "guide"},
+        ("expected error", "actual error"),
+        points,
+        marks=dict.fromkeys((method.title for method in METHODS.values()), "points") | {"equal": "guide"},
         methods=_COLOURS,
     )
-
-
-# Data on which a selection of features may find nothing: without signal or with little, or real with noise.
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Training and test cases with binary features."""
-
-    X: NDArray[np.uint8]
-    y: NDArray[np.int64]
-    X_test: NDArray[np.uint8]
-    y_test: NDArray[np.int64]
-
-
-def simulated_split(
-    alpha: float | None,
-    correlation: float,
-    n_train: int,
-    n_test: int,
-    n_features: int,
-    block: int,
-    rng: np.random.Generator,
-) -> Split:
-    """Draw cases, as many of each class, whose features come in blocks that are correlated within the classes.
-
-    Parameters
-    ----------
-    alpha : float, optional
-        Of the naive Bayes model that gives P(x_j = 1 | y); None for features that have nothing to do with the classes.
-    correlation : float
-        Between the normal variables behind the binary features of one block.
-    """
-    theta = np.clip(rng.random(n_features), 1e-12, 1.0 - 1e-12)
-    phi = np.stack([theta, theta]) if alpha is None else rng.beta(alpha * theta, alpha * (1.0 - theta), (2, n_features))
-    y, y_test = np.arange(n_train) % 2, np.arange(n_test) % 2
-    both = np.concatenate([y, y_test])
-    common = rng.standard_normal((len(both), -(-n_features // block)), dtype=np.float32)
-    own = rng.standard_normal((len(both), n_features), dtype=np.float32)
-    latent = np.sqrt(correlation) * common.repeat(block, axis=1)[:, :n_features] + np.sqrt(1.0 - correlation) * own
-    X = (latent < ndtri(phi)[both]).astype(np.uint8)
-    return Split(X[:n_train], y, X[n_train:], y_test)
-
-
-def real_split(
-    dataset: Mapping[str, Any],
-    positive: Sequence[str],
-    negative: Sequence[str],
-    n_train: int,
-    n_test: int,
-    n_noise: int,
-    permuted: bool,
-    rng: np.random.Generator,
-) -> Split:
-    """Draw rows of a data set, whose features are cut at the medians of the training rows.
-
-    Parameters
-    ----------
-    positive, negative : sequence of str
-        Classes that are called 1 and 0; other rows are left out.
-    n_noise : int
-        Features to add: copies of the features with their rows in random order.
-    permuted : bool
-        Whether labels, too, are put in random order, so that nothing depends on them.
-    """
-    import pandas as pd
-
-    loaded = dataset_of(dataset)
-    target = loaded.target.astype(str).to_numpy()
-    rows = rng.permutation(np.flatnonzero(np.isin(target, [*positive, *negative])))
-    y = np.isin(target[rows], list(positive)).astype(np.int64)
-    table = pd.get_dummies(loaded.features.iloc[rows]).to_numpy(dtype=float)
-    if permuted:
-        y = rng.permutation(y)
-    noise = rng.permuted(table[:, rng.integers(table.shape[1], size=n_noise)], axis=0)
-    table = np.hstack([table, noise])
-    # Both parts have the classes in the shares of the data set.
-    order = np.concatenate([np.flatnonzero(y == c) for c in (0, 1)])
-    place = np.concatenate([(np.arange(n) + 0.5) / n for n in np.bincount(y, minlength=2)])
-    order = order[np.argsort(place, kind="stable")]
-    train, test = order[:n_train], order[n_train : n_train + n_test]
-    binariser = Binariser.fit(table[train])
-    return Split(binariser.transform(table[train]), y[train], binariser.transform(table[test]), y[test])

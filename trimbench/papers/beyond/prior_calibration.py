@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import seed_for
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.job import COUNT, SHARE, job, listed, seed_for
 from trimbench.papers.selection_bias.simulated_cases import (
     CORRECTIONS,
     ModelSettings,
-    check_at_least,
     simulate,
     simulate_gaussian,
 )
-from trimbench.papers.validation import Json, settings, unknown
-from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.tables import Table
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.mixture import mixture_priors
 from trimbench.selection_bias.prior import Prior
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 Floats = NDArray[np.float64]
 
@@ -48,13 +38,6 @@ class Sizes:
     n_alpha: int
 
 
-class Model(Protocol):
-    """What all fitted models have."""
-
-    def predict_proba(self, X: NDArray[np.number]) -> Floats:
-        """Return P(y | x) of each class."""
-
-
 @dataclass(frozen=True, eq=False)
 class Draw:
     """A data set from the prior, what it was drawn with, and the models with and without correction.
@@ -65,7 +48,7 @@ class Draw:
 
     X_test: NDArray[np.number]
     y_test: NDArray[np.int64]
-    models: Mapping[str, Model]
+    models: Mapping[str, Any]
     below: Mapping[str, float]
     equal: Mapping[str, float]
     converged: bool = True
@@ -80,27 +63,34 @@ def _labels(rng: np.random.Generator, sizes: Sizes) -> tuple[int, int]:
             return n1, int(rng.binomial(sizes.n_test, share))
 
 
-def _places(posteriors: Mapping[str, Floats], place: int) -> tuple[dict[str, float], dict[str, float]]:
+def _alpha(sizes: Sizes, rng: np.random.Generator) -> tuple[int, float]:
+    """Return the place of a value of alpha in the grid of its prior, and the value."""
+    place = int(rng.integers(sizes.n_alpha))
+    return place, float(Prior(n_alpha=sizes.n_alpha).alphas()[place])
+
+
+def _drawn(X_test: NDArray[Any], y_test: NDArray[np.int64], model: Any, place: int) -> Draw:
+    """Return a draw whose alpha has this place in the grid of the model."""
+    models = {"corrected": model, "uncorrected": model.uncorrected()}
+    posteriors = {name: one.alpha_posterior for name, one in models.items()}
     below = {name: float(posterior[:place].sum()) for name, posterior in posteriors.items()}
-    return below, {name: float(posterior[place]) for name, posterior in posteriors.items()}
+    equal = {name: float(posterior[place]) for name, posterior in posteriors.items()}
+    return Draw(X_test, y_test, models, below, equal)
 
 
 def draw_binary(sizes: Sizes, rng: np.random.Generator) -> Draw:
     """Draw from the naive Bayes model with binary features."""
-    place = int(rng.integers(sizes.n_alpha))
-    alpha = float(Prior(n_alpha=sizes.n_alpha).alphas()[place])
+    place, alpha = _alpha(sizes, rng)
     n1, test1 = _labels(rng, sizes)
     groups = ((sizes.n_train - n1, n1), (sizes.n_test - test1, test1))
     data = simulate(ModelSettings(sizes.n_features, alpha, 0.0, *groups), rng)
     model = fit_selection_corrected(data.X, data.y, sizes.k, n_alpha=sizes.n_alpha)
-    models = {"corrected": model, "uncorrected": model.uncorrected()}
-    return Draw(data.X_test, data.y_test, models, *_places({c: m.alpha_posterior for c, m in models.items()}, place))
+    return _drawn(data.X_test, data.y_test, model, place)
 
 
 def draw_discrete(sizes: Sizes, rng: np.random.Generator) -> Draw:
     """Draw from the naive Bayes model with features of three categories."""
-    place = int(rng.integers(sizes.n_alpha))
-    alpha = float(Prior(n_alpha=sizes.n_alpha).alphas()[place])
+    place, alpha = _alpha(sizes, rng)
     n1, test1 = _labels(rng, sizes)
     y, y_test = (np.repeat([0, 1], [n - ones, ones]) for n, ones in ((sizes.n_train, n1), (sizes.n_test, test1)))
     theta = rng.dirichlet(np.ones(3), size=sizes.n_features)
@@ -114,8 +104,7 @@ def draw_discrete(sizes: Sizes, rng: np.random.Generator) -> Draw:
     model = fit_selection_corrected(
         X, y, sizes.k, features="categorical", n_categories=categories, n_alpha=sizes.n_alpha
     )
-    models = {"corrected": model, "uncorrected": model.uncorrected()}
-    return Draw(X_test, y_test, models, *_places({c: m.alpha_posterior for c, m in models.items()}, place))
+    return _drawn(X_test, y_test, model, place)
 
 
 def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
@@ -160,8 +149,7 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
 
 def draw_classes(sizes: Sizes, rng: np.random.Generator) -> Draw:
     """Draw from the naive Bayes model with binary features and three classes."""
-    place = int(rng.integers(sizes.n_alpha))
-    alpha = float(Prior(n_alpha=sizes.n_alpha).alphas()[place])
+    place, alpha = _alpha(sizes, rng)
     while True:
         shares = rng.dirichlet(np.ones(3))
         y, y_test = (rng.choice(3, size=n, p=shares) for n in (sizes.n_train, sizes.n_test))
@@ -171,8 +159,7 @@ def draw_classes(sizes: Sizes, rng: np.random.Generator) -> Draw:
     phi = rng.beta(alpha * theta, alpha * (1.0 - theta), size=(3, sizes.n_features))
     X, X_test = ((rng.random((len(of), sizes.n_features)) < phi[of]).astype(np.uint8) for of in (y, y_test))
     model = fit_selection_corrected(X, y, sizes.k, n_alpha=sizes.n_alpha, factor="enumerate")
-    models = {"corrected": model, "uncorrected": model.uncorrected()}
-    return Draw(X_test, y_test, models, *_places({c: m.alpha_posterior for c, m in models.items()}, place))
+    return _drawn(X_test, y_test, model, place)
 
 
 def draw_gaussian(sizes: Sizes, rng: np.random.Generator) -> Draw:
@@ -186,8 +173,7 @@ def draw_gaussian_classes(sizes: Sizes, rng: np.random.Generator) -> Draw:
 
 
 def _gaussian(sizes: Sizes, n_classes: int, rng: np.random.Generator) -> Draw:
-    place = int(rng.integers(sizes.n_alpha))
-    alpha = float(Prior(n_alpha=sizes.n_alpha).alphas()[place])
+    place, alpha = _alpha(sizes, rng)
     while True:
         shares = rng.dirichlet(np.ones(n_classes))
         train, test = (rng.multinomial(n, shares) for n in (sizes.n_train, sizes.n_test))
@@ -195,8 +181,7 @@ def _gaussian(sizes: Sizes, n_classes: int, rng: np.random.Generator) -> Draw:
             break
     data = simulate_gaussian(sizes.n_features, alpha, train.tolist(), test.tolist(), rng)
     model = fit_selection_corrected(data.X, data.y, sizes.k, features="gaussian", n_alpha=sizes.n_alpha)
-    models = {"corrected": model, "uncorrected": model.uncorrected()}
-    return Draw(data.X_test, data.y_test, models, *_places({c: m.alpha_posterior for c, m in models.items()}, place))
+    return _drawn(data.X_test, data.y_test, model, place)
 
 
 # To add a model to the experiment, add its function here and its sizes to the configuration.
@@ -216,8 +201,13 @@ def _errors(y: NDArray[np.int64], probabilities: Floats) -> tuple[float, float]:
     return float(np.sort(probabilities, axis=1)[:, :-1].sum(axis=1).mean()), float((predicted != y).mean())
 
 
-@job_function
-def calibrate(variant: str, sizes: Mapping[str, int], seeds: list[int]) -> dict[str, Json]:
+@job(
+    {
+        "converged": COUNT,
+        **{"*_expected_error": listed(SHARE), "*_actual_error": listed(SHARE), "*_rank": listed(SHARE)},
+    }
+)
+def calibrate(variant: str, sizes: Sizes, seeds: list[int]) -> dict[str, vocab.Json]:
     """Draw one data set for each seed, and return lists with errors of the predictions and ranks of the true alpha.
 
     A rank is uniform on [0, 1] if the posterior is right: the probability of an alpha below the true one, and of the
@@ -227,7 +217,7 @@ def calibrate(variant: str, sizes: Mapping[str, int], seeds: list[int]) -> dict[
     converged = 0
     for seed in seeds:
         rng = np.random.default_rng(seed)
-        draw = VARIANTS[variant](Sizes(**sizes), rng)
+        draw = VARIANTS[variant](sizes, rng)
         converged += draw.converged
         tie = rng.random()
         for name, model in draw.models.items():
@@ -242,48 +232,23 @@ def calibrate(variant: str, sizes: Mapping[str, int], seeds: list[int]) -> dict[
 
 # A figure tells so many models apart, with and without correction.
 _MODELS_SHOWN = 3
-_ERROR_FORMATS = {
-    "model": "",
-    "correction": "",
-    "data sets": "",
-    "expected error": ".4f",
-    "actual error": ".4f",
-    "overconfidence": ".4f",
-    "standard error": ".4f",
-    "within 2 standard errors of 0": "",
-}
-_RANK_FORMATS = {
-    "model": "",
-    "correction": "",
-    "data sets": "",
-    "mean rank": ".3f",
-    "bins outside their band": "",
-    "p-value (uniform ranks)": ".2g",
-}
-_NOTES = [
-    "Each data set is drawn from the model's own prior, with features, labels and test cases; then features are "
-    "selected, and the model is fitted with and without correction.",
-    "Overconfidence: actual minus expected error rate on the test cases, mean over data sets. Of models that are "
-    "right, one in twenty is not within 2 standard errors of 0 by chance.",
-    "Rank: posterior probability of an alpha below the true one, and a random share of that of the true one itself. If "
-    "the model is right, ranks are uniform. Band: 95 % of what uniform ranks give in one bin. p-value: of Kolmogorov "
-    "and Smirnov's test.",
-]
 
 
-@settings
+@vocab.settings
 class VariantSizes(Sizes):
     """Sizes of the data sets of one model, as the configuration states them."""
 
     def __post_init__(self) -> None:
-        check_at_least(1, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
+        for field in dataclasses.fields(self):
+            if getattr(self, field.name) < 1:
+                raise ValueError(f"{field.name} must be 1 or more, got {getattr(self, field.name)}")
         if self.n_train < 4:
             raise ValueError(f"n_train must be 4 or more, got {self.n_train}")
         if self.k > self.n_features:
             raise ValueError(f"k must be at most n_features={self.n_features}, got {self.k}")
 
 
-@settings
+@vocab.settings
 class PriorCalibration:
     """Ranks of alpha and overconfidence of predictions, on data sets drawn from the prior of each model.
 
@@ -291,9 +256,9 @@ class PriorCalibration:
     """
 
     models: dict[str, VariantSizes]
-    data_sets: int = 300
-    sets_per_job: int = 20
-    n_bins: int = 10
+    data_sets: Annotated[int, vocab.at_least(2)] = 300
+    sets_per_job: vocab.Count = 20
+    n_bins: Annotated[int, vocab.at_least(2)] = 10
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -301,67 +266,73 @@ class PriorCalibration:
             raise ValueError("models must name at least one model, got none")
         for name in self.models:
             if name not in VARIANTS:
-                raise unknown("models: a model", list(VARIANTS), name)
-        check_at_least(2, data_sets=self.data_sets, n_bins=self.n_bins)
-        check_at_least(1, sets_per_job=self.sets_per_job)
+                raise vocab.unknown("models: a model", list(VARIANTS), name)
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each model and block of data sets."""
         return [
-            Cell.of({"model": name, "first": first}, calibrate, variant=name, sizes=sizes, seeds=seeds)
+            vocab.Cell.of({"model": name, "first": first}, calibrate, variant=name, sizes=sizes, seeds=seeds)
             for name, sizes in self.models.items()
             for first in range(0, self.data_sets, self.sets_per_job)
             for numbers in [range(first, min(first + self.sets_per_job, self.data_sets))]
             for seeds in [[seed_for(purpose="prior data", model=name, number=n, seed=self.seed) for n in numbers]]
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return overconfidence and ranks of each model, and their figures."""
-        found = {name: ours for name in self.models if len(ours := successes(rows, model=name))}
-        errors = [line for name, ours in found.items() for line in _error_lines(name, ours)]
-        ranks = [line for name, ours in found.items() for line in _rank_lines(name, ours, self.n_bins)]
-        tables = (
-            Table.of("Overconfidence on data sets from the prior", errors, _ERROR_FORMATS),
-            Table.of("Ranks of the true alpha", ranks, _RANK_FORMATS, name="ranks"),
-        )
-        names = list(found)
-        groups = [names[start : start + _MODELS_SHOWN] for start in range(0, len(names), _MODELS_SHOWN)]
-        figures = [_errors_figure(errors, group, f"errors_{i}" if i else "") for i, group in enumerate(groups)]
-        figures += [_ranks_figure(name, ours, self.n_bins) for name, ours in found.items()]
-        notes = list(_NOTES)
-        if "mixture" in found:
-            ours = found["mixture"]
-            n_sets, n_converged = len(_values(ours, "corrected_rank")), int(ours["converged"].sum())
+        columns = ["expected_error", "actual_error", "rank"]
+        methods = vocab.stacked(rows, "correction", dict(zip(CORRECTIONS, CORRECTIONS, strict=True)))
+        sets = methods.explode(columns).astype(dict.fromkeys(columns, float)) if len(methods) else methods
+        groups = list(vocab.groups(sets, "model", "correction"))
+        errors = vocab.Table.of_groups("Overconfidence on data sets from the prior", groups, _ERRORS)
+        ranks = vocab.Table.of_groups("Ranks of the true alpha", groups, _rank_columns(self.n_bins), name="ranks")
+        names = list(dict.fromkeys(labels["model"] for labels, _ in groups))
+        shown = [names[start : start + _MODELS_SHOWN] for start in range(0, len(names), _MODELS_SHOWN)]
+        figures = [_errors_figure(errors.frame, models, f"errors_{i}" if i else "") for i, models in enumerate(shown)]
+        figures += [_ranks_figure(labels["model"], ours, self.n_bins) for labels, ours in vocab.groups(sets, "model")]
+        notes = []
+        if "mixture" in names:
+            mixtures = vocab.successes(rows, model="mixture")
+            n_sets, n_converged = mixtures["corrected_rank"].map(len).sum(), mixtures["converged"].sum()
             notes.append(
                 f"The chains of both mixture models converged on {n_converged} of {n_sets} data sets; all count."
             )
-        return Outcome(tables, figures, (), notes)
+        return vocab.Outcome((errors, ranks), figures, (), notes)
 
 
-def _values(ours: pd.DataFrame, column: str) -> NDArray[np.float64]:
-    """Return a quantity on all data sets of a model."""
-    return np.concatenate([np.asarray(values, dtype=float) for values in ours[column]])
+def _overconfidence(ours: pd.DataFrame) -> tuple[float, float, str]:
+    """Return mean and standard error of actual minus expected error, and whether 0 is within 2 standard errors."""
+    gap = ours["actual_error"] - ours["expected_error"]
+    mean, spread = float(gap.mean()), vocab.standard_error(gap)
+    return mean, spread, "yes" if abs(mean) <= 2 * spread else "no"
 
 
-def _error_lines(name: str, ours: pd.DataFrame) -> Iterator[dict[str, object]]:
-    for correction in CORRECTIONS:
-        expected, actual = (_values(ours, f"{correction}_{kind}_error") for kind in ("expected", "actual"))
-        gap = actual - expected
-        mean, spread = float(gap.mean()), float(gap.std(ddof=1) / math.sqrt(len(gap))) if len(gap) > 1 else math.nan
-        yield {
-            "model": name,
-            "correction": correction,
-            "data sets": len(gap),
-            "expected error": float(expected.mean()),
-            "actual error": float(actual.mean()),
-            "overconfidence": mean,
-            "standard error": spread,
-            "within 2 standard errors of 0": "yes" if abs(mean) <= 2 * spread else "no",
-        }
+_ERRORS = [
+    vocab.Column("data sets", "", len),
+    *vocab.means({"expected error": "expected_error", "actual error": "actual_error"}, ".4f"),
+    vocab.Column("overconfidence", ".4f", lambda ours: _overconfidence(ours)[0]),
+    vocab.Column("standard error", ".4f", lambda ours: _overconfidence(ours)[1]),
+    vocab.Column("within 2 standard errors of 0", "", lambda ours: _overconfidence(ours)[2]),
+]
 
 
-def _counts(ranks: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
-    return np.bincount(np.minimum((ranks * n_bins).astype(np.int64), n_bins - 1), minlength=n_bins)
+def _rank_columns(n_bins: int) -> list[vocab.Column]:
+    from scipy.stats import kstest
+
+    def outside(ours: pd.DataFrame) -> str:
+        counts, (low, high) = _counts(ours["rank"], n_bins), _band(len(ours), n_bins)
+        return f"{int(((counts < low) | (counts > high)).sum())} of {n_bins}"
+
+    return [
+        vocab.Column("data sets", "", len),
+        *vocab.means({"mean rank": "rank"}, ".3f"),
+        vocab.Column("bins outside their band", "", outside),
+        vocab.Column("p-value (uniform ranks)", ".2g", lambda ours: float(kstest(ours["rank"], "uniform").pvalue)),
+    ]
+
+
+def _counts(ranks: pd.Series[float], n_bins: int) -> NDArray[np.int64]:
+    return np.bincount(np.minimum((ranks.to_numpy() * n_bins).astype(np.int64), n_bins - 1), minlength=n_bins)
 
 
 def _band(n_sets: int, n_bins: int) -> tuple[float, float]:
@@ -371,68 +342,39 @@ def _band(n_sets: int, n_bins: int) -> tuple[float, float]:
     return float(binom.ppf(0.025, n_sets, 1 / n_bins)), float(binom.ppf(0.975, n_sets, 1 / n_bins))
 
 
-def _rank_lines(name: str, ours: pd.DataFrame, n_bins: int) -> Iterator[dict[str, object]]:
-    from scipy.stats import kstest
-
-    for correction in CORRECTIONS:
-        ranks = _values(ours, f"{correction}_rank")
-        counts, (low, high) = _counts(ranks, n_bins), _band(len(ranks), n_bins)
-        yield {
-            "model": name,
-            "correction": correction,
-            "data sets": len(ranks),
-            "mean rank": float(ranks.mean()),
-            "bins outside their band": f"{int(((counts < low) | (counts > high)).sum())} of {n_bins}",
-            "p-value (uniform ranks)": float(kstest(ranks, "uniform").pvalue),
-        }
-
-
-def _ranks_figure(name: str, ours: pd.DataFrame, n_bins: int) -> LineFigure:
-    import pandas as pd
-
+def _ranks_figure(name: str, sets: pd.DataFrame, n_bins: int) -> vocab.LineFigure:
     centres = (np.arange(n_bins) + 0.5) / n_bins
-    lines, n_sets = [], 0
-    for correction in reversed(CORRECTIONS):
-        ranks = _values(ours, f"{correction}_rank")
-        n_sets = len(ranks)
-        lines.append(pd.DataFrame({"series": correction, "x": centres, "y": _counts(ranks, n_bins)}))
-    low, high = _band(n_sets, n_bins)
-    uniform = pd.DataFrame({"series": "uniform", "x": centres, "y": n_sets / n_bins, "low": low, "high": high})
-    return LineFigure(
+    ranks = {correction: sets["rank"][sets["correction"] == correction] for correction in reversed(CORRECTIONS)}
+    n_sets = len(ranks["corrected"])
+    points: list[tuple[object, ...]] = [
+        (correction, *point)
+        for correction, own in ranks.items()
+        for point in zip(centres, _counts(own, n_bins), strict=True)
+    ]
+    points += [("uniform", x, n_sets / n_bins, *_band(n_sets, n_bins)) for x in centres]
+    return vocab.LineFigure.of(
         f"Ranks of the true alpha ({name} model, {n_sets} data sets)",
-        "rank of the true alpha in its posterior",
-        f"data sets in each of {n_bins} bins",
-        pd.concat([*lines, uniform], ignore_index=True),
+        ("rank of the true alpha in its posterior", f"data sets in each of {n_bins} bins"),
+        points,
         name=f"ranks_{name.replace(' ', '_')}",
         marks={"uniform": "guide"},
         interval="95 % of uniform ranks in one bin",
     )
 
 
-def _errors_figure(errors: list[dict[str, object]], models: Sequence[str], name: str) -> LineFigure:
-    import pandas as pd
-
-    frame = pd.DataFrame([line for line in errors if line["model"] in models])
-    half = 2 * frame["standard error"]
-    points = pd.DataFrame(
-        {
-            "series": frame["model"] + ", " + frame["correction"],
-            "x": frame["expected error"],
-            "y": frame["actual error"],
-            "low": frame["actual error"] - half,
-            "high": frame["actual error"] + half,
-        }
-    )
-    top = float(max(points["x"].max(), points["high"].max()))
-    guide = pd.DataFrame({"series": "equal", "x": [0.0, top], "y": [0.0, top]})
-    marks: Mapping[str, str] = {"equal": "guide"} | dict.fromkeys(points["series"], "highlight")
-    return LineFigure(
+def _errors_figure(errors: pd.DataFrame, models: Sequence[str], name: str) -> vocab.LineFigure:
+    points, methods = [], {}
+    for line in errors[errors["model"].isin(models)].to_dict("records"):
+        series, y, half = f"{line['model']}, {line['correction']}", line["actual error"], 2 * line["standard error"]
+        points.append((series, line["expected error"], y, y - half, y + half))
+        methods[series] = line["correction"]
+    top = max(max(x, high) for _, x, _, _, high in points)
+    return vocab.LineFigure.of(
         f"Expected and actual error on data sets from the prior: {', '.join(models)}",
-        "expected error",
-        "actual error",
-        pd.concat([points, guide], ignore_index=True),
+        ("expected error", "actual error"),
+        [*points, *(("equal", end, end) for end in (0.0, top))],
         name=name,
-        marks=marks,
+        marks={"equal": "guide"} | dict.fromkeys(methods, "highlight"),
         interval="2 standard errors of the difference to either side",
-        methods=dict(zip(points["series"], frame["correction"], strict=True)),
+        methods=methods,
     )

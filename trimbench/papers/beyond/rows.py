@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 
-from trimbench.papers.beyond.budgets import POSITIVE, Sides, split_between
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import seed_for
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.beyond.budgets import POSITIVE_SIDE, Sides, split_between
+from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for
 from trimbench.papers.trimming.classifiers import (
+    NAMES,
+    SIZES,
+    TESTED,
     LearnedOnSplits,
     Learning,
     Split,
-    check_counts,
-    check_problems,
-    check_shares,
 )
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import mean_interval
-from trimbench.papers.vocabulary.tables import Table
 from trimbench.trimming.baselines import information_gains
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.bounds import CertifiedEngine
@@ -35,9 +30,6 @@ from trimbench.trimming.engines.log_odds import MAX_ENTRIES
 from trimbench.trimming.model import feature_indices
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class Task:
     candidates: Mapping[str, int]
 
 
-Selected = tuple[BayesianClassifier, Mapping[str, Json]]
+Selected = tuple[BayesianClassifier, Mapping[str, vocab.Json]]
 
 
 def _by_model(task: Task) -> Selected:
@@ -85,7 +77,7 @@ def _by_sequential_selection(task: Task) -> Selected:
     folds = StratifiedKFold(task.n_folds, shuffle=True, random_state=_seed(task))
     # The number of values is the same for all columns, whichever are tried.
     selector = SequentialFeatureSelector(
-        CategoricalNB(alpha=task.learning["smoothing"], min_categories=max(sizes)),
+        CategoricalNB(alpha=task.learning.smoothing, min_categories=max(sizes)),
         n_features_to_select=min(task.budget, len(names) - 1),
         cv=folds,
     )
@@ -123,7 +115,21 @@ METHODS: Mapping[str, tuple[str, Callable[[Task], Selected]]] = {
 }
 
 
-@job_function
+_SELECTED = {"method": TEXT, "features": NAMES, "method_seconds": POSITIVE, **TESTED}
+_CROSS_FITTED = dict.fromkeys(("rows_weight", "cross_fitted_low", "cross_fitted_high", "apparent"), SHARE)
+
+
+@job(
+    SIZES
+    | {
+        "budget": COUNT,
+        "methods": listed(
+            fields(**_SELECTED)
+            | fields(**_SELECTED, agreement=SHARE)
+            | fields(**_SELECTED, agreement=SHARE, cross_fitted=SHARE, **_CROSS_FITTED)
+        ),
+    }
+)
 def compare_selections(
     learning: Learning,
     sides: Sides,
@@ -131,10 +137,10 @@ def compare_selections(
     evaluation_limit: int | None,
     n_folds: int,
     candidates: dict[str, int],
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Learn a naive Bayes classifier of two groups of classes, select by each of the `METHODS`, and test."""
     split = split_between(learning, sides)
-    classifier = split.learned(POSITIVE, learning)
+    classifier = split.learned(POSITIVE_SIDE, learning)
     task = Task(classifier, split, learning, budget, evaluation_limit, n_folds, candidates)
     methods = []
     for name, (_, select) in METHODS.items():
@@ -196,7 +202,7 @@ def _codes(task: Task, names: Sequence[str]) -> np.ndarray:
 
 
 def _seed(task: Task) -> int:
-    return seed_for(purpose="folds", split=task.learning["split_seed"]) % 2**32
+    return seed_for(purpose="folds", split=task.learning.split_seed) % 2**32
 
 
 # Agreement on test rows of trimmings by the model, by rows and by a blend of both, against selections by labels.
@@ -208,7 +214,7 @@ _OTHERS = [name for name in METHODS if name != "model"]
 _WITH_ROWS = ("rows", "blend")
 
 
-@settings
+@vocab.settings
 class BudgetedProblem:
     """A declared data set, the classes on both sides, and how many features to keep.
 
@@ -222,7 +228,7 @@ class BudgetedProblem:
     one_hot: list[str] = field(default_factory=list)
 
 
-@settings
+@vocab.settings
 class Rows(LearnedOnSplits):
     """Selections of features for naive Bayes classifiers on several splits, tested on rows that none has seen.
 
@@ -231,23 +237,17 @@ class Rows(LearnedOnSplits):
     features of highest information gain, as many as `candidates` says.
     """
 
-    datasets: list[str]
+    datasets: vocab.Axis[str]
     problems: dict[str, BudgetedProblem]
-    splits: int = 10
-    n_folds: int = 3
+    threshold: vocab.Share = 0.5
+    smoothing: vocab.Positive = 1.0
+    splits: vocab.Count = 10
+    n_folds: Annotated[int, vocab.at_least(2)] = 3
     candidates: dict[str, int] = field(default_factory=lambda: {"sequential": 12, "recursive": 100})
-    evaluation_limit: int | None = None
+    evaluation_limit: vocab.Count | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_axis("datasets", self.datasets)
-        check_problems("datasets", self.datasets, self.problems, _ENTRIES)
-        check_shares(threshold=self.threshold)
-        if not self.smoothing:
-            raise ValueError(f"smoothing must be a positive number, got {self.smoothing}")
-        check_counts(splits=self.splits, evaluation_limit=self.evaluation_limit)
-        if self.n_folds < 2:
-            raise ValueError(f"n_folds must be 2 or more, got {self.n_folds}")
+        vocab.check_names("datasets", self.datasets, self.problems, "problems", _ENTRIES)
         if set(self.candidates) != {"sequential", "recursive"}:
             raise ValueError(f"candidates must have the entries sequential and recursive, got {list(self.candidates)}")
         for name in self.datasets:
@@ -258,10 +258,10 @@ class Rows(LearnedOnSplits):
                     f"{self.candidates}, got {budget}"
                 )
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set and split."""
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"data": name, "split": split},
                 compare_selections,
                 learning=self.learning(problem.dataset, split, inputs),
@@ -275,158 +275,115 @@ class Rows(LearnedOnSplits):
             for split in range(self.splits)
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return means over the splits, differences from trimming by the model, and what the rows promised."""
-        done = successes(rows).to_dict("records")
-        groups = [group for name in self.datasets if (group := [row for row in done if row["data"] == name])]
+        methods = vocab.unpacked(rows, "methods")
         lines = {
-            quantity: [_line(group, method, column) for group in groups for method in METHODS]
+            quantity: [_line(labels, ours, methods, column) for labels, ours in vocab.groups(methods, "data", "method")]
             for quantity, column in _QUANTITIES.items()
         }
+        with_rows = methods[methods["method"].isin(_WITH_ROWS)] if len(methods) else methods
+        promises = vocab.groups(with_rows, "data", **{"selected by": "method"})
+        every = [_single(row) for row in methods.to_dict("records")]
         tables = (
-            Table.of("Agreement with the original on the test rows", lines["agreement"], _FORMATS),
-            Table.of("Accuracy on the test rows", lines["accuracy"], _FORMATS, name="accuracy"),
-            Table.of("Against trimming by the model", _summary(lines), _SUMMARY_FORMATS, name="summary"),
-            Table.of(
-                "What the rows promised",
-                [_promise(group, method) for group in groups for method in _WITH_ROWS],
-                _PROMISE_FORMATS,
-                name="promise",
-            ),
-            Table.of(
-                "Each split",
-                [_single(row, found) for row in done for found in row["methods"]],
-                _SINGLE_FORMATS,
-                name="splits",
-                listed=False,
-            ),
+            vocab.Table.of("Agreement with the original on the test rows", lines["agreement"], _FORMATS),
+            vocab.Table.of("Accuracy on the test rows", lines["accuracy"], _FORMATS, name="accuracy"),
+            vocab.Table.of("Against trimming by the model", _summary(lines), _SUMMARY_FORMATS, name="summary"),
+            vocab.Table.of_groups("What the rows promised", _titled(promises), _PROMISES, name="promise"),
+            vocab.Table.of("Each split", every, _SINGLE_FORMATS, name="splits", listed=False),
         )
-        figures = [_figure(groups, lines["agreement"], _WITH_ROWS, "", "rows and blend")]
+        figures = [_figure(lines["agreement"], _WITH_ROWS, "", "rows and blend")]
         by_labels = [name for name in _OTHERS if name not in _WITH_ROWS]
-        figures.append(_figure(groups, lines["agreement"], by_labels, "labels", "selections by the class"))
-        return Outcome(tables, [figure for figure in figures if len(figure.points)], (), _NOTES)
+        figures.append(_figure(lines["agreement"], by_labels, "labels", "selections by the class"))
+        return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)])
 
 
-def _values(group: Sequence[Mapping[Any, Any]], method: str, column: str) -> list[float]:
-    """Return what a method reached on each split of a data set."""
-    return [float(found[column]) for row in group for found in row["methods"] if found["method"] == method]
+def _titled(
+    groups: Iterator[tuple[dict[str, Any], pd.DataFrame]],
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    for labels, ours in groups:
+        yield labels | {"selected by": _TITLES[labels["selected by"]]}, ours
 
 
-def _line(group: Sequence[Mapping[Any, Any]], method: str, column: str) -> dict[str, object]:
-    first = group[0]
-    ratio = first["n_test"] / first["n_train"]
-    values = _values(group, method, column)
-    mean, low, high = mean_interval(values, ratio)
-    leads = [ours - base for ours, base in zip(values, _values(group, "model", column), strict=True)]
-    lead, lead_low, lead_high = mean_interval(leads, ratio)
+def _ratio(ours: pd.DataFrame) -> float:
+    """Return the test rows for each training row."""
+    return float(ours["n_test"].iloc[0] / ours["n_train"].iloc[0])
+
+
+def _line(labels: Mapping[str, Any], ours: pd.DataFrame, methods: pd.DataFrame, column: str) -> dict[str, object]:
+    """Return the mean of a method over the splits, and its lead over trimming by the model on the same splits."""
+    first, found = ours.iloc[0], vocab.mean_of(ours[column], test_per_train=_ratio(ours))
+    low, high = found.ends
     line: dict[str, object] = {
-        "data": first["data"],
-        "features": first["n_features"],
-        "rows": first["n_train"],
-        "budget": first["budget"],
-        "selected by": _TITLES[method],
-        "splits": len(values),
-        "mean": mean,
+        **{"data": labels["data"], "features": first["n_features"], "rows": first["n_train"]},
+        **{"budget": first["budget"], "selected by": _TITLES[labels["method"]], "splits": found.n, "mean": found.value},
         # The interval does not know that shares end at 0 and 1.
-        "low": float(np.maximum(low, 0.0)),
-        "high": float(np.minimum(high, 1.0)),
+        **{"low": float(np.maximum(low, 0.0)), "high": float(np.minimum(high, 1.0))},
     }
-    if method != "model":
-        wins, losses = sum(value > 0 for value in leads), sum(value < 0 for value in leads)
-        line |= {"lead": lead, "lead low": lead_low, "lead high": lead_high, "wins": wins, "losses": losses}
+    if labels["method"] != "model":
+        base = methods[(methods["data"] == labels["data"]) & (methods["method"] == "model")]
+        leads = ours.set_index("split")[column] - base.set_index("split")[column]
+        lead, lead_low, lead_high = vocab.mean_of(leads, test_per_train=_ratio(ours)).with_ends
+        line |= {"lead": lead, "lead low": lead_low, "lead high": lead_high}
+        line |= {"wins": int((leads > 0).sum()), "losses": int((leads < 0).sum())}
     return line
 
 
-def _summary(lines: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, object]]:
+def _summary(lines: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, object]]:
     """Count for each method on how many data sets it is ahead of trimming by the model, and behind."""
-    found = []
     for quantity, all_lines in lines.items():
         for method in _OTHERS:
-            ours = [line for line in all_lines if line["selected by"] == _TITLES[method]]
-            if not ours:
-                continue
-            leads = [line["lead"] for line in ours]
-            found.append(
-                {
-                    "quantity": quantity,
-                    "selected by": _TITLES[method],
-                    "data sets": len(ours),
-                    "mean lead": float(np.mean(leads)),
-                    "ahead": sum(lead > 0 for lead in leads),
-                    "behind": sum(lead < 0 for lead in leads),
-                    "certainly ahead": sum(line["lead low"] > 0 for line in ours),
-                    "certainly behind": sum(line["lead high"] < 0 for line in ours),
-                    "splits won": sum(line["wins"] for line in ours),
-                    "splits lost": sum(line["losses"] for line in ours),
+            ours = pd.DataFrame([line for line in all_lines if line["selected by"] == _TITLES[method]])
+            if len(ours):
+                yield {
+                    **{"quantity": quantity, "selected by": _TITLES[method], "data sets": len(ours)},
+                    **{"mean lead": ours["lead"].mean(), "ahead": (ours["lead"] > 0).sum()},
+                    **{"behind": (ours["lead"] < 0).sum(), "certainly ahead": (ours["lead low"] > 0).sum()},
+                    "certainly behind": (ours["lead high"] < 0).sum(),
+                    **{"splits won": ours["wins"].sum(), "splits lost": ours["losses"].sum()},
                 }
-            )
-    return found
 
 
-def _promise(group: Sequence[Mapping[Any, Any]], method: str) -> dict[str, object]:
-    """Compare the estimates on the training rows with the test rows."""
-    first = group[0]
-    ours = {
-        column: _values(group, method, column)
-        for column in ("rows_weight", "apparent", "cross_fitted", "test_agreement")
-    }
-    gaps = [promise - kept for promise, kept in zip(ours["cross_fitted"], ours["test_agreement"], strict=True)]
-    gap, low, high = mean_interval(gaps, first["n_test"] / first["n_train"])
+def _optimism(ours: pd.DataFrame) -> tuple[float, float, float]:
+    """Return by how much the rows promise more than the test rows keep, with the ends of its interval."""
+    return vocab.mean_of(ours["cross_fitted"] - ours["test_agreement"], test_per_train=_ratio(ours)).with_ends
+
+
+_PROMISES = [
+    *vocab.means({"weight of the rows": "rows_weight"}, ".2f"),
+    *vocab.means({"apparent": "apparent", "cross-fitted": "cross_fitted", "test rows": "test_agreement"}, ".4f"),
+    vocab.Column(
+        ("optimism", "optimism low", "optimism high"),
+        "+.4f",
+        lambda ours: (
+            vocab.mean_of(ours["cross_fitted"] - ours["test_agreement"], test_per_train=_ratio(ours)).with_ends
+        ),
+    ),
+]
+
+
+def _single(row: Mapping[Any, Any]) -> dict[str, object]:
     return {
-        "data": first["data"],
-        "selected by": _TITLES[method],
-        "weight of the rows": float(np.mean(ours["rows_weight"])),
-        "apparent": float(np.mean(ours["apparent"])),
-        "cross-fitted": float(np.mean(ours["cross_fitted"])),
-        "test rows": float(np.mean(ours["test_agreement"])),
-        "optimism": gap,
-        "optimism low": low,
-        "optimism high": high,
+        **{"data": row["data"], "split": row["split"], "selected by": _TITLES[row["method"]]},
+        **{"agreement": row["test_agreement"], "accuracy": row["test_accuracy"]},
+        "accuracy of all features": row["full_test_accuracy"],
+        "weight of the rows": row.get("rows_weight", np.nan),
+        **{"features": " ".join(row["features"]), "seconds": row["method_seconds"]},
     }
 
 
-def _single(row: Mapping[Any, Any], found: Mapping[str, Any]) -> dict[str, object]:
-    return {
-        "data": row["data"],
-        "split": row["split"],
-        "selected by": _TITLES[found["method"]],
-        "agreement": found["test_agreement"],
-        "accuracy": found["test_accuracy"],
-        "accuracy of all features": found["full_test_accuracy"],
-        "weight of the rows": found.get("rows_weight", math.nan),
-        "features": " ".join(found["features"]),
-        "seconds": found["method_seconds"],
-    }
-
-
-def _figure(
-    groups: Sequence[Sequence[Mapping[Any, Any]]],
-    lines: Sequence[Mapping[str, Any]],
-    methods: Sequence[str],
-    name: str,
-    what: str,
-) -> LineFigure:
-    import pandas as pd
-
-    known = {group[0]["data"] for group in groups}
+def _figure(lines: Sequence[Mapping[str, Any]], methods: Sequence[str], name: str, what: str) -> vocab.LineFigure:
     points = [
-        {
-            "series": _TITLES[method],
-            # Intervals of one data set stand side by side.
-            "x": line["rows"] * (1.0 + 0.06 * place),
-            "y": line["lead"],
-            "low": line["lead low"],
-            "high": line["lead high"],
-        }
-        for place, method in enumerate(methods)
+        # Intervals of one data set stand side by side.
+        (title, line["rows"] * (1.0 + 0.06 * place), line["lead"], line["lead low"], line["lead high"])
+        for place, title in enumerate(_TITLES[method] for method in methods)
         for line in lines
-        if line["selected by"] == _TITLES[method] and line["data"] in known
+        if line["selected by"] == title
     ]
-    return LineFigure(
+    return vocab.LineFigure.of(
         f"Agreement on test rows: {what} against trimming by the model",
-        "number of training rows (one data set each)",
-        "lead in agreement",
-        pd.DataFrame(points, columns=["series", "x", "y", "low", "high"]),
+        ("number of training rows (one data set each)", "lead in agreement"),
+        points,
         name=name,
         levels={"trimming by the model": 0.0},
         marks={_TITLES[method]: "highlight" for method in methods},
@@ -444,13 +401,6 @@ _SUMMARY_FORMATS = {
     "mean lead": "+.4f",
     **dict.fromkeys(("ahead", "behind", "certainly ahead", "certainly behind", "splits won", "splits lost"), ""),
 }
-_PROMISE_FORMATS = {
-    "data": "",
-    "selected by": "",
-    "weight of the rows": ".2f",
-    **dict.fromkeys(("apparent", "cross-fitted", "test rows"), ".4f"),
-    **dict.fromkeys(("optimism", "optimism low", "optimism high"), "+.4f"),
-}
 _SINGLE_FORMATS = {
     **dict.fromkeys(("data", "split", "selected by"), ""),
     **dict.fromkeys(("agreement", "accuracy", "accuracy of all features"), ".4f"),
@@ -458,17 +408,3 @@ _SINGLE_FORMATS = {
     "features": "",
     "seconds": ".2f",
 }
-_NOTES = (
-    "Every method selects at most the same number of features, and its selection is tested as a trimming of the same "
-    "naive Bayes classifier. Model, rows and blend choose the threshold along with the features; for the others it is "
-    "the threshold at which the model's agreement is highest. Rows are the training rows, without their labels.",
-    "The lead is over trimming by the model on the same split. Intervals are 95 % confidence intervals of means over "
-    "the splits, widened because random splits share rows (Nadeau and Bengio, 2003); wins and losses count splits. "
-    "'Certainly' means that the interval of the lead excludes 0; there is no correction for the number of data sets.",
-    "SequentialFeatureSelector adds features to CategoricalNB by cross-validated accuracy; RFE eliminates features by "
-    "the coefficients of LogisticRegression on standardised log-likelihood ratios. Both see the labels, and choose "
-    "among the features of highest information gain: 12 and 100 by default.",
-    "'Apparent' is the agreement on the rows that the selection saw, 'cross-fitted' the one that the trimming itself "
-    "reports; 'optimism' is by how much the latter exceeds the agreement on the test rows. It need not be 0: the "
-    "classifier was learned from the same rows, and may decide on them more clearly than on new ones.",
-)

@@ -30,7 +30,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from trimbench.papers.commands.invocation import OF_THE_RUN, SHARED_KEYS, TASKS, CommonSettings
-from trimbench.papers.configuration import Catalogue, checked_text, configuration_folder, load, plain
+from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, checked_text, configuration_folder, load, plain
 from trimbench.papers.validation import ConfigurationError, unknown
 
 _KEYS = (*SHARED_KEYS, "experiment")
@@ -548,7 +548,7 @@ def _keys(words: Sequence[str], experiment: str, catalogue: Catalogue) -> set[st
         keys = {*SHARED_KEYS, *catalogue.keys("", _STUDY)}
     elif experiment in catalogue.names("experiment"):
         keys |= set(catalogue.keys("experiment", experiment))
-    return keys - {"runner", "smoke_test", "defaults", "hydra"}
+    return keys - {*NOT_SETTINGS, "defaults", "hydra"}
 
 
 def _names(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequence[str]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from trimbench.papers.data.cache import Cache
     from trimbench.papers.execution.store import JobStore
     from trimbench.papers.execution.workers import Executor
+    from trimbench.papers.reporting.figures.settings import FigureSettings
     from trimbench.papers.vocabulary.cells import Experiment
-    from trimbench.papers.vocabulary.figures import FigureSettings
 
 
 Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch", "study"]
@@ -202,7 +202,7 @@ class FigureChoice:
     @classmethod
     def of(cls, values: Mapping[str, Json], chosen: str, catalogue: Catalogue) -> FigureChoice:
         """Return the choice in a composed configuration; raise ConfigurationError if a value is not valid."""
-        from trimbench.papers.vocabulary.figures import FigureSettings
+        from trimbench.papers.reporting.figures.settings import FigureSettings
 
         ours = values.get(GROUP)
         if not isinstance(ours, Mapping):

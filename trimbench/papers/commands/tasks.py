@@ -16,7 +16,7 @@ from typing import Protocol
 
 from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation, Point, Task
 from trimbench.papers.commands.publishing import publish
-from trimbench.papers.configuration import Catalogue
+from trimbench.papers.configuration import NOT_SETTINGS, Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import Declaration, declare_dataset, declare_network, is_here, obstacle
 from trimbench.papers.execution.job import Job
@@ -27,6 +27,7 @@ from trimbench.papers.files import safe_name, settings_name, without_homes
 from trimbench.papers.reporting.archive import experiments_of, write_archive
 from trimbench.papers.reporting.comparison import compare_runs, summarised, write_comparison
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview, say
 from trimbench.papers.reporting.runs import (
     check_profile,
@@ -43,7 +44,6 @@ from trimbench.papers.reporting.tables import markdown, markdown_rows
 from trimbench.papers.reporting.verdicts import compare as verdicts_compare
 from trimbench.papers.validation import WAY_OUT, ConfigurationError, Json, by_host, validated
 from trimbench.papers.vocabulary.cells import Cell, Experiment
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, run_plans
 from trimbench.papers.vocabulary.planning import fetch as fetch_one
@@ -52,7 +52,7 @@ from trimbench.papers.vocabulary.reported import Literature, NumbersError
 # A whole run begins with the table that is there after seconds.
 _FIRST = "trimming/table6"
 # What configurations hold beside the settings of an experiment, its seed and its profile.
-_NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, "runner", "smoke_test") if key not in ("seed", "profile"))
+_NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, *NOT_SETTINGS) if key not in ("seed", "profile"))
 
 
 class _Reporter(Protocol):

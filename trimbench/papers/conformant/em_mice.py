@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from pydantic import PositiveInt
 
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
-from trimbench.papers.conformant.mask_sweep import check_missing, conformant_model, mask_seed, measures
+from trimbench.papers.conformant.mask_sweep import QUALITY, check_missing, conformant_model, mask_seed, measures
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.papers.data.masks import Missingness
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.validation import Json, settings, unknown, validated
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Number, numbers_of
-from trimbench.papers.vocabulary.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.papers.execution.job import PERCENT, POSITIVE, job
 
 Part = Literal["train", "test"]
 
@@ -56,14 +49,14 @@ _TRAIN_NOTE = (
 )
 
 
-@settings
+@vocab.settings
 class ImputerOptions:
     """Options of the imputers, as in `trimbench.papers.conformant.imputers.fit_imputer`."""
 
-    n_components: PositiveInt
-    n_neighbours: PositiveInt
-    n_nearest_features: PositiveInt | None
-    max_iterations: PositiveInt
+    n_components: vocab.Count
+    n_neighbours: vocab.Count
+    n_nearest_features: vocab.Count | None
+    max_iterations: vocab.Count
 
 
 class Method(NamedTuple):
@@ -91,7 +84,7 @@ METHODS = {
 }
 
 
-@settings
+@vocab.settings
 class EmMice:
     """EM, MICE and nearest neighbours against NaCL and constants (section 5.1).
 
@@ -99,27 +92,24 @@ class EmMice:
     upper limits: some of these methods take minutes for thousands of rows.
     """
 
-    datasets: list[str]
+    datasets: vocab.Axis[str]
     missing: list[float]
-    methods: list[str]
-    fit_on: list[Part]
+    methods: vocab.Axis[str]
+    fit_on: vocab.Axis[Part]
     settings: ImputerOptions
-    repetitions: PositiveInt = 1
-    train_rows: PositiveInt = 2000
-    test_rows: PositiveInt = 500
+    repetitions: vocab.Count = 1
+    train_rows: vocab.Count = 2000
+    test_rows: vocab.Count = 500
     encoding: Encoding = "paper"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_axis("datasets", self.datasets)
         check_missing(self.missing, Missingness())
-        check_axis("methods", self.methods)
         for method in self.methods:
             if method not in METHODS:
-                raise unknown("methods", list(METHODS), method)
-        check_axis("fit_on", self.fit_on)
+                raise vocab.unknown("methods", list(METHODS), method)
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, fraction, method, rows to fit to, and repetition."""
         tasks = [make_task(inputs, name, self.encoding, self.seed) for name in self.datasets]
         by_dataset = [self._cells(task) for task in tasks]
@@ -127,9 +117,9 @@ class EmMice:
         first = [cells[0] for cells in by_dataset]
         return [*first, *(cell for cells in reversed(by_dataset) for cell in cells[1:])]
 
-    def _cells(self, task: Task) -> list[Cell]:
+    def _cells(self, task: Task) -> list[vocab.Cell]:
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"dataset": task.name, "missing": fraction, "method": method, "fit_on": part, "repetition": repetition},
                 evaluate_imputer,
                 task=task,
@@ -147,17 +137,17 @@ class EmMice:
             for part in (self.fit_on if method != _NACL else self.fit_on[:1])
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the means over the masks."""
-        done = successes(rows)
+        done = vocab.successes(rows)
         labels = ["dataset", "missing", "method", "fit_on"]
         groups = [group for _, group in done.groupby(labels, sort=False)] if len(done) else []
         groups.sort(key=lambda group: (group["dataset"].iloc[0], *group[["missing_percent", "cross_entropy"]].mean()))
         # A hundredth of a dozen features is none of them.
         shown = [group for group in groups if group["missing_percent"].any()]
         nothing = dict.fromkeys(str(group["dataset"].iloc[0]) for group in groups if not group["missing_percent"].any())
-        table = Table.of("Fidelity, accuracy and cost", map(_line, shown), _COLUMNS)
-        return Outcome((table,), (), _numbers(done), self._notes(list(nothing)))
+        table = vocab.Table.of("Fidelity, accuracy and cost", map(_line, shown), _COLUMNS)
+        return vocab.Outcome((table,), (), _numbers(done), self._notes(list(nothing)))
 
     def _notes(self, nothing: list[str]) -> list[str]:
         """Return the notes that hold for these settings; in `nothing` are data sets whose smallest share is empty."""
@@ -193,7 +183,7 @@ def _line(group: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _numbers(done: pd.DataFrame) -> list[Number]:
+def _numbers(done: pd.DataFrame) -> list[vocab.Number]:
     """Return what section 5.1 says of EM and MICE, fitted to the incomplete test rows as the authors did.
 
     The place of EM from the worst cross entropy (1 is the worst), the cross entropy of MICE less that of the mean, and
@@ -201,7 +191,7 @@ def _numbers(done: pd.DataFrame) -> list[Number]:
     """
     if done.empty:
         return []
-    claimed = successes(done, dataset=_CLAIMED_DATASET, missing=_CLAIMED_MISSING)
+    claimed = vocab.successes(done, dataset=_CLAIMED_DATASET, missing=_CLAIMED_MISSING)
     claimed = claimed[(claimed["missing_percent"] > 0) & ((claimed["fit_on"] == "test") | (claimed["method"] == _NACL))]
     entropies = claimed.groupby("method")["cross_entropy"].mean()
     if not set(_COMPARED) <= set(entropies.index):
@@ -211,39 +201,35 @@ def _numbers(done: pd.DataFrame) -> list[Number]:
         "mice_less_mean": float(entropies["mice"] - entropies["mean"]),
         "outperformed": float((entropies[["normal_draw", "mice"]] > entropies[_NACL]).sum()),
     }
-    return numbers_of(_CLAIMED_ROW, values, claimed)
+    return vocab.numbers_of(_CLAIMED_ROW, values, claimed)
 
 
-@job_function
+@job({**QUALITY, "missing_percent": PERCENT, "fit_seconds": POSITIVE, "ms_per_row": POSITIVE})
 def evaluate_imputer(
-    task: Mapping[str, Json],
+    task: Task,
     missing: float,
     mask_seed: int,
     method: str,
     fit_on: Part,
     train_rows: int,
     test_rows: int,
-    settings: Mapping[str, Json],
-) -> dict[str, Json]:
-    """Impute hidden features of some test rows, and measure the predictions of the logistic regression.
-
-    `task` and `settings` are the fields of a `Task` and of `ImputerOptions`.
-    """
-    own = Task.of(task)
-    rows, classifier = encoded_rows(own), fitted(own)
+    settings: ImputerOptions,
+) -> dict[str, vocab.Json]:
+    """Impute hidden features of some test rows, and measure the predictions of the logistic regression."""
+    rows, classifier = encoded_rows(task), fitted(task)
     complete = rows.test[:test_rows]
     mask = Missingness().draw(len(complete), rows.features, missing, np.random.default_rng(mask_seed))
     gaps = rows.hide(complete, mask)
-    options, fit = validated(ImputerOptions, settings, "settings"), METHODS[method].fit
+    fit = METHODS[method].fit
     start = time.perf_counter()
     if fit is None:
-        model = conformant_model(own)
+        model = conformant_model(task)
         middle = time.perf_counter()
         log_proba = model.predict_log_proba(gaps)
     else:
         chosen = np.random.default_rng(mask_seed).permutation(len(rows.train))[:train_rows]
         fit_to = rows.train[np.sort(chosen)] if fit_on == "train" else gaps
-        impute = fit(fit_to, mask_seed, options)
+        impute = fit(fit_to, mask_seed, settings)
         middle = time.perf_counter()
         log_proba = np.log(classifier.probabilities(impute(gaps)) + 1e-300)
     end = time.perf_counter()

@@ -5,35 +5,23 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from trimbench._typing import Matrix, Vector
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import numbers_of
-from trimbench.papers.vocabulary.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.job import COUNT, NUMBER, SHARE, fields, job, listed
 
 _MODELS = ("P1", "P2")
 _TITLE = "Classification and probability of each instance"
-_NOTES = (
-    "Both models classify every instance as the logistic regression does, F(x), and give the instances different "
-    "probabilities. The text prints only the probability of the instance without features. The parameters of Figure 1 "
-    "are not in it; those here are chosen to give that probability.",
-)
 Probability = Annotated[float, Field(gt=0, lt=1)]
 
 
-@settings
+@vocab.settings
 class Figure1:
     """Two naive Bayes models that classify alike and give features different probabilities (Figure 1).
 
@@ -51,15 +39,15 @@ class Figure1:
         if len(set(lengths)) > 1 or not all(lengths):
             raise ValueError(f"positive, negative and other must have the same length, 1 or more, got {lengths}")
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return the one job."""
-        return [Cell.of({"figure": "1"}, conforming_models, **dataclasses.asdict(self))]
+        return [vocab.Cell.of({"figure": "1"}, conforming_models, **dataclasses.asdict(self))]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return weights, parameters and the table of instances."""
-        done = successes(rows)
+        done = vocab.successes(rows)
         if done.empty:
-            return Outcome((Table.of(_TITLE, [], ("x", "F")),))
+            return vocab.Outcome((vocab.Table.of(_TITLE, [], ("x", "F")),))
         found = done.iloc[0]
         names = [f"x{i + 1}" for i in range(len(self.positive))]
         instances = [{**dict(zip(names, line.pop("x"), strict=True)), **line} for line in map(dict, found["instances"])]
@@ -79,18 +67,28 @@ class Figure1:
             _table("The two naive Bayes models", models, "models"),
         )
         absent = instances[-1]
-        return Outcome(tables, (), numbers_of("all absent", {m: absent[f"{m}(x)"] for m in _MODELS}, done), _NOTES)
+        return vocab.Outcome(tables, (), vocab.numbers_of("all absent", {m: absent[f"{m}(x)"] for m in _MODELS}, done))
 
 
-def _table(title: str, lines: Sequence[Mapping[str, object]], name: str) -> Table:
+def _table(title: str, lines: Sequence[Mapping[str, object]], name: str) -> vocab.Table:
     formats = {column: ".3f" if isinstance(value, float) else "" for column, value in lines[0].items()}
-    return Table.of(title, lines, formats, name=name)
+    return vocab.Table.of(title, lines, formats, name=name)
 
 
-@job_function
+_MODEL = fields(prior=SHARE, positive=listed(SHARE), negative=listed(SHARE))
+
+
+@job(
+    weights=listed(NUMBER),
+    instances=listed(
+        fields(x=listed(COUNT), F=SHARE, **dict.fromkeys(("P1(c | x)", "P1(x)", "P2(c | x)", "P2(x)"), SHARE))
+    ),
+    P1=_MODEL,
+    P2=_MODEL,
+)
 def conforming_models(
     prior: float, positive: list[float], negative: list[float], other: list[float]
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Compute the weights of a naive Bayes model (Lemma 1), and another model of the same weights (Lemma 2).
 
     The parameters are those of `Figure1`.
@@ -100,7 +98,7 @@ def conforming_models(
     models = {"P1": (prior, positive, negative), "P2": (second_prior, other, second_negative.tolist())}
     instances = []
     for x in itertools.product([1, 0], repeat=len(positive)):
-        line: dict[str, Json] = {"x": list(x), "F": float(1 / (1 + np.exp(-(bias + weights @ np.array(x)))))}
+        line: dict[str, vocab.Json] = {"x": list(x), "F": float(1 / (1 + np.exp(-(bias + weights @ np.array(x)))))}
         for name, model in models.items():
             first, second = _joint(*model, np.array(x))
             line |= {f"{name}(c | x)": first / (first + second), f"{name}(x)": first + second}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from pydantic import PositiveInt
+import pandas as pd
 
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.mask_sweep import (
     METHODS,
     MIXTURE,
@@ -28,16 +29,6 @@ from trimbench.papers.conformant.mask_sweep import (
 from trimbench.papers.conformant.mask_sweep import NOTES as MIXTURE_NOTES
 from trimbench.papers.conformant.tasks import Encoding, make_task
 from trimbench.papers.data.masks import Missingness
-from trimbench.papers.validation import settings
-from trimbench.papers.vocabulary.cells import Cell, Label, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Number, numbers_of
-from trimbench.papers.vocabulary.reported import interpolated, printed_numbers, stored_curves
-from trimbench.papers.vocabulary.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The encoding of the runs that the authors stored.
 _STORED: Encoding = "authors"
@@ -51,7 +42,7 @@ _DRAWN = [*_PRINTED["accuracy"], MIXTURE]
 _TRAINING_ROWS, _TEST_ROWS = "training rows", "test rows"
 
 
-@settings
+@vocab.settings
 class Figure3:
     """Fidelity and accuracy under missing pixels (Figure 3).
 
@@ -59,24 +50,22 @@ class Figure3:
     any, is one more line, beyond the paper.
     """
 
-    datasets: list[str]
+    datasets: vocab.Axis[str]
     missing: list[float]
-    repetitions: PositiveInt = 10
-    encodings: list[Encoding] = field(default_factory=lambda: [_STORED, "paper"])
+    repetitions: vocab.Count = 10
+    encodings: vocab.Axis[Encoding] = field(default_factory=lambda: [_STORED, "paper"])
     mixture: MixtureSettings | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_axis("datasets", self.datasets)
         check_missing(self.missing, Missingness())
-        check_axis("encodings", self.encodings)
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, encoding, fraction and repetition, and one for each mixture."""
-        cells: list[Cell] = []
+        cells: list[vocab.Cell] = []
         for encoding in self.encodings:
             tasks = [make_task(inputs, name, encoding, self.seed) for name in self.datasets]
-            labels: dict[str, Label] = {"encoding": encoding, "part": "masks"}
+            labels: dict[str, vocab.Label] = {"encoding": encoding, "part": "masks"}
             by_dataset = [
                 evaluation_cells(
                     task, self.missing, self.repetitions, Missingness(), self.seed, labels, mixture=self.mixture
@@ -88,14 +77,14 @@ class Figure3:
             cells += [cell for turn in zip(*by_dataset, strict=True) for cell in turn]
         return cells
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the curves with the authors' behind them, and the largest distance between both."""
-        tables: list[Table] = []
-        figures: list[LineFigure] = []
+        tables: list[vocab.Table] = []
+        figures: list[vocab.LineFigure] = []
         distances: list[_Distance] = []
-        numbers: list[Number] = []
+        numbers: list[vocab.Number] = []
         for encoding, name, measure in itertools.product(self.encodings, self.datasets, _MEASURES):
-            done = successes(rows, dataset=name, encoding=encoding, part="masks")
+            done = vocab.successes(rows, dataset=name, encoding=encoding, part="masks")
             summary = summarise(done, measure)
             if summary.empty:
                 continue
@@ -104,44 +93,34 @@ class Figure3:
                 tables.append(means_table(f"{title}, encoding of the paper", summary, f"{stem}_{encoding}"))
                 continue
             tables.append(means_table(title, summary, stem))
-            stored = stored_curves(name, measure)
+            stored = vocab.stored_curves(name, measure)
             found = list(_distances(name, measure, done, stored))
             distances += found
             numbers += [
                 replace(number, contradiction=stored_contradiction(name, measure, number.quantity, stored))
-                for number in numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
+                for number in vocab.numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
             ]
             figures.append(_figure(stem, measure, title_of(rows, name), summary, stored))
         lines = [dict(zip(_COLUMNS, distance, strict=True)) for distance in distances]
-        main = Table.of("Largest distance to the authors' stored curves, over all fractions", lines, _COLUMNS)
+        main = vocab.Table.of("Largest distance to the authors' stored curves, over all fractions", lines, _COLUMNS)
         if not self.mixture:
-            return Outcome((main, *tables), figures, numbers, _NOTES)
-        return Outcome((main, *self._beyond(rows), *tables), figures, numbers, _NOTES + MIXTURE_NOTES)
+            return vocab.Outcome((main, *tables), figures, numbers)
+        return vocab.Outcome((main, *self._beyond(rows), *tables), figures, numbers, MIXTURE_NOTES)
 
-    def _beyond(self, rows: pd.DataFrame) -> tuple[Table, Table]:
+    def _beyond(self, rows: pd.DataFrame) -> tuple[vocab.Table, vocab.Table]:
         """Return the accuracies of the mixtures where much is missing, and how they were learned."""
         labels = ("dataset", "encoding")
         lines = [
             line
             for name, encoding in itertools.product(self.datasets, self.encodings)
             for line in accuracy_lines(
-                successes(rows, dataset=name, encoding=encoding, part="masks"), {"dataset": name, "encoding": encoding}
+                vocab.successes(rows, dataset=name, encoding=encoding, part="masks"),
+                {"dataset": name, "encoding": encoding},
             )
         ]
-        return accuracies_table(lines, labels), fits_table(successes(rows, part="mixture"), labels)
+        return accuracies_table(lines, labels), fits_table(vocab.successes(rows, part="mixture"), labels)
 
 
-_NOTES = (
-    "Bands are 95 % confidence intervals of the mean over random masks. Dashed lines are the curves that the authors "
-    "stored with their code: one run each, with constants for imputation from the complete test rows.",
-    "The authors cut the test images at their own mean plus 0.05 standard deviations; their curves are compared with "
-    "runs of the same encoding. Tables of the encoding of the paper, with the cuts of the training images, stand by "
-    "themselves.",
-    "Each point of a curve is compared with the stored curve, linear between its points. The lines drawn use constants "
-    "of the training rows; the table of distances also has those of the complete test rows, as in the authors' runs.",
-    "The paper leaves max imputation out of the cross entropies, as orders of magnitude worse; the figures here have "
-    "it, on a logarithmic axis.",
-)
 _COLUMNS = {
     **dict.fromkeys(["data", "measure", "method", "constants of"], ""),
     "largest distance": ".4f",
@@ -196,7 +175,7 @@ def stored_contradiction(name: str, measure: str, quantity: str, stored: pd.Data
         "outperformed": lambda: _outperformed(measure, stored),
         "max by worst of the rest": lambda: _dismissed(stored),
     }
-    claim = printed_numbers("conformant/figure3").get((f"{name} {measure}", quantity))
+    claim = vocab.printed_numbers("conformant/figure3").get((f"{name} {measure}", quantity))
     value = found[quantity]() if quantity in found and claim is not None and len(stored) else None
     if value is None or claim is None or value >= claim.value:
         return ""
@@ -222,7 +201,7 @@ def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame
         points = [
             (abs(point["mean"] - theirs), theirs, point)
             for point in summary[summary["method"] == key].to_dict("records")
-            if (theirs := interpolated(curve, point["percent"])) is not None
+            if (theirs := vocab.interpolated(curve, point["percent"])) is not None
         ]
         if points:
             distance, theirs, point = max(points, key=lambda found: found[0])
@@ -231,7 +210,7 @@ def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame
             yield _Distance(name, measure, METHODS[method], constants, distance, point["percent"], *means)
 
 
-def _figure(stem: str, measure: str, title: str, summary: pd.DataFrame, stored: pd.DataFrame) -> LineFigure:
+def _figure(stem: str, measure: str, title: str, summary: pd.DataFrame, stored: pd.DataFrame) -> vocab.LineFigure:
     y_label = _MEASURES[measure]
     # The authors' curves run to all pixels; ours say how far the comparison goes.
     reach = stored[stored["percent"] <= summary["percent"].max() + 1e-9]

@@ -5,29 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
-from pydantic import Field, NonNegativeInt
 
 from trimbench._typing import Vector
 from trimbench.conformant.distribution import checked_row
 from trimbench.conformant.explanations import SufficientExplanation
 from trimbench.conformant.model import ConformantModel
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.mask_sweep import conformant_model
 from trimbench.papers.conformant.tasks import EncodedRows, Encoding, Task, encoded_rows, make_task, rows_at_hand
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.validation import ConfigurationError, Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Label, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import BarFigure, Figure, ImageFigure
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Number, numbers_of
-from trimbench.papers.vocabulary.tables import Table, shown_name
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, SHARE, TEXT, fields, job, listed
 
 _Shown = TypedDict(
     "_Shown",
@@ -58,18 +49,9 @@ _FORMATS = {
     **{title: ".0f" for key, title in _OVERALL.items() if key.startswith("median")},
     "ms per explanation": ".2f",
 }
-_NOTES = (
-    "White and black are the true colours of chosen pixels. The columns: all pixels; support features, whose absence "
-    "would not move the expected prediction further towards the predicted class; those of them of largest weight, as "
-    "many as in the last column; the sufficient explanation.",
-    "The paper's rows are those of the authors' code, where each number is one less: their reader takes the first row "
-    "for a heading.",
-    "The explanation has the fewest support features that keep the class against all opposing features; the evidence "
-    "of a naive Bayes model adds up, so that taking them by decreasing evidence is exact.",
-)
 
 
-@settings
+@vocab.settings
 class Figure6:
     """Sufficient explanations beside support features and those of largest weight (Figure 6).
 
@@ -79,49 +61,45 @@ class Figure6:
     `delta`.
     """
 
-    datasets: list[str]
-    rows: list[NonNegativeInt]
+    datasets: vocab.Axis[str]
+    rows: vocab.Axis[vocab.Natural]
     tables: list[str] = field(default_factory=list)
-    table_rows: list[NonNegativeInt] = field(default_factory=list)
-    delta: Annotated[float, Field(gt=0, le=1)] = 0.95
+    table_rows: list[vocab.Natural] = field(default_factory=list)
+    delta: Annotated[float, vocab.must("above 0 and at most 1", lambda share: 0 < share <= 1)] = 0.95
     encoding: Encoding = "paper"
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        check_axis("datasets", self.datasets)
-        check_axis("rows", self.rows)
-
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return two jobs for each data set, and one for each table."""
         cells = []
         for name in self.datasets:
             task = make_task(inputs, name, self.encoding, self.seed)
             if len(task.protocol.image) != 2:
-                raise ConfigurationError(f"datasets must be protocols with an image, got {name!r}")
+                raise vocab.ConfigurationError(f"datasets must be protocols with an image, got {name!r}")
             found = rows_at_hand(task)
             if found and len(found.classes) != 2:
-                raise ConfigurationError(
+                raise vocab.ConfigurationError(
                     f"datasets must have two classes, got {len(found.classes)} in {name!r}; declare two with classes"
                 )
             _check_rows(found, task, self.rows)
-            labels: dict[str, Label] = {"dataset": name, "title": task.title, "width": task.protocol.image[1]}
-            cells.append(Cell.of({**labels, "part": "paper"}, explain_rows, task=task, rows=self.rows))
+            labels: dict[str, vocab.Label] = {"dataset": name, "title": task.title, "width": task.protocol.image[1]}
+            cells.append(vocab.Cell.of({**labels, "part": "paper"}, explain_rows, task=task, rows=self.rows))
             labels["part"] = "images"
-            cells.append(Cell.of(labels, explain_further, task=task, rows=self.rows, delta=self.delta))
+            cells.append(vocab.Cell.of(labels, explain_further, task=task, rows=self.rows, delta=self.delta))
         for name in self.tables:
             task = make_task(inputs, name, self.encoding, self.seed)
             _check_rows(rows_at_hand(task), task, self.table_rows)
             labels = {"dataset": name, "title": task.title, "width": None, "part": "table"}
-            cells.append(Cell.of(labels, explain_further, task=task, rows=self.table_rows, delta=self.delta))
+            cells.append(vocab.Cell.of(labels, explain_further, task=task, rows=self.table_rows, delta=self.delta))
         return cells
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the sizes of the explanations, and for each data set the picture with four columns."""
         lines, overall = [], []
-        figures: list[Figure] = []
-        numbers: list[Number] = []
+        figures: list[vocab.Figure] = []
+        numbers: list[vocab.Number] = []
         for name in self.datasets:
-            done = successes(rows, dataset=name, part="paper")
+            done = vocab.successes(rows, dataset=name, part="paper")
             if done.empty:
                 continue
             found, first = done.iloc[0], name == self.datasets[0]
@@ -129,31 +107,31 @@ class Figure6:
             lines += [_line(found["title"], entry) for entry in shown]
             counts = {title: int(found[key]) for key, title in _COUNTS.items()}
             overall.append({"data": found["title"], **counts, **{title: found[key] for key, title in _OVERALL.items()}})
-            title = shown_name(name, found["title"])
+            title = vocab.shown_name(name, found["title"])
             figures.append(_figure("" if first else name, title, shown, int(found["width"])))
             if first:
                 medians = {"median_size": found["median_size"], "misclassified": float(found["misclassified"])}
-                numbers += numbers_of("all rows", medians, done)
+                numbers += vocab.numbers_of("all rows", medians, done)
                 for entry in shown:
-                    numbers += numbers_of(f"row {entry['row']}", {"size": len(entry["explanation"])}, done)
+                    numbers += vocab.numbers_of(f"row {entry['row']}", {"size": len(entry["explanation"])}, done)
         tables = (
-            Table.of("Explanations of the rows shown", lines, _COLUMNS),
-            Table.of("Explanations of all test rows", overall, _FORMATS, name="overall"),
+            vocab.Table.of("Explanations of the rows shown", lines, _COLUMNS),
+            vocab.Table.of("Explanations of all test rows", overall, _FORMATS, name="overall"),
         )
         further = rows[(rows["status"] == "ok") & rows["part"].isin(["images", "table"])]
-        for job in further.to_dict("records"):
-            if job["part"] == "table":
-                figures += further_bars(job, self.delta)
+        for one in further.to_dict("records"):
+            if one["part"] == "table":
+                figures += further_bars(one, self.delta)
                 continue
-            name = "beyond" if job["dataset"] == self.datasets[0] else f"{job['dataset']}_beyond"
-            title = shown_name(job["dataset"], job["title"])
-            figures.append(further_images(title, job["explained"], int(job["width"]), self.delta, name))
-        return Outcome((*tables, further_table(further, self.delta)), figures, numbers, _NOTES + NOTES)
+            name = "beyond" if one["dataset"] == self.datasets[0] else f"{one['dataset']}_beyond"
+            title = vocab.shown_name(one["dataset"], one["title"])
+            figures.append(further_images(title, one["explained"], int(one["width"]), self.delta, name))
+        return vocab.Outcome((*tables, further_table(further, self.delta)), figures, numbers)
 
 
 def _check_rows(found: EncodedRows | None, task: Task, rows: Sequence[int]) -> None:
     if found and max(rows, default=0) >= len(found.test):
-        raise ConfigurationError(
+        raise vocab.ConfigurationError(
             f"rows must be less than {len(found.test)}, the number of test rows of {task.name}, got {max(rows)}"
         )
 
@@ -164,7 +142,7 @@ def _line(title: str, entry: _Shown) -> dict[str, object]:
     return dict(zip(_COLUMNS, values, strict=True))
 
 
-def _figure(name: str, title: str, chosen: Sequence[_Shown], width: int) -> ImageFigure:
+def _figure(name: str, title: str, chosen: Sequence[_Shown], width: int) -> vocab.ImageFigure:
     images = {}
     for entry in chosen:
         values = np.asarray(entry["pixels"], dtype=np.float64)
@@ -179,11 +157,25 @@ def _figure(name: str, title: str, chosen: Sequence[_Shown], width: int) -> Imag
     return image_grid(f"{title}: explanations; grey pixels are not chosen", images, name)
 
 
-@job_function
-def explain_rows(task: Mapping[str, Json], rows: list[int]) -> dict[str, Json]:
-    """Explain the classification of all test rows of a `Task` with two classes, and give the pixels of some."""
-    own = Task.of(task)
-    found, model = encoded_rows(own), conformant_model(own)
+_PLACES = listed(COUNT)
+_ROW = {"row": COUNT, "class": TEXT, "predicted": TEXT}
+_CHOSEN_ROW = fields(**_ROW, **dict.fromkeys(("pixels", "support", "by_weight", "explanation"), _PLACES))
+_EXPLAINED_ROW = fields(
+    **{**_ROW, "sufficient": _PLACES, "kept": _PLACES, "least": COUNT, "probability": listed(SHARE)},
+    **{"evidence": listed(NUMBER), "changed": _PLACES, "becomes": TEXT | NOTHING, "values": listed(NUMBER)},
+)
+
+
+@job(
+    {
+        **{"n_test": COUNT, "misclassified": COUNT, "median_size": POSITIVE, "median_size_correct": POSITIVE},
+        **{"median_size_misclassified": POSITIVE | NOTHING, "median_support": POSITIVE},
+        **{"milliseconds_per_row": POSITIVE, "chosen": listed(_CHOSEN_ROW)},
+    }
+)
+def explain_rows(task: Task, rows: list[int]) -> dict[str, vocab.Json]:
+    """Explain the classification of all test rows of a task with two classes, and give the pixels of some."""
+    found, model = encoded_rows(task), conformant_model(task)
     start = time.perf_counter()
     explained = [model.explain(row) for row in found.test.astype(np.float64)]
     seconds = time.perf_counter() - start
@@ -245,12 +237,6 @@ def explain_by_weight(model: ConformantModel, explanation: SufficientExplanation
 
 # Explanations beyond the paper: with a stated probability, contrastive, and of rows of tables.
 
-NOTES = (
-    "Beyond the paper: the fewest features that keep the class with the stated probability, if those that are not "
-    "shown are drawn from the conformant model given those that are; the bounds of the probability are certified, and "
-    "no set smaller than the proven least reaches it. And the fewest features whose change gives another class. In "
-    "tables the columns of a categorical feature are one variable.",
-)
 _COLUMNS_FURTHER_EXPLANATIONS = {
     **dict.fromkeys(["data", "row", "class", "predicted", "features kept", "proven least"], ""),
     **dict.fromkeys(["probability low", "probability high"], ".4f"),
@@ -258,12 +244,11 @@ _COLUMNS_FURTHER_EXPLANATIONS = {
 }
 
 
-@job_function
-def explain_further(task: Mapping[str, Json], rows: list[int], delta: float) -> dict[str, Json]:
-    """Explain the classification of some test rows of a `Task` with a probability, and by contrast."""
-    own = Task.of(task)
-    found, model = encoded_rows(own), conformant_model(own, groups=True)
-    explained: list[Json] = []
+@job(features=listed(TEXT), explained=listed(_EXPLAINED_ROW))
+def explain_further(task: Task, rows: list[int], delta: float) -> dict[str, vocab.Json]:
+    """Explain the classification of some test rows of a task with a probability, and by contrast."""
+    found, model = encoded_rows(task), conformant_model(task, groups=True)
+    explained: list[vocab.Json] = []
     for row in rows:
         values = found.test[row].astype(np.float64)
         probable, contrast = model.explain(values, delta=delta), model.contrast(values)
@@ -286,21 +271,21 @@ def explain_further(task: Mapping[str, Json], rows: list[int], delta: float) -> 
     return {"features": list(found.features), "explained": explained}
 
 
-def further_table(done: pd.DataFrame, delta: float) -> Table:
+def further_table(done: pd.DataFrame, delta: float) -> vocab.Table:
     """Return the sizes of all explanations of successful jobs."""
     lines = []
-    for job in done.to_dict("records"):
-        for entry in job["explained"]:
+    for one in done.to_dict("records"):
+        for entry in one["explained"]:
             sizes = (len(entry["kept"]), entry["least"], *entry["probability"], len(entry["changed"]), entry["becomes"])
-            values = (job["title"], entry["row"], entry["class"], entry["predicted"], *sizes)
+            values = (one["title"], entry["row"], entry["class"], entry["predicted"], *sizes)
             lines.append(dict(zip(_COLUMNS_FURTHER_EXPLANATIONS, values, strict=True)))
     title = f"Beyond the paper: explanations that hold with probability {delta:g}, and contrastive ones"
-    return Table.of(title, lines, _COLUMNS_FURTHER_EXPLANATIONS, name="beyond")
+    return vocab.Table.of(title, lines, _COLUMNS_FURTHER_EXPLANATIONS, name="beyond")
 
 
 def further_images(
     title: str, explained: Sequence[Mapping[str, Any]], width: int, delta: float, name: str
-) -> ImageFigure:
+) -> vocab.ImageFigure:
     """Return images of the pixels of a job's explanations."""
     images = {}
     for entry in explained:
@@ -324,10 +309,8 @@ def heading(entry: Mapping[str, Any]) -> str:
     return f"row {entry['row']}: {entry['class']}{taken}"
 
 
-def further_bars(job: Mapping[Any, Any], delta: float) -> list[BarFigure]:
+def further_bars(job: Mapping[Any, Any], delta: float) -> list[vocab.BarFigure]:
     """Return a figure for each row of a table: the evidence of its features, those of the explanation in colour."""
-    import pandas as pd
-
     figures = []
     for entry in job["explained"]:
         chosen = np.isin(np.arange(len(entry["evidence"])), entry["kept"])
@@ -352,7 +335,7 @@ def only(values: ArrayLike, features: Sequence[int]) -> Vector:
     return kept
 
 
-def image_grid(title: str, images: Mapping[str, Mapping[str, ArrayLike]], name: str = "") -> ImageFigure:
+def image_grid(title: str, images: Mapping[str, Mapping[str, ArrayLike]], name: str = "") -> vocab.ImageFigure:
     """Return a figure of images: a line of the grid for each key of `images`, whose images have names.
 
     Parameters
@@ -362,8 +345,6 @@ def image_grid(title: str, images: Mapping[str, Mapping[str, ArrayLike]], name: 
     name : str
         Stem of its file in an experiment.
     """
-    import pandas as pd
-
     panels = []
     for row, columns in images.items():
         for column, image in columns.items():
@@ -371,10 +352,10 @@ def image_grid(title: str, images: Mapping[str, Mapping[str, ArrayLike]], name: 
             y, x = np.indices(values.shape)
             labels = {"row": row, "column": column}
             panels.append(pd.DataFrame(labels | {"y": y.ravel(), "x": x.ravel(), "value": values.ravel()}))
-    return ImageFigure(title, pd.concat(panels, ignore_index=True), name)
+    return vocab.ImageFigure(title, pd.concat(panels, ignore_index=True), name)
 
 
-def evidence_bars(title: str, table: pd.DataFrame, most: int = _MOST_BARS, name: str = "") -> BarFigure:
+def evidence_bars(title: str, table: pd.DataFrame, most: int = _MOST_BARS, name: str = "") -> vocab.BarFigure:
     """Return a figure of the evidence of features, with those of an explanation in colour.
 
     Parameters
@@ -386,8 +367,6 @@ def evidence_bars(title: str, table: pd.DataFrame, most: int = _MOST_BARS, name:
     name : str
         Stem of its file in an experiment.
     """
-    import pandas as pd
-
     order = np.lexsort((-table["evidence"].abs(), ~table["chosen"].astype(bool)))
     order = order[: max(most, int(table["chosen"].sum()))]
     shown = table.iloc[order].sort_values("evidence", ascending=False, kind="stable")
@@ -399,4 +378,4 @@ def evidence_bars(title: str, table: pd.DataFrame, most: int = _MOST_BARS, name:
             "x": shown["evidence"].to_numpy(),
         }
     )
-    return BarFigure(title, "evidence for the class (log-odds, nats)", points, _CHOSEN, name)
+    return vocab.BarFigure(title, "evidence for the class (log-odds, nats)", points, _CHOSEN, name)

@@ -9,17 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from pydantic import PositiveInt
 
 from trimbench._typing import Matrix
 from trimbench.conformant.conform import conform, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import Solution
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.imputers import (
     FILLS,
     AdditivePredictor,
@@ -40,28 +41,13 @@ from trimbench.papers.conformant.tasks import (
     rows_at_hand,
 )
 from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, Rounding
-from trimbench.papers.execution.code_hash import code_version, job_function
-from trimbench.papers.execution.job import generator_for, seed_for
+from trimbench.papers.execution.code_hash import code_version
+from trimbench.papers.execution.job import COUNT, PERCENT, POSITIVE, SHARE, generator_for, job, seed_for
 from trimbench.papers.execution.store import Arrays, remember
 from trimbench.papers.measures import accuracy, cross_entropy, weighted_f1
-from trimbench.papers.validation import Json, settings, unknown, validated
-from trimbench.papers.vocabulary.cells import Cell, Label, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import confidence_interval
-from trimbench.papers.vocabulary.tables import Table, shown_name
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
-_NOTES = (
-    "Means over random masks; bars are 95 % confidence intervals of the mean. Constants for imputation are those of "
-    "the training rows. The axis of entropies is logarithmic: that of max imputation can be far above the others.",
-)
-
-
-@settings
+@vocab.settings
 class MissingFeatures:
     """Every method against the share of missing features, on data sets of the user's choice.
 
@@ -69,9 +55,9 @@ class MissingFeatures:
     `trimbench.papers.data.masks.Missingness`; `repetitions` counts the random masks for each fraction.
     """
 
-    datasets: list[str]
+    datasets: vocab.Axis[str]
     missing: list[float]
-    repetitions: PositiveInt = 3
+    repetitions: vocab.Count = 3
     encoding: Encoding = "paper"
     mechanism: Mechanism = "mcar"
     rounding: Rounding = "down"
@@ -79,10 +65,9 @@ class MissingFeatures:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_axis("datasets", self.datasets)
         check_missing(self.missing, Missingness(self.mechanism, self.rounding, self.rates))
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, fraction and repetition."""
         cells = []
         for name in self.datasets:
@@ -96,24 +81,24 @@ class MissingFeatures:
         if rates and (rows := rows_at_hand(task)):
             for feature in rates:
                 if feature not in rows.features:
-                    raise unknown(f"rates: a feature of {task.name}", rows.features, feature)
+                    raise vocab.unknown(f"rates: a feature of {task.name}", rows.features, feature)
         image = task.protocol.image if self.mechanism == "block" and task.protocol.image else None
         return Missingness(self.mechanism, self.rounding, rates, image)
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the means over the repetitions, and their curves."""
         tables, figures = [], []
         for name in self.datasets:
-            done, shown_name = successes(rows, dataset=name), title_of(rows, name)
+            done, shown = vocab.successes(rows, dataset=name), title_of(rows, name)
             for measure, title in MEASURES.items():
                 stem = f"{name}_{measure}" if len(self.datasets) > 1 else measure
                 main = "" if (name, measure) == (self.datasets[0], "accuracy") else stem
                 summary = summarise(done, measure)
-                tables.append(means_table(f"{shown_name}: {title}", summary, main))
+                tables.append(means_table(f"{shown}: {title}", summary, main))
                 if len(summary) and measure != "f1_weighted":
-                    figures.append(curves(main, f"{shown_name}: {title.split(' to ')[0]}", measure, title, summary))
+                    figures.append(curves(main, f"{shown}: {title.split(' to ')[0]}", measure, title, summary))
         tables.sort(key=lambda table: table.name != "")
-        return Outcome(tables, sorted(figures, key=lambda figure: figure.name != ""), (), _NOTES)
+        return vocab.Outcome(tables, sorted(figures, key=lambda figure: figure.name != ""))
 
 
 # Jobs that hide features of the test rows and measure the predictions of every method.
@@ -138,7 +123,7 @@ MEASURES = {
 
 def check_missing(missing: Sequence[float], missingness: Missingness) -> None:
     """Raise an error unless these are fractions of missing features, each once."""
-    check_axis("missing", missing)
+    vocab.check_axis("missing", missing)
     for fraction in missing:
         missingness.check_fraction(fraction)
 
@@ -149,13 +134,13 @@ def evaluation_cells(
     repetitions: int,
     missingness: Missingness,
     seed: int,
-    labels: Mapping[str, Label] | None = None,
+    labels: Mapping[str, vocab.Label] | None = None,
     mixture: MixtureSettings | None = None,
-) -> list[Cell]:
+) -> list[vocab.Cell]:
     """Return one job for each share of missing features and repetition; a mixture is one more method of them."""
-    own: dict[str, Label] = {"dataset": task.name, "title": task.title}
+    own: dict[str, vocab.Label] = {"dataset": task.name, "title": task.title}
     return [
-        Cell.of(
+        vocab.Cell.of(
             {**own, "missing": float(fraction), "repetition": repetition, **(labels or {})},
             evaluate,
             task=task,
@@ -174,32 +159,26 @@ def mask_seed(task: Task, fraction: float, repetition: int, seed: int) -> int:
     return seed_for(purpose="mask", dataset=task.name, missing=float(fraction), repetition=repetition, seed=seed)
 
 
-@job_function
-def evaluate(
-    task: Mapping[str, Json],
-    missing: float,
-    missingness: Mapping[str, Json],
-    mask_seed: int,
-    mixture: Mapping[str, Json] | None = None,
-) -> dict[str, Json]:
-    """Hide a fraction of the features of the test rows and measure the predictions of each method.
+QUALITY = {"cross_entropy": POSITIVE, "accuracy": SHARE, "f1_weighted": SHARE}
 
-    `task`, `missingness` and `mixture` are the fields of a `Task`, a `Missingness` and, if any, `MixtureSettings`.
-    """
-    own, how = Task.of(task), validated(Missingness, missingness, "missingness")
-    rows, predictors, reference = _ready(own, how.by_column)
+
+@job({"missing_percent": PERCENT, **{f"*/{name}": kind for name, kind in QUALITY.items()}})
+def evaluate(
+    task: Task, missing: float, missingness: Missingness, mask_seed: int, mixture: MixtureSettings | None = None
+) -> dict[str, vocab.Json]:
+    """Hide a fraction of the features of the test rows and measure the predictions of each method."""
+    rows, predictors, reference = _ready(task, missingness.by_column)
     n_rows, rng = len(rows.test), np.random.default_rng(mask_seed)
-    if how.by_column:
-        whole = encoded_rows(own)
-        mask = how.draw_columns(n_rows, whole.features, whole.columns, missing, rng)
+    if missingness.by_column:
+        whole = encoded_rows(task)
+        mask = missingness.draw_columns(n_rows, whole.features, whole.columns, missing, rng)
     else:
-        values = feature_codes(rows.test, rows.columns) if how.mechanism in DEPENDENT else None
-        mask = how.draw(n_rows, rows.features, missing, rng, values)
-    result: dict[str, Json] = {"missing_percent": 100.0 * float(mask.mean())}
+        values = feature_codes(rows.test, rows.columns) if missingness.mechanism in DEPENDENT else None
+        mask = missingness.draw(n_rows, rows.features, missing, rng, values)
+    result: dict[str, vocab.Json] = {"missing_percent": 100.0 * float(mask.mean())}
     logs = dict(zip(predictors, predict_all(list(predictors.values()), rows.test, mask, rows.owners), strict=True))
     if mixture:
-        learned = conformant_mixture(own, validated(MixtureSettings, mixture, "mixture"))
-        logs[MIXTURE] = learned.model.predict_log_proba(rows.hide(rows.test, mask))
+        logs[MIXTURE] = conformant_mixture(task, mixture).model.predict_log_proba(rows.hide(rows.test, mask))
     for name, log_proba in logs.items():
         result |= {f"{name}/{key}": value for key, value in measures(rows, reference, log_proba).items()}
     return result
@@ -266,7 +245,7 @@ _SUMMARY = ["missing", "percent", "method", "mean", "low", "high", "n"]
 
 def title_of(rows: pd.DataFrame, dataset: str) -> str:
     """Return the name of a data set in titles."""
-    return shown_name(dataset, str(rows.loc[rows["dataset"] == dataset, "title"].iloc[0]))
+    return vocab.shown_name(dataset, str(rows.loc[rows["dataset"] == dataset, "title"].iloc[0]))
 
 
 def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS) -> pd.DataFrame:
@@ -275,8 +254,6 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS
     Fractions that hide the same number of features are one share. The columns are missing, percent, method, mean, low,
     high (NaN for a single mask) and n; `methods` are keys of the results of one data set, `done`.
     """
-    import pandas as pd
-
     lines = []
     wanted = [name for name in methods if f"{name}/{measure}" in done.columns]
     if not wanted:  # no job has succeeded
@@ -288,28 +265,25 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS
             values = group[f"{method}/{measure}"].dropna()
             if values.empty:
                 continue
-            found = confidence_interval(values.tolist())
-            low, high = (found.low, found.high) if found else (math.nan, math.nan)
+            low, high = vocab.mean_of(values).ends
             lines.append(place | {"method": method, "mean": values.mean(), "low": low, "high": high, "n": len(values)})
     return pd.DataFrame(lines, columns=_SUMMARY)
 
 
-def means_table(title: str, summary: pd.DataFrame, name: str) -> Table:
+def means_table(title: str, summary: pd.DataFrame, name: str) -> vocab.Table:
     """Return a summary as a table with a line for each share and a column for each method."""
     lines = []
     for percent, group in summary.groupby("percent"):
         means = dict(zip(group["method"].map(METHODS), group["mean"], strict=True))
         lines.append({"missing (%)": percent, "masks": int(group["n"].max()), **means})
     titles = [METHODS[method] for method in summary["method"].unique()]
-    return Table.of(title, lines, {"missing (%)": ".1f", "masks": "", **dict.fromkeys(titles, ".4f")}, name=name)
+    return vocab.Table.of(title, lines, {"missing (%)": ".1f", "masks": "", **dict.fromkeys(titles, ".4f")}, name=name)
 
 
 def curves(
     name: str, title: str, measure: str, y_label: str, summary: pd.DataFrame, references: pd.DataFrame | None = None
-) -> LineFigure:
+) -> vocab.LineFigure:
     """Return a figure of a summary, each method followed by its reference (percent, method, mean) if there is one."""
-    import pandas as pd
-
     points: list[dict[str, object]] = []
     marks, methods = {}, {}
     for method in summary["method"].unique():
@@ -324,7 +298,7 @@ def curves(
             points.append({"series": beside, "x": line.percent, "y": line.mean})
     # By cross entropy, max imputation is orders of magnitude worse than the others.
     logarithmic = measure == "cross_entropy" and bool((summary["mean"] > 0).all())
-    return LineFigure(
+    return vocab.LineFigure(
         title,
         "missing features (%)",
         y_label,
@@ -349,7 +323,7 @@ def _legend(method: str) -> str:
 # Mixtures of conformant models, which go beyond the paper: learned once for each task, then remembered.
 
 
-@settings
+@vocab.settings
 class MixtureSettings:
     """How a mixture of conformant models is learned.
 
@@ -361,8 +335,8 @@ class MixtureSettings:
         It is learned from so many training rows, chosen at random; from all by default.
     """
 
-    n_components: PositiveInt | Literal["auto"] = "auto"
-    rows: PositiveInt | None = None
+    n_components: vocab.Count | Literal["auto"] = "auto"
+    rows: vocab.Count | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,7 +364,7 @@ def conformant_mixture(task: Task, how: MixtureSettings) -> LearnedMixture:
     The columns of a categorical feature are one variable.
     """
     rows = _chosen_rows(task, how)
-    key: dict[str, Json] = {
+    key: dict[str, vocab.Json] = {
         "task": dataclasses.asdict(task),
         "how": dataclasses.asdict(how),
         "code": code_version(f"{__name__}:fit_mixture"),
@@ -434,12 +408,11 @@ def _conform(task: Task, rows: NDArray[np.uint8], n_components: int | Literal["a
     return conform(weights, rows, smoothing=task.protocol.smoothing, categorical=categorical, n_components=n_components)
 
 
-@job_function
-def fit_mixture(task: Mapping[str, Json], mixture: Mapping[str, Json]) -> dict[str, Json]:
-    """Learn the mixture of a `Task` with `MixtureSettings`, and check that it conforms with the classifier."""
-    own = Task.of(task)
-    learned = conformant_mixture(own, validated(MixtureSettings, mixture, "mixture"))
-    rows, classifier = encoded_rows(own), fitted(own)
+@job(components=COUNT, learned_from=COUNT, fit_seconds=POSITIVE, residual=POSITIVE, difference=POSITIVE)
+def fit_mixture(task: Task, mixture: MixtureSettings) -> dict[str, vocab.Json]:
+    """Learn the mixture of a task, and check that it conforms with the classifier."""
+    learned = conformant_mixture(task, mixture)
+    rows, classifier = encoded_rows(task), fitted(task)
     differences = learned.model.predict_proba(rows.test) - classifier.probabilities(rows.test)
     return {
         "components": learned.model.n_components,
@@ -451,12 +424,12 @@ def fit_mixture(task: Mapping[str, Json], mixture: Mapping[str, Json]) -> dict[s
 
 
 def mixture_cells(
-    tasks: Sequence[Task], how: MixtureSettings | None, labels: Mapping[str, Label] | None = None
-) -> list[Cell]:
+    tasks: Sequence[Task], how: MixtureSettings | None, labels: Mapping[str, vocab.Label] | None = None
+) -> list[vocab.Cell]:
     """Return one job for the mixture of each task, none without a mixture."""
     own = labels or {}
     return [
-        Cell.of(
+        vocab.Cell.of(
             {"dataset": task.name, "title": task.title, **own, "part": "mixture"}, fit_mixture, task=task, mixture=how
         )
         for task in (tasks if how else ())
@@ -499,7 +472,7 @@ _LEADS = {
 }
 
 
-def fits_table(fits: pd.DataFrame, labels: Iterable[str]) -> Table:
+def fits_table(fits: pd.DataFrame, labels: Iterable[str]) -> vocab.Table:
     """Return how the mixtures were learned; `labels` are the columns of successful jobs that tell them apart."""
     columns = list(labels)
     lines = [
@@ -507,10 +480,10 @@ def fits_table(fits: pd.DataFrame, labels: Iterable[str]) -> Table:
         for fit in fits.to_dict("records")
     ]
     title = "Beyond the paper: mixtures of conformant models"
-    return Table.of(title, lines, dict.fromkeys(columns, "") | _FIT_FORMATS, name="mixtures")
+    return vocab.Table.of(title, lines, dict.fromkeys(columns, "") | _FIT_FORMATS, name="mixtures")
 
 
-def accuracy_lines(done: pd.DataFrame, labels: Mapping[str, Label]) -> list[dict[str, object]]:
+def accuracy_lines(done: pd.DataFrame, labels: Mapping[str, vocab.Label]) -> list[dict[str, object]]:
     """Return the accuracies of one data set where much is missing; none if there is no mixture."""
     summary = summarise(done, "accuracy", ("nacl", MIXTURE, "naive_bayes"))
     lines = []
@@ -524,10 +497,10 @@ def accuracy_lines(done: pd.DataFrame, labels: Mapping[str, Label]) -> list[dict
     return lines
 
 
-def accuracies_table(lines: list[dict[str, object]], labels: Iterable[str]) -> Table:
+def accuracies_table(lines: list[dict[str, object]], labels: Iterable[str]) -> vocab.Table:
     """Return the table of `accuracy_lines`, with intervals of the mixture's means."""
     title = "Beyond the paper: accuracy where much is missing"
-    return Table.of(title, lines, dict.fromkeys(labels, "") | _ACCURACIES, name="mixture_accuracy")
+    return vocab.Table.of(title, lines, dict.fromkeys(labels, "") | _ACCURACIES, name="mixture_accuracy")
 
 
 def least_lead(done: pd.DataFrame, measure: str) -> dict[str, object] | None:
@@ -543,13 +516,12 @@ def least_lead(done: pd.DataFrame, measure: str) -> dict[str, object] | None:
     if not found:
         return None
     least, percent, lead = min(found, key=lambda one: one[0])
-    interval = confidence_interval(lead.tolist())
-    low, high = (interval.low, interval.high) if interval else (math.nan, math.nan)
+    low, high = vocab.mean_of(lead).ends
     columns = ("least lead (points)", *_INTERVAL, "at missing (%)")
     return {"masks": len(lead), **dict(zip(columns, (least, low, high, percent), strict=True))}
 
 
-def leads_table(lines: list[dict[str, object]]) -> Table:
+def leads_table(lines: list[dict[str, object]]) -> vocab.Table:
     """Return the table of `least_lead`, where each line also has its data, measure and crossing."""
     title = "Beyond the paper: where naive Bayes passes the mixture, and its least lead up to 90 % missing"
-    return Table.of(title, lines, _LEADS, name="mixture_leads")
+    return vocab.Table.of(title, lines, _LEADS, name="mixture_leads")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pydantic import PositiveInt
+import pandas as pd
 
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.mask_sweep import (
     METHODS,
     MIXTURE,
@@ -25,15 +26,6 @@ from trimbench.papers.conformant.mask_sweep import (
 from trimbench.papers.conformant.mask_sweep import NOTES as MIXTURE_NOTES
 from trimbench.papers.conformant.tasks import Encoding, make_task
 from trimbench.papers.data.masks import Missingness
-from trimbench.papers.validation import settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Number, numbers_of
-from trimbench.papers.vocabulary.reported import printed_numbers, stored_curves
-from trimbench.papers.vocabulary.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Measure = Literal["accuracy", "f1_weighted"]
 
@@ -44,7 +36,7 @@ _MEASURES: dict[str, str] = {"accuracy": "accuracy", "f1_weighted": "weighted F1
 _NAIVE_BAYES_LEADS = ("splice",)
 
 
-@settings
+@vocab.settings
 class NaiveBayesCrossing:
     """Accuracy or weighted F1 of NaCL and of maximum-likelihood naive Bayes over the whole range of missingness (Q3).
 
@@ -53,10 +45,10 @@ class NaiveBayesCrossing:
     models, if any, is one more line, beyond the paper.
     """
 
-    datasets: list[str]
+    datasets: vocab.Axis[str]
     missing: list[float]
-    repetitions: PositiveInt = 3
-    repetitions_of: dict[str, PositiveInt] = field(default_factory=dict)
+    repetitions: vocab.Count = 3
+    repetitions_of: dict[str, vocab.Count] = field(default_factory=dict)
     measure: Measure = "accuracy"
     measure_of: dict[str, Measure] = field(default_factory=dict)
     encoding: Encoding = "paper"
@@ -64,10 +56,9 @@ class NaiveBayesCrossing:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_axis("datasets", self.datasets)
         check_missing(self.missing, Missingness())
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, fraction and repetition, and one for each mixture."""
         cells = []
         for name in self.datasets:
@@ -79,14 +70,14 @@ class NaiveBayesCrossing:
             )
         return cells
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the crossing points, and both curves for each data set."""
         lines, figures = [], []
         beyond: list[dict[str, object]] = []
-        numbers: list[Number] = []
+        numbers: list[vocab.Number] = []
         for name in self.datasets:
             measure = self.measure_of.get(name, self.measure)
-            done = successes(rows, dataset=name, part="masks")
+            done = vocab.successes(rows, dataset=name, part="masks")
             summary = summarise(done, measure, (*_BOTH, MIXTURE))
             if summary.empty:
                 continue
@@ -106,7 +97,7 @@ class NaiveBayesCrossing:
             )
             proof = _contradiction(name, stored) if kind == measure else ""
             claims = _claims(name, complete["nacl"], complete["naive_bayes"], passed)
-            for number in numbers_of(name, claims, done):
+            for number in vocab.numbers_of(name, claims, done):
                 crosses = number.quantity == "crossing_percent"
                 numbers.append(replace(number, contradiction=proof if crosses else ""))
             if lead := least_lead(done, measure):
@@ -118,16 +109,16 @@ class NaiveBayesCrossing:
             reference = theirs if kind == measure else None
             figures.append(curves(name, heading, measure, _MEASURES[measure], summary, reference))
         title = "Accuracy or weighted F1 with all features, and where naive Bayes passes NaCL"
-        main = Table.of(title, lines, _COLUMNS)
+        main = vocab.Table.of(title, lines, _COLUMNS)
         if not self.mixture:
-            return Outcome((main,), figures, numbers, _NOTES)
-        tables = (main, leads_table(beyond), fits_table(successes(rows, part="mixture"), ["dataset"]))
-        return Outcome(tables, figures, numbers, _NOTES + MIXTURE_NOTES)
+            return vocab.Outcome((main,), figures, numbers)
+        tables = (main, leads_table(beyond), fits_table(vocab.successes(rows, part="mixture"), ["dataset"]))
+        return vocab.Outcome(tables, figures, numbers, MIXTURE_NOTES)
 
 
 def _contradiction(name: str, stored: float | None) -> str:
     """Return the proof that the authors' own stored curves cross earlier than the paper says; empty if they do not."""
-    claim = printed_numbers("conformant/naive_bayes").get((name, "crossing_percent"))
+    claim = vocab.printed_numbers("conformant/naive_bayes").get((name, "crossing_percent"))
     if claim is None or stored is None or stored >= claim.value:
         return ""
     return (
@@ -148,12 +139,6 @@ def _claims(name: str, ours: float | None, theirs: float | None, passed: float) 
     return {"complete_lag": lead} if name in _NAIVE_BAYES_LEADS else {"complete_lead": lead, "crossing_percent": passed}
 
 
-_NOTES = (
-    "The crossing is the share of missing features from which naive Bayes is at least as good as NaCL, linear between "
-    "the computed shares; 0 if it is from the start, 100 if it never is.",
-    "Dashed lines are what the authors stored, where they stored the same measure; the encoding of their code differs "
-    "from that of the paper's text. For Adult they stored a micro-averaged F1, which is the accuracy.",
-)
 _COLUMNS = {
     **dict.fromkeys(["data", "measure", "masks"], ""),
     **dict.fromkeys(["NaCL complete", "naive Bayes complete"], ".4f"),
@@ -165,7 +150,7 @@ _COLUMNS = {
 def _stored(name: str, measure: str) -> tuple[str, pd.DataFrame]:
     """Return both of the authors' curves in a measure, or else in the other one, with the name of the measure."""
     for kind in (measure, *(other for other in _MEASURES if other != measure)):
-        found = stored_curves(name, kind)
+        found = vocab.stored_curves(name, kind)
         both = found[found["method"].isin(_BOTH)]
         if both["method"].nunique() == len(_BOTH):
             return kind, both

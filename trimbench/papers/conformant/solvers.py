@@ -5,26 +5,20 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
-from pydantic import Field, PositiveInt
+import pandas as pd
 
 from trimbench.conformant.conform import SolverName, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, job, listed
 
 _SYNTHETIC = "synthetic"
 _REPEAT_BELOW = 0.5  # seconds
@@ -51,40 +45,28 @@ _FORMATS = {
     **dict.fromkeys(["below newton", "largest difference of log p(k)"], ".1e"),
     "times newton": ".0f",
 }
-_NOTES = (
-    "'below newton' is by how much less the solver's objective is than that of Newton; the objective is the "
-    "mean log-likelihood of the training rows, up to a constant and to the pseudo-counts.",
-    "'residual' is the largest violation of the moment equations. 'conformity error' is the largest difference "
-    "between the log-odds of GPkit's own probabilities and those that conformity asks for; newton and cvxpy "
-    "solve the reduced form, in which every point conforms. 'error of P(k | x)' is what rounding leaves of the "
-    "difference between the learned naive Bayes model, by Bayes' rule, and the classifier on complete rows.",
-    "Seconds are those of the optimisation from the feature means, on one thread, without imports. MB is by "
-    "how much the memory of the process grows, sampled every 5 ms.",
-)
 
 
-@settings
+@vocab.settings
 class Solvers:
     """Newton on the reduced form, the paper's geometric program, and a cone program.
 
     The data sets are protocols, or ``synthetic``: random weights of `n_features` and `n_classes`.
     """
 
-    datasets: list[str]
-    solvers: list[SolverName] = field(default_factory=lambda: ["newton"])
+    datasets: vocab.Axis[str]
+    solvers: vocab.Axis[SolverName] = field(default_factory=lambda: ["newton"])
     solvers_of: dict[str, list[SolverName]] = field(default_factory=dict)
-    n_features: PositiveInt = 20_000
-    n_classes: Annotated[int, Field(ge=2)] = 100
+    n_features: vocab.Count = 20_000
+    n_classes: Annotated[int, vocab.at_least(2)] = 100
     encoding: Encoding = "paper"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_axis("datasets", self.datasets)
-        check_axis("solvers", self.solvers)
         for name, solvers in self.solvers_of.items():
-            check_axis(f"solvers_of.{name}", solvers)
+            vocab.check_axis(f"solvers_of.{name}", solvers)
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set and solver."""
         cells = []
         for name in self.datasets:
@@ -92,15 +74,15 @@ class Solvers:
                 labels = {"dataset": name, "solver": solver}
                 if name == _SYNTHETIC:
                     sizes = {"n_features": self.n_features, "n_classes": self.n_classes, "seed": self.seed}
-                    cells.append(Cell.of(labels, solve_synthetic, **sizes, solver=solver))
+                    cells.append(vocab.Cell.of(labels, solve_synthetic, **sizes, solver=solver))
                 else:
                     task = make_task(inputs, name, self.encoding, self.seed)
-                    cells.append(Cell.of(labels, solve_task, task=task, solver=solver))
+                    cells.append(vocab.Cell.of(labels, solve_task, task=task, solver=solver))
         return cells
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return one line for each data set and solver."""
-        entries = successes(rows).to_dict("records")
+        entries = vocab.successes(rows).to_dict("records")
         newton = {entry["dataset"]: entry for entry in entries if entry["solver"] == "newton"}
         lines = []
         for entry in entries:
@@ -112,17 +94,23 @@ class Solvers:
                 differences = (abs(a - b) for a, b in zip(entry["prior"], first["prior"], strict=True))
                 line["largest difference of log p(k)"] = max(differences)
             lines.append(line)
-        return Outcome((Table.of("Solvers of naive conformant learning", lines, _FORMATS),), (), (), _NOTES)
+        return vocab.Outcome((vocab.Table.of("Solvers of naive conformant learning", lines, _FORMATS),))
 
 
-@job_function
-def solve_task(task: Mapping[str, Json], solver: SolverName) -> dict[str, Json]:
+_SOLVED = {
+    **{"n_columns": COUNT, "n_classes": COUNT, "objective": NUMBER, "residual": POSITIVE},
+    **{"conformity_error": POSITIVE | NOTHING, "iterations": COUNT | NOTHING, "solver_seconds": POSITIVE},
+    **{"memory_mb": POSITIVE, "prior": listed(NUMBER), "prediction_error": POSITIVE},
+}
+
+
+@job(_SOLVED | {"mean_log_likelihood": NUMBER})
+def solve_task(task: Task, solver: SolverName) -> dict[str, vocab.Json]:
     """Learn the conformant model of a task with one solver."""
-    own = Task.of(task)
-    rows, classifier = encoded_rows(own), fitted(own)
+    rows, classifier = encoded_rows(task), fitted(task)
     layout = FeatureLayout.of(rows.train.shape[1])
     statistics = FeatureStatistics.of(rows.train, layout)
-    classes, smoothing = np.arange(len(rows.classes)), own.protocol.smoothing
+    classes, smoothing = np.arange(len(rows.classes)), task.protocol.smoothing
     learn = functools.partial(
         conform_to_statistics, classifier.weights, classifier.biases, classes, layout, statistics, solver, smoothing
     )
@@ -131,8 +119,8 @@ def solve_task(task: Mapping[str, Json], solver: SolverName) -> dict[str, Json]:
     return {**result, "mean_log_likelihood": likelihood, "prediction_error": model.conformity_error(rows.test)}
 
 
-@job_function
-def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverName) -> dict[str, Json]:
+@job(_SOLVED | {"mean_log_likelihood": NOTHING})
+def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverName) -> dict[str, vocab.Json]:
     """Learn the conformant model of random weights and feature means."""
     rng = np.random.default_rng(seed)
     means = rng.uniform(0.01, 0.99, n_features)
@@ -145,7 +133,9 @@ def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverNa
     return {**result, "mean_log_likelihood": None, "prediction_error": model.conformity_error(rows)}
 
 
-def _measured(learn: Callable[[], ConformantModel], solver: SolverName) -> tuple[dict[str, Json], ConformantModel]:
+def _measured(
+    learn: Callable[[], ConformantModel], solver: SolverName
+) -> tuple[dict[str, vocab.Json], ConformantModel]:
     """Load what is loaded late, then measure."""
     _warm_up(solver)
     start = time.perf_counter()
@@ -153,7 +143,7 @@ def _measured(learn: Callable[[], ConformantModel], solver: SolverName) -> tuple
     seconds = time.perf_counter() - start
     times = [seconds] if seconds >= _REPEAT_BELOW else [_seconds(learn) for _ in range(_REPETITIONS)]
     solution = model.components[0].solution
-    result: dict[str, Json] = {
+    result: dict[str, vocab.Json] = {
         "n_columns": model.layout.n_columns,
         "n_classes": len(model.classes),
         "objective": solution.value,

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.tasks import Encoding, count_rows, fit_task, make_task
-from trimbench.papers.validation import settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Number, numbers_of
-from trimbench.papers.vocabulary.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _JOBS = {"rows": count_rows, "classifier": fit_task}
 # Table 2 calls these balanced: each class has an equal share. The largest class of the others has more than that.
@@ -20,36 +15,32 @@ _BALANCED = ("mnist", "fashion")
 _TRAINING_ROWS_PRINTED = ("mnist", "fashion")
 
 
-@settings
+@vocab.settings
 class Table2:
     """Size, classes and features of the data sets (Table 2), with both encodings and the classifiers."""
 
-    datasets: list[str]
-    encodings: list[Encoding]
+    datasets: vocab.Axis[str]
+    encodings: vocab.Axis[Encoding]
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        check_axis("datasets", self.datasets)
-        check_axis("encodings", self.encodings)
-
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return two jobs for each data set and encoding: its rows and its classifier."""
         # Fits of large data sets take a minute or two each, and another fit of the same rows waits for the first: the
         # data sets take turns, and the encoding with more columns comes first.
         tasks = [make_task(inputs, name, one, self.seed) for one in reversed(self.encodings) for name in self.datasets]
         return [
-            Cell.of({"dataset": task.name, "encoding": task.encoding, "part": part}, function, task=task)
+            vocab.Cell.of({"dataset": task.name, "encoding": task.encoding, "part": part}, function, task=task)
             for part, function in reversed(_JOBS.items())
             for task in tasks
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the data sets as the paper lists them, their encodings, and the classifiers."""
         listed, encoded = [], []
-        numbers: list[Number] = []
+        numbers: list[vocab.Number] = []
         for name in self.datasets:
             for encoding in self.encodings:
-                sizes, fits = (successes(rows, dataset=name, encoding=encoding, part=part) for part in _JOBS)
+                sizes, fits = (vocab.successes(rows, dataset=name, encoding=encoding, part=part) for part in _JOBS)
                 if sizes.empty:
                     continue
                 size = sizes.iloc[0]
@@ -58,14 +49,14 @@ class Table2:
                     listed.append({"data": name} | printed)
                     share = "balanced_percent" if name in _BALANCED else "unbalanced_percent"
                     quantities = ("size_thousands", "classes", share, "features")
-                    numbers += numbers_of(name, dict(zip(quantities, printed.values(), strict=True)), sizes)
+                    numbers += vocab.numbers_of(name, dict(zip(quantities, printed.values(), strict=True)), sizes)
                 line = {"data": name, "encoding": encoding, **{title: size[key] for key, title in _SIZES.items()}}
                 encoded.append(line | ({t: fits.iloc[0][key] for key, t in _FIT.items()} if len(fits) else {}))
         tables = (
-            Table.of("Table 2: the data sets", listed, _LISTED),
-            Table.of(_ENCODED_TITLE, encoded, _ENCODED, name="encoded"),
+            vocab.Table.of("Table 2: the data sets", listed, _LISTED),
+            vocab.Table.of(_ENCODED_TITLE, encoded, _ENCODED, name="encoded"),
         )
-        return Outcome(tables, (), numbers, _NOTES)
+        return vocab.Outcome(tables, (), numbers)
 
 
 def _printed(name: str, size: pd.Series[Any]) -> dict[str, float]:
@@ -96,11 +87,3 @@ _ENCODED = {
     "iterations": ".0f",
     "seconds": ".1f",
 }
-_NOTES = (
-    "The size of MNIST and Fashion-MNIST is that of the training rows, as in the paper. 'largest class' is the share "
-    "of the most frequent class among all rows.",
-    "Rows of Splice with ambiguous letters are dropped. Splice has 60 bases; the paper's 61 counts the name of the "
-    "sequence too, which is no feature of the classifier.",
-    "'entropy' is that of the classifier's own predictions: the cross entropy with nothing missing. 'iterations' are "
-    "steps of Newton's method.",
-)

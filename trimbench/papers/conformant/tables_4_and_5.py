@@ -5,24 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import NonNegativeInt, PositiveInt
+import pandas as pd
 
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.mask_sweep import check_missing, evaluation_cells, summarise
 from trimbench.papers.conformant.tasks import Encoding, make_task
 from trimbench.papers.data.masks import Missingness, Rounding, Unit
-from trimbench.papers.validation import settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Explanation, Number, numbers_of
-from trimbench.papers.vocabulary.reported import interpolated, printed_numbers, stored_curves
-from trimbench.papers.vocabulary.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 FILLS = {"min": "Min", "max": "Max", "mean": "Mean", "median": "Median"}
 METHODS = {**FILLS, "nacl": "NaCL"}
@@ -40,7 +31,7 @@ def row_of(name: str, fraction: float) -> str:
 def printed(experiment: str) -> dict[str, dict[str, float]]:
     """Return the printed numbers of Table 4 or 5, by row and method."""
     found: dict[str, dict[str, float]] = {}
-    for (row, quantity), one in printed_numbers(experiment).items():
+    for (row, quantity), one in vocab.printed_numbers(experiment).items():
         if quantity in METHODS.values():
             found.setdefault(row, {})[quantity] = one.value
     return found
@@ -113,7 +104,7 @@ FIT_COLUMNS = {
 }
 
 
-@settings
+@vocab.settings
 class Setup:
     """A set-up that may explain the printed numbers of a data set.
 
@@ -148,7 +139,9 @@ class Setup:
             keys["median"] = "Median"
         return keys
 
-    def cells(self, inputs: Inputs, name: str, missing: Sequence[float], repetitions: int, seed: int) -> list[Cell]:
+    def cells(
+        self, inputs: vocab.Inputs, name: str, missing: Sequence[float], repetitions: int, seed: int
+    ) -> list[vocab.Cell]:
         """Return the jobs of a data set under this set-up."""
         task = make_task(inputs, name, self.encoding, seed, **self.changes)
         labels = {"encoding": self.encoding, "rounding": AS_RUN_ROUNDING, "as_run": False, "setup": self.title}
@@ -157,7 +150,7 @@ class Setup:
 
     def means(self, rows: pd.DataFrame, name: str, measure: str) -> dict[float, dict[str, float]]:
         """Return 100 times the means over masks, by share and method."""
-        return dict(means_of(successes(rows, dataset=name, setup=self.title), measure, self.methods))
+        return dict(means_of(vocab.successes(rows, dataset=name, setup=self.title), measure, self.methods))
 
 
 def means_of(done: pd.DataFrame, measure: str, methods: Mapping[str, str]) -> Iterator[tuple[float, dict[str, float]]]:
@@ -199,7 +192,7 @@ _WORDS = "the paper's, with the authors' encoding"
 _COMPLETE, _COMPLETE_INFERRED = "complete", "complete, inferred"
 
 
-@settings
+@vocab.settings
 class Tables4And5:
     """Table 4 (cross entropy) or Table 5 (weighted F1): every method at four shares of missing features.
 
@@ -211,22 +204,19 @@ class Tables4And5:
     """
 
     measure: Literal["cross_entropy", "f1_weighted"]
-    datasets: list[str]
+    datasets: vocab.Axis[str]
     missing: list[float]
-    repetitions: PositiveInt = 3
-    repetitions_of: dict[str, PositiveInt] = field(default_factory=dict)
-    encodings: list[Encoding] = field(default_factory=lambda: ["paper", "authors"])
-    roundings: list[Rounding] = field(default_factory=lambda: [AS_RUN_ROUNDING, "nearest"])
+    repetitions: vocab.Count = 3
+    repetitions_of: dict[str, vocab.Count] = field(default_factory=dict)
+    encodings: vocab.Axis[Encoding] = field(default_factory=lambda: ["paper", "authors"])
+    roundings: vocab.Axis[Rounding] = field(default_factory=lambda: [AS_RUN_ROUNDING, "nearest"])
     inferred: dict[str, list[Setup]] = field(default_factory=dict)
-    neighbour_repetitions: NonNegativeInt = 3
+    neighbour_repetitions: vocab.Natural = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_axis("datasets", self.datasets)
-        check_axis("encodings", self.encodings)
-        check_axis("roundings", self.roundings)
         for name, setups in self.inferred.items():
-            check_axis(f"titles of inferred.{name}", [setup.title for setup in setups])
+            vocab.check_axis(f"titles of inferred.{name}", [setup.title for setup in setups])
             for setup in setups:
                 if setup.title in ("", _COMPLETE, _COMPLETE_INFERRED):
                     raise ValueError(f"inferred.{name}: title must say what the set-up is, got {setup.title!r}")
@@ -246,7 +236,7 @@ class Tables4And5:
         """1 where a low value is good, as a cross entropy, else -1."""
         return 1 if self.measure == "cross_entropy" else -1
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, set-up, share and repetition."""
         cells = []
         for name in self.datasets:
@@ -259,7 +249,7 @@ class Tables4And5:
                 cells += self._complete_cells(inputs, name)
         return cells
 
-    def _cells_in_words(self, inputs: Inputs, name: str) -> list[Cell]:
+    def _cells_in_words(self, inputs: vocab.Inputs, name: str) -> list[vocab.Cell]:
         """Return the jobs of the paper's own set-up, with each encoding and way of rounding."""
         repetitions = self.repetitions_of.get(name, self.repetitions)
         cells, seen = [], []
@@ -277,34 +267,32 @@ class Tables4And5:
                 cells += evaluation_cells(task, self.missing, repetitions, missingness, self.seed, labels)
         return cells
 
-    def _complete_cells(self, inputs: Inputs, name: str) -> list[Cell]:
+    def _complete_cells(self, inputs: vocab.Inputs, name: str) -> list[vocab.Cell]:
         """Return the jobs that show the entropy with all features, where the curves of all methods begin."""
         cells = Setup(title=_COMPLETE).cells(inputs, name, [0.0], 1, self.seed)
         for first in self.inferred.get(name, [])[:1]:
             cells += replace(first, title=_COMPLETE_INFERRED).cells(inputs, name, [0.0], 1, self.seed)
         return cells
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the table as the authors ran it, the other ways to run it, and how inferred set-ups fit."""
-        import pandas as pd
-
         as_run: list[dict[str, object]] = []
         otherwise: list[dict[str, object]] = []
         orders: list[dict[str, object]] = []
-        numbers: list[Number] = []
+        numbers: list[vocab.Number] = []
         for name in self.datasets:
             own = rows[(rows["dataset"] == name) & (rows["setup"] == "")]
             for encoding in own["encoding"].unique():
                 for rounding in self.roundings:
-                    done = successes(own, encoding=encoding, rounding=rounding)
+                    done = vocab.successes(own, encoding=encoding, rounding=rounding)
                     otherwise += self._lines(name, encoding, done, FILLS)
-                done = successes(own, encoding=encoding, as_run=True)
+                done = vocab.successes(own, encoding=encoding, as_run=True)
                 as_run += self._lines(name, encoding, done, _AS_RUN_METHODS)
                 for share, means in means_of(done, self.measure, _AS_RUN_METHODS):
                     row = row_of(name, share)
                     values = means | {"outperformed": float(outperformed(means, self._sign))}
-                    ours = successes(done, missing=share)
-                    numbers += self._accounted(numbers_of(row, values, ours), rows, name, share)
+                    ours = vocab.successes(done, missing=share)
+                    numbers += self._accounted(vocab.numbers_of(row, values, ours), rows, name, share)
                     numbers += self._label_of(row, share, ours, own)
                     orders.append({"data": name, "label (%)": round(100 * share), **self._order(row, means)})
         # Where the ways of rounding agree, their lines do.
@@ -312,25 +300,27 @@ class Tables4And5:
         unit = "cross entropy, 100 nats" if self.measure == "cross_entropy" else "weighted F1, %"
         title = f"Table {self._number} as the authors ran it ({unit}): means over random masks"
         tables = [
-            Table.of(title, as_run, COLUMNS),
-            Table.of(f"Constants of the training rows, both encodings ({unit})", train, COLUMNS, name="train"),
-            Table.of(f"The authors' stored results ({unit})", self._stored(rows), STORED_COLUMNS, name="stored"),
-            Table.of("Order of the methods, best first", orders, ORDER_COLUMNS, name="order"),
-            Table.of("What the labels of shares stand for", self._labels(rows), LABEL_COLUMNS, name="labels"),
-            Table.of(
+            vocab.Table.of(title, as_run, COLUMNS),
+            vocab.Table.of(f"Constants of the training rows, both encodings ({unit})", train, COLUMNS, name="train"),
+            vocab.Table.of(f"The authors' stored results ({unit})", self._stored(rows), STORED_COLUMNS, name="stored"),
+            vocab.Table.of("Order of the methods, best first", orders, ORDER_COLUMNS, name="order"),
+            vocab.Table.of("What the labels of shares stand for", self._labels(rows), LABEL_COLUMNS, name="labels"),
+            vocab.Table.of(
                 f"Set-ups inferred from the printed numbers ({unit})",
                 self._inferred_lines(rows),
                 INFERRED_COLUMNS,
                 name="inferred",
             ),
-            Table.of("How well other set-ups fit the printed numbers", self._fits(rows), FIT_COLUMNS, name="fits"),
+            vocab.Table.of(
+                "How well other set-ups fit the printed numbers", self._fits(rows), FIT_COLUMNS, name="fits"
+            ),
         ]
         if self.measure == "cross_entropy":
             begins = "Entropy with all features, and where the printed columns begin (100 nats)"
-            tables.append(Table.of(begins, self._beginnings(rows), BEGIN_COLUMNS, name="begin"))
-        return Outcome(tables, (), numbers, (*NOTES, *(NOTES_4 if self._number == 4 else NOTES_5)))
+            tables.append(vocab.Table.of(begins, self._beginnings(rows), BEGIN_COLUMNS, name="begin"))
+        return vocab.Outcome(tables, (), numbers)
 
-    def _accounted(self, found: list[Number], rows: pd.DataFrame, name: str, share: float) -> list[Number]:
+    def _accounted(self, found: list[vocab.Number], rows: pd.DataFrame, name: str, share: float) -> list[vocab.Number]:
         """Add what accounts for differences from the printed numbers of a row."""
         proof = contradiction(self._number, row_of(name, share), self._sign)
         found = [replace(one, contradiction=proof if one.quantity == "outperformed" else "") for one in found]
@@ -340,9 +330,9 @@ class Tables4And5:
             return found
         values = means | {"outperformed": float(outperformed(means, self._sign))}
         title = setups[0].title
-        return [replace(one, explanation=Explanation(title, values[one.quantity])) for one in found]
+        return [replace(one, explanation=vocab.Explanation(title, values[one.quantity])) for one in found]
 
-    def _label_of(self, row: str, share: float, ours: pd.DataFrame, own: pd.DataFrame) -> list[Number]:
+    def _label_of(self, row: str, share: float, ours: pd.DataFrame, own: pd.DataFrame) -> list[vocab.Number]:
         """Return the true share behind a label, with the proof if it cannot be what the label states.
 
         Both tables have the same labels, so those of Table 4 stand for both.
@@ -350,10 +340,10 @@ class Tables4And5:
         if self._number != 4:
             return []
         label, counted = 100 * share, float(ours["missing_percent"].mean())
-        all_ways = successes(own, missing=share).groupby("rounding")["missing_percent"].mean()
+        all_ways = vocab.successes(own, missing=share).groupby("rounding")["missing_percent"].mean()
         closest = min((float(value) for value in all_ways), key=lambda value: abs(value - label))
         proof = label_contradiction(label, counted, closest)
-        return [replace(one, contradiction=proof) for one in numbers_of(row, {"missing_percent": counted}, ours)]
+        return [replace(one, contradiction=proof) for one in vocab.numbers_of(row, {"missing_percent": counted}, ours)]
 
     def _labels(self, rows: pd.DataFrame) -> list[dict[str, object]]:
         """Return the true share of missing features behind each label, and the possible one that is nearest to it."""
@@ -380,11 +370,11 @@ class Tables4And5:
         """Return a line for the paper's own set-up, the inferred one and each of its neighbours."""
         lines = []
         for name, setups in self._setups():
-            done = successes(rows, dataset=name, as_run=True)
+            done = vocab.successes(rows, dataset=name, as_run=True)
             in_words = dict(means_of(done, self.measure, _AS_RUN_METHODS))
             every = [(_WORDS, "", done, in_words)]
             for place, setup in enumerate(setups):
-                own = successes(rows, dataset=name, setup=setup.title)
+                own = vocab.successes(rows, dataset=name, setup=setup.title)
                 means = setup.means(rows, name, self.measure)
                 every.append((setup.title, "" if place else "yes", own, means))
             for title, mark, own, means in every:
@@ -399,7 +389,7 @@ class Tables4And5:
             begin = extrapolated(self._number, name)
             titles = [_WORDS, *(setup.title for setup in self.inferred.get(name, [])[:1])]
             for key, title in zip((_COMPLETE, _COMPLETE_INFERRED), titles, strict=False):
-                done = successes(rows, dataset=name, setup=key)
+                done = vocab.successes(rows, dataset=name, setup=key)
                 if begin and len(done):
                     entropy = 100 * float(done["nacl/cross_entropy"].iloc[0])
                     lines.append({"data": name, "set-up": title, "entropy": entropy, **begin})
@@ -428,8 +418,10 @@ class Tables4And5:
     def _stored(self, rows: pd.DataFrame) -> list[dict[str, object]]:
         lines = []
         for name in self.datasets:
-            curves = stored_curves(name, self.measure)
-            for fraction, group in successes(rows, dataset=name, setup="", rounding=AS_RUN_ROUNDING).groupby("missing"):
+            curves = vocab.stored_curves(name, self.measure)
+            for fraction, group in vocab.successes(rows, dataset=name, setup="", rounding=AS_RUN_ROUNDING).groupby(
+                "missing"
+            ):
                 percent = float(group["missing_percent"].mean())
                 line: dict[str, object] = {
                     "data": name,
@@ -437,7 +429,7 @@ class Tables4And5:
                     "missing (%)": percent,
                 }
                 for method, title in METHODS.items():
-                    value = interpolated(curves[curves["method"] == method], percent)
+                    value = vocab.interpolated(curves[curves["method"] == method], percent)
                     line[title] = 100 * value if value is not None else None
                 lines.append(line)
         return lines
@@ -478,50 +470,3 @@ LABEL_COLUMNS = {
     "label is possible": "",
 }
 ORDER_COLUMNS = ("data", "label (%)", "printed", "ours", "pairs in the printed order")
-NOTES = (
-    "'label' is the share that the paper prints, 'missing' the true one: whole features go missing, and the authors "
-    "count in steps of a fifth, rounded down, so that 20 % of Adult's 13 features are 2 (15.4 %), and 80 % are 8 "
-    "(61.5 %). The second table also has the number of features that is nearest to the label.",
-    "The first table, which is held against the printed numbers, has the encoding of the authors' code, and constants "
-    "for imputation from the complete test rows, as there. The second has constants of the training rows, and also the "
-    "encoding of the paper's text (numbers cut at the mean plus 0.05 standard deviations). NaCL takes nothing from the "
-    "test rows.",
-    "'NaCL ±' is half the 95 % confidence interval over the masks; one mask has none. 'NaCL, categorical' has one "
-    "variable for the columns of a one-hot feature, which the paper takes for independent.",
-    "The authors' thresholds for numbers are not published: those of Adult are read off their encoded test rows, and "
-    "CovType has six bins with equally many rows. The splits of Adult and Splice are those of their published test "
-    "rows; that of CovType is not published.",
-    "The authors' code masks columns of CovType in steps of 10 where a feature has 6 columns, and so hides other "
-    "columns than it means to. Only the set-up inferred for Table 5 repeats this fault.",
-    "20 % of 13 features, or of 12, is no whole number: no mask has the share that the label states, on Adult or on "
-    "CovType.",
-    "Inferred set-ups are not in the paper: they were found by searching for what gives the printed numbers. The table "
-    "'How well other set-ups fit' has the errors of their neighbours over all printed numbers of a data set, on few "
-    "masks. As the choice looked at these numbers, small differences between neighbours mean little.",
-)
-_LBFGS = (
-    "'L-BFGS of 2019' is how scikit-learn fitted a logistic regression when the paper was written: it minimised the "
-    "sum of the losses, and stopped where a step gained less than 2.2e-9 of it. As the columns of a one-hot feature "
-    "add up to one, the level of their weights against the bias is then still far from the optimum. That shows where "
-    "columns are imputed by a constant, most of all by the maximum."
-)
-NOTES_4 = (
-    _LBFGS,
-    "Adult: of the set-ups that were tried, only single columns of the authors' encoding have a maximum imputation "
-    "that rises and then falls, as printed. C = 1 is the default of scikit-learn and of the authors' published script "
-    "for data sets in general, and single columns are that of their code; their notebook for Adult has C = 0.1 and "
-    "whole features.",
-    "Splice: not identified is why Min and Max differ by up to 14 in the printed table. They are nearly equal here, so "
-    "that this set-up explains their level, and not their difference.",
-    "CovType's part of Table 4 stays unexplained. Tried without success: the authors' masks and ours, six bins and the "
-    "paper's cuts, seven classes and two, a balanced subset, sums and means over classes. Any explanation must have a "
-    "classifier that is much surer than ours (see the last table: cubics through the printed columns begin far below "
-    "our entropy with all features), Min, Mean and Median nearly equal, and some column that is 1 in most rows, as "
-    "Median differs from Min.",
-)
-NOTES_5 = (
-    _LBFGS,
-    "CovType: with the fault of the masks, and L-BFGS stopped after 400 steps, as in the authors' notebook. With 100 "
-    "steps, scikit-learn's default, the error is smaller. What is left may be due to their cuts and their split, which "
-    "are not published.",
-)

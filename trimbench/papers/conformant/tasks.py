@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,17 +18,16 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.conform import linear_scores
 from trimbench.conformant.logistic_regression import fit_logistic_regression
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import DatasetDeclaration, is_here
 from trimbench.papers.data.encodings import BinaryEncoding, CutRule, encode_binary
 from trimbench.papers.data.masks import split_rows
-from trimbench.papers.execution.code_hash import code_version, job_function
-from trimbench.papers.execution.job import seed_for
+from trimbench.papers.execution.code_hash import code_version
+from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, listed, seed_for
 from trimbench.papers.execution.store import Arrays, remember
 from trimbench.papers.measures import accuracy, weighted_f1
-from trimbench.papers.validation import ConfigurationError, Json, settings, validated
-from trimbench.papers.vocabulary.inputs import Input, Inputs, dataset_of
 
 if TYPE_CHECKING:
     from trimbench.papers.data.dataset import Dataset
@@ -38,7 +37,7 @@ Encoding = Literal["paper", "authors"]
 Solver = Literal["optimum", "lbfgs_2019"]
 
 
-@settings
+@vocab.settings
 class CutRules:
     """How each encoding turns numbers into zeros and ones."""
 
@@ -46,7 +45,7 @@ class CutRules:
     authors: CutRule = "mean"
 
 
-@settings
+@vocab.settings
 class Protocol:
     """What is done with a data set; a file of the configuration group ``protocol``.
 
@@ -124,7 +123,7 @@ class Task:
 
     name: str
     protocol: Protocol
-    data: Input
+    data: vocab.Input
     encoding: Encoding
     split_seed: int
 
@@ -136,14 +135,8 @@ class Task:
         """Name in tables."""
         return self.protocol.title or self.name
 
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Task:
-        """Return the task that a job got as plain values."""
-        protocol = validated(Protocol, fields["protocol"], f"protocol {fields['name']}")
-        return cls(**{**fields, "protocol": protocol, "data": Input(**fields["data"])})
 
-
-def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int, **changes: object) -> Task:
+def make_task(inputs: vocab.Inputs, name: str, encoding: Encoding, seed: int, **changes: object) -> Task:
     """Return the task of a protocol, or of a data set without one (80:20, C = 1).
 
     The seed is that of the random split, where the protocol does not fix it. The `changes` take the place of what the
@@ -157,12 +150,12 @@ def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int, **change
     """
     known = name in inputs.catalogue.names("protocol")
     values = inputs.catalogue.mapping("protocol", name) if known else {"dataset": name}
-    protocol = validated(Protocol, {**values, **changes}, f"protocol {name}")
+    protocol = vocab.validated(Protocol, {**values, **changes}, f"protocol {name}")
     data = inputs.dataset(protocol.dataset)
     if isinstance(data.declaration, DatasetDeclaration) and not data.declaration.facts.sha256:
         labels = [str(label) for label in inputs.loaded(data.name).target.cat.categories]
         if len(labels) < 2:
-            raise ConfigurationError(f"data set {data.name} must have two classes or more, got {labels}")
+            raise vocab.ConfigurationError(f"data set {data.name} must have two classes or more, got {labels}")
     split_seed = seed_for(purpose="split", dataset=protocol.dataset, seed=seed)
     return Task(name, protocol, data, encoding, split_seed)
 
@@ -229,7 +222,7 @@ def feature_codes(rows: NDArray[Any], columns: Sequence[Sequence[int]]) -> NDArr
 @lru_cache(maxsize=3)
 def encoded_rows(task: Task) -> EncodedRows:
     """Return the rows of a task: from memory, from the user's cache folder, or from the data."""
-    key: dict[str, Json] = {"task": dataclasses.asdict(task), "code": code_version(f"{__name__}:count_rows")}
+    key: dict[str, vocab.Json] = {"task": dataclasses.asdict(task), "code": code_version(f"{__name__}:count_rows")}
     arrays = remember("rows", key, lambda: _pack(_encode(task)))
     width = int(arrays["width"])
     train, test = (np.unpackbits(arrays[part], axis=1, count=width) for part in ("train", "test"))
@@ -251,10 +244,15 @@ def rows_at_hand(task: Task) -> EncodedRows | None:
     return encoded_rows(task) if here else None
 
 
-@job_function
-def count_rows(task: Mapping[str, Json]) -> dict[str, Json]:
+@job(
+    {
+        **dict.fromkeys(("n_train", "n_test", "n_columns", "n_features", "n_classes", *_SIZES), COUNT),
+        "class_counts": listed(COUNT),
+    }
+)
+def count_rows(task: Task) -> dict[str, vocab.Json]:
     """Encode the rows of a task and count rows, columns, features and classes."""
-    rows = encoded_rows(Task.of(task))
+    rows = encoded_rows(task)
     counts = np.bincount(np.concatenate([rows.train_labels, rows.test_labels]), minlength=len(rows.classes))
     return {
         **rows.sizes,
@@ -269,7 +267,7 @@ def count_rows(task: Mapping[str, Json]) -> dict[str, Json]:
 
 def _encode(task: Task) -> EncodedRows:
     protocol = task.protocol
-    loaded = dataset_of(dataclasses.asdict(task.data))
+    loaded = vocab.dataset_of(task.data)
     keep = _kept(loaded, protocol)
     train, test = _split(len(loaded.features), keep, protocol, task.split_seed)
     frame = loaded.features.drop(columns=protocol.drop)
@@ -314,7 +312,7 @@ def _listed_rows(protocol: Protocol) -> list[int]:
     content = (configuration_folder() / "protocol" / protocol.test_rows_file).read_bytes()
     got = hashlib.sha256(content).hexdigest()
     if got != protocol.test_rows_sha256:
-        raise ConfigurationError(
+        raise vocab.ConfigurationError(
             f"test_rows_sha256 must be that of {protocol.test_rows_file} ({got}), got {protocol.test_rows_sha256!r}"
         )
     return [int(line) for line in content.decode().split()[1:]]
@@ -377,7 +375,7 @@ def fitted(task: Task) -> Fitted:
     # The key is all that the optimum depends on, and no source text besides: other changes leave the fits as they are.
     digest = hashlib.sha256(np.packbits(rows.train, axis=1).tobytes())
     digest.update(rows.train_labels.astype("<i8").tobytes())
-    key: dict[str, Json] = {
+    key: dict[str, vocab.Json] = {
         "rows": digest.hexdigest(),
         "shape": list(rows.train.shape),
         "C": protocol.inverse_penalty,
@@ -422,11 +420,10 @@ def distinct_rows(rows: NDArray[np.uint8], labels: NDArray[np.int64]) -> tuple[N
     return places[order], counts[order]
 
 
-@job_function
-def fit_task(task: Mapping[str, Json]) -> dict[str, Json]:
+@job(iterations=COUNT, fit_seconds=POSITIVE, test_accuracy=SHARE, test_f1_weighted=SHARE, test_entropy=NUMBER)
+def fit_task(task: Task) -> dict[str, vocab.Json]:
     """Fit the logistic regression of a task and test it with all features."""
-    own = Task.of(task)
-    rows, classifier = encoded_rows(own), fitted(own)
+    rows, classifier = encoded_rows(task), fitted(task)
     probabilities = classifier.probabilities(rows.test)
     predicted = classifier.scores(rows.test).argmax(axis=1)
     return {

@@ -126,7 +126,7 @@ _OUTSIDE = (
     "trimbench.papers.files",
     "trimbench.papers.validation",
 )
-_DECLARES = "declare_result"  # what a result looks like does not decide it
+_DECLARES = ("job", "declare_result")  # what a result looks like does not decide it
 _MODULE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
 _INSTALLED = ("site-packages", "dist-packages")
 # A name, and the attributes that are taken of it.
@@ -282,12 +282,16 @@ def _is_idle(node: ast.AST) -> bool:
     """Tell whether a statement does nothing for a job: a docstring, what is for types alone, for scripts, a check."""
     if isinstance(node, ast.Expr):
         call = node.value
-        is_check = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == _DECLARES
-        return isinstance(call, ast.Constant) or is_check
+        return isinstance(call, ast.Constant) or _declares(call)
     if not isinstance(node, ast.If):
         return False
     test = node.test.left if isinstance(node.test, ast.Compare) else node.test
     return isinstance(test, ast.Name) and test.id in ("TYPE_CHECKING", "__name__")
+
+
+def _declares(node: ast.AST) -> bool:
+    """Tell whether an expression only declares what a function returns."""
+    return isinstance(node, ast.Call) and (_chain(node.func) or ("",))[-1] in _DECLARES
 
 
 class _Walk:
@@ -299,9 +303,12 @@ class _Walk:
         self._reads: set[_Chain] = set()
         self._modules: set[str] = set()
         self._imports: dict[str, list[tuple[str, str | None]]] = {}
+        self._builds: list[ast.arg] = []
 
     def statement(self, node: ast.stmt) -> _Statement:
         """Return what is to be known of a top-level statement."""
+        if isinstance(node, ast.FunctionDef) and any(map(_declares, node.decorator_list)):
+            self._builds = [*node.args.args, *node.args.kwonlyargs]  # as objects of the classes that annotate them
         self._into(node, frozenset(), inside=False)
         binds = sorted(_bindings([node]))
         # Not ast.dump, which differs between versions of Python.
@@ -333,14 +340,17 @@ class _Walk:
                 continue
             self._out.append(name)
             # Annotations of functions and inside of them are not evaluated; those of classes are their fields.
-            if name == "returns" or (name == "annotation" and (inside or isinstance(node, ast.arg))):
+            idle = name == "annotation" and (inside or isinstance(node, ast.arg)) and node not in self._builds
+            if name == "returns" or idle:
                 self._out.append(ast.unparse(value))
                 continue
             is_own = own is not hidden and (name == "body" or isinstance(node, _COMPREHENSIONS))
             for item in value if isinstance(value, list) else (value,):
                 if not isinstance(item, ast.AST):
                     self._out.append(repr(item))
-                elif not (isinstance(item, ast.stmt) and _is_idle(item)):
+                elif not (isinstance(item, ast.stmt) and _is_idle(item)) and not (
+                    name == "decorator_list" and _declares(item)
+                ):
                     self._into(item, own if is_own else hidden, inside=inside or is_own)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import json
 import math
 import re
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from trimbench.papers.execution.code_hash import JobFunction, check_function_name, code_version, name_of, resolve
+from trimbench.papers.execution.code_hash import (
+    JobFunction,
+    check_function_name,
+    code_version,
+    job_function,
+    name_of,
+    resolve,
+)
 from trimbench.papers.validation import Json, reason
 
 if TYPE_CHECKING:
     import numpy as np
 
 
+_F = TypeVar("_F", bound=JobFunction)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -128,13 +138,36 @@ def run_job_function(job: Job) -> dict[str, Json]:
             f"{job.code!r}, got {code_version(job.function)!r}; "
             "start the program again so that jobs and workers agree"
         )
-    result = function(**located(job.parameters, dict(job.places)))
+    result = function(**arguments_of(job))
     if not isinstance(result, Mapping):
         raise TypeError(f"the result of {job.function!r} must be a mapping, got {result!r}; return a dict")
     plain: dict[str, Json] = to_plain(result, "result")
     check_result(job.function, plain)
     check_size(job.function, plain)
     return plain
+
+
+def arguments_of(job: Job) -> dict[str, Any]:
+    """Return what the function of a job is called with: its parameters, as objects where they are annotated so."""
+    kinds = _annotations(resolve(job.function))
+    given = located(job.parameters, dict(job.places))
+    return {name: _built(kinds.get(name), value) for name, value in given.items()}
+
+
+@functools.cache
+def _annotations(kind: Any) -> dict[str, Any]:
+    owners = reversed(kind.__mro__) if isinstance(kind, type) else (kind,)
+    return {name: found for one in owners for name, found in inspect.get_annotations(one, eval_str=True).items()}
+
+
+def _built(kind: Any, value: Any) -> Any:
+    """Return an object of a dataclass, or of the first in a union, from its fields; any other value as it is."""
+    if isinstance(value, Mapping):
+        for one in (kind, *typing.get_args(kind)):
+            if dataclasses.is_dataclass(one) and isinstance(one, type):
+                kinds = _annotations(one)
+                return one(**{name: _built(kinds[name], item) for name, item in value.items()})
+    return value
 
 
 def check_size(function: str, plain: Mapping[str, Json]) -> None:
@@ -232,8 +265,7 @@ def generator_for(**axes: Axis) -> np.random.Generator:
 
 # What a row of a table says of its job; no result may say it instead.
 ROW_COLUMNS = frozenset({"status", "error", "seconds", "job"})
-# The module of a package that declares what the jobs of its other modules return.
-_MODULE = "results"
+_OWN_CODE = "trimbench.papers."
 _declared: dict[str, tuple[Mapping[str, Kind], ...]] = {}
 
 
@@ -279,33 +311,41 @@ FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 NOTHING = Kind("null", lambda value: value is None)
 
 
-def declare_result(function: JobFunction | str, *alternatives: Mapping[str, Kind], **kinds: Kind) -> None:
-    """Declare the names and kinds of the values that a job function (or one of this name) returns.
+def job(*alternatives: Mapping[str, Kind], **kinds: Kind) -> Callable[[_F], _F]:
+    """Mark a top-level function as one that jobs can call, and declare what it returns.
 
-    This stands below the function's definition, or in the module ``results`` of its package, which no code version
-    covers: what a result looks like does not decide it. A function that returns one of several mappings declares each.
-    A name with ``*`` stands for all names of that pattern that are not declared themselves.
+    A function that returns one of several mappings declares each. A name with ``*`` stands for all names of that
+    pattern that are not declared themselves. What a result looks like does not decide it: no code version covers this.
+    Where a parameter is annotated as a dataclass, the function gets an object of it, built from the values of the job.
+
+    >>> @job(twice=NUMBER)
+    ... def double(x: float) -> dict[str, float]:
+    ...     return {"twice": 2 * x}
     """
+
+    def mark(function: _F) -> _F:
+        declare_result(function, *alternatives, **kinds)
+        return job_function(function)
+
+    return mark
+
+
+def declare_result(function: JobFunction | str, *alternatives: Mapping[str, Kind], **kinds: Kind) -> None:
+    """Declare what a job function (or the one of this name) returns, as `job` does."""
     every = (*alternatives, *((kinds,) if kinds else ()))
     for one in every:
         if taken := ROW_COLUMNS & one.keys():
             raise ValueError(f"a result must not be called {sorted(taken)}, which every row has; rename it")
-    name = function if isinstance(function, str) else name_of(function)
-    check_function_name(name)
-    _declared[name] = every
+    _declared[function if isinstance(function, str) else f"{function.__module__}:{function.__qualname__}"] = every
 
 
 def declared_results(function: str) -> tuple[Mapping[str, Kind], ...]:
     """Return what a job function, ``"package.module:name"``, declares; nothing if it does not."""
-    if function not in _declared:
-        _load_declarations(function.partition(":")[0].rpartition(".")[0])
+    module = function.partition(":")[0]
+    if function not in _declared and module.startswith(_OWN_CODE):  # a record's name must not run code of others
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
     return _declared.get(function, ())
-
-
-@functools.cache
-def _load_declarations(package: str) -> None:
-    if package and importlib.util.find_spec(f"{package}.{_MODULE}"):
-        importlib.import_module(f"{package}.{_MODULE}")
 
 
 def check_result(function: str, result: Mapping[str, object]) -> None:

@@ -22,7 +22,7 @@ from trimbench.papers.data.table_files import ReadTable, TableSettings, read_fil
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, unknown
-from trimbench.papers.vocabulary.cells import check_axis
+from trimbench.papers.vocabulary.checks import check_axis
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -47,11 +47,11 @@ from trimbench.papers.own_table.steps import (
     predict_with_gaps,
     select_within,
 )
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import make_run, write_findings
 from trimbench.papers.reporting.tables import markdown
 from trimbench.papers.validation import ConfigurationError, Json, validated
 from trimbench.papers.vocabulary.cells import Cell, Label, Outcome
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, run_plans
 

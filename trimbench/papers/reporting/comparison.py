@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from trimbench.papers.configuration import NOT_SETTINGS
 from trimbench.papers.files import write_csv, write_text
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import POINTS, REPORTED, StoredExperiment, StoredRun
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # What differs between two finished runs: numbers, verdicts, settings, data and environment.
 
 # What a command does, where it writes, and how the experiment is programmed and tested.
-_NOT_SETTINGS = ("task", "results", "run", "runs", "runner", "smoke_test")
+_NOT_SETTINGS = ("task", "results", "run", "runs", *NOT_SETTINGS)
 # In the order of the report.
 _KINDS: tuple[Kind, ...] = ("number", "verdict", "words", "time", "rounding")
 _PARTS = ("setting", "data", "environment")

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.files import without_homes, write_csv, write_text
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import Entry, Part, counted, part_file, part_of, render_page, write_part
 from trimbench.papers.reporting.runs import make_run, nothing_stored, profile_of, runs_in, unattempted, write_findings
 from trimbench.papers.reporting.tables import markdown, side_by_side
 from trimbench.papers.reporting.verdicts import COLUMNS, NOT_ATTEMPTED, PAPER, Judgement, compare, in_words, tally
 from trimbench.papers.validation import WAY_OUT, by_host
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.planning import NO_DATA, Findings
 from trimbench.papers.vocabulary.reported import Literature, NumbersError
 from trimbench.papers.vocabulary.tables import Table

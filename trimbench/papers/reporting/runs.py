@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from trimbench.papers.execution.store import provenance
 from trimbench.papers.files import beside, csv_ending, remove_temporary_folders, without_homes, write_csv, write_text
 from trimbench.papers.reporting.figures.drawing import write_figures
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, markdown_text, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
 from trimbench.papers.validation import ConfigurationError, Json, by_host, unknown
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.tables import Table
 

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
 
 import numpy as np
+import pandas as pd
 
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.data.declarations import DatasetDeclaration
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import seed_for
+from trimbench.papers.execution.job import COUNT, POSITIVE, job, listed, seed_for
 from trimbench.papers.measures import prediction_quality
-from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS, PriorSettings, check_at_least
+from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS, QUALITY, PriorSettings, both
 from trimbench.papers.selection_bias.simulation import LOSSES, Loss, gains
-from trimbench.papers.validation import ConfigurationError, Json, settings, unknown
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Input, Inputs, dataset_of
-from trimbench.papers.vocabulary.numbers import Number, numbers_of
-from trimbench.papers.vocabulary.tables import Table, shown_name
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.fit import cross_validate_selection
-
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.selection_bias.prior import Prior
 
 _QUANTITIES = {
     "expected_error": "expected error",
@@ -37,7 +29,7 @@ _QUANTITIES = {
 _COLUMNS = {f"{c}_{key}": f"{c} {title}" for c in CORRECTIONS for key, title in _QUANTITIES.items()}
 
 
-@settings
+@vocab.settings
 class Colon:
     """Predictions for each tissue from the others, on random subsets of the genes.
 
@@ -46,23 +38,19 @@ class Colon:
     selected inside each leave-one-out fold.
     """
 
-    datasets: list[str]
+    datasets: vocab.Axis[str]
     prior: PriorSettings = PriorSettings()
     positive: str | None = None
-    n_subsets: int = 10
-    k: int = 5
-    splits: int = 4
+    n_subsets: vocab.Count = 10
+    k: vocab.Count = 5
+    splits: vocab.Count = 4
     ties: Ties = "exact"
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        check_axis("datasets", self.datasets)
-        check_at_least(1, n_subsets=self.n_subsets, k=self.k, splits=self.splits)
-
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set and random split."""
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"dataset": name, "split": split},
                 leave_one_out_on_subsets,
                 dataset=found,
@@ -79,7 +67,7 @@ class Colon:
             for split in range(self.splits)
         ]
 
-    def _positive_class(self, found: Input, inputs: Inputs) -> str:
+    def _positive_class(self, found: vocab.Input, inputs: vocab.Inputs) -> str:
         """Return the class that is called 1, of a data set that suits the method."""
         name, declaration = found.name, found.declaration
         facts = declaration.facts if isinstance(declaration, DatasetDeclaration) else None
@@ -90,59 +78,54 @@ class Colon:
             n_features = loaded.features.shape[1]
             classes = {str(label): int(count) for label, count in loaded.target.astype(str).value_counts().items()}
         if len(classes) != 2 or min(classes.values()) < 2:
-            raise ConfigurationError(
+            raise vocab.ConfigurationError(
                 f"datasets must have two classes of at least 2 cases for leave-one-out, got {name} with {classes}; "
                 "choose another"
             )
         if self.positive is not None and self.positive not in classes:
-            raise unknown(f"positive: a class of {name}", list(classes), self.positive)
+            raise vocab.unknown(f"positive: a class of {name}", list(classes), self.positive)
         if self.n_subsets * self.k > n_features:
-            raise ConfigurationError(
+            raise vocab.ConfigurationError(
                 f"n_subsets times k must be at most {n_features}, the number of features of {name}, got "
                 f"{self.n_subsets} times {self.k}"
             )
         return self.positive or max(classes)
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return one line for each subset, the means, and figures over all subsets of a data set."""
-        done = successes(rows).reindex(columns=["dataset", "split", "job", *_COLUMNS])
+        done = vocab.successes(rows).reindex(columns=["dataset", "split", "job", *_COLUMNS])
         every = done.explode([*_COLUMNS]).astype(dict.fromkeys(_COLUMNS, float))
         every.insert(2, "subset", every.groupby(["dataset", "split"]).cumcount() + 1)
-        figures: list[LineFigure] = []
-        numbers: list[Number] = []
+        figures: list[vocab.LineFigure] = []
+        numbers: list[vocab.Number] = []
         means: list[dict[str, object]] = []
         for dataset, ours in every.groupby("dataset", sort=False):
             name = str(dataset)
-            numbers += numbers_of(name, gains(ours), done[done["dataset"] == name])
+            numbers += vocab.numbers_of(name, gains(ours), done[done["dataset"] == name])
             for split, part in [*ours.groupby("split"), ("all", ours)]:
                 means += [{"dataset": name, "split": str(split), **line} for line in _mean_lines(part)]
             figures += [_errors_figure(ours, name), *(_loss_figure(ours, loss, name) for loss in LOSSES)]
         columns = ["dataset", "split", "correction", *_QUANTITIES.values(), "lower AMLP"]
         tables = (
-            Table.of(
+            vocab.Table.of(
                 "Means over the subsets of features",
                 means,
                 dict.fromkeys(columns, "") | dict.fromkeys(_QUANTITIES.values(), ".4f"),
             ),
-            Table(
+            vocab.Table(
                 "Leave-one-out predictions on each subset of features",
                 every.drop(columns="job").rename(columns=_COLUMNS).reset_index(drop=True),
                 dict.fromkeys(_COLUMNS.values(), ".3f"),
                 name="subsets",
             ),
         )
-        notes = [
-            "Features are cut at their medians over all cases, before cross-validation, as in the slides; the response "
-            "plays no part in that.",
-            "Lower AMLP: subsets on which that prediction has the lower AMLP; equal ones count for neither.",
-        ]
+        notes = []
         if "colon" in self.datasets:
-            notes.insert(
-                0,
+            notes.append(
                 "The slides plot one split of the genes and print no number. This copy of the data colon is log10 and "
-                "standardised within each tissue, so that it is not exactly the slides' data.",
+                "standardised within each tissue, so that it is not exactly the slides' data."
             )
-        return Outcome(tables, figures, numbers, notes)
+        return vocab.Outcome(tables, figures, numbers, notes)
 
 
 def _mean_lines(part: pd.DataFrame) -> list[dict[str, object]]:
@@ -156,57 +139,54 @@ def _mean_lines(part: pd.DataFrame) -> list[dict[str, object]]:
     return lines
 
 
-def _errors_figure(ours: pd.DataFrame, dataset: str) -> LineFigure:
-    import pandas as pd
-
+def _errors_figure(ours: pd.DataFrame, dataset: str) -> vocab.LineFigure:
     points = [
-        pd.DataFrame({"series": c, "x": ours[f"{c}_expected_error"], "y": ours[f"{c}_actual_error"]})
-        for c in reversed(CORRECTIONS)
+        (correction, *pair)
+        for correction in reversed(CORRECTIONS)
+        for pair in zip(ours[f"{correction}_expected_error"], ours[f"{correction}_actual_error"], strict=True)
     ]
     return _against_diagonal("errors", "errors", dataset, ("expected error", "actual error"), points)
 
 
-def _loss_figure(ours: pd.DataFrame, loss: Loss, dataset: str) -> LineFigure:
-    import pandas as pd
-
-    x, y = ours[f"uncorrected_{loss.key}"], ours[f"corrected_{loss.key}"]
-    points = [pd.DataFrame({"series": "subset of features", "x": x, "y": y})]
+def _loss_figure(ours: pd.DataFrame, loss: Loss, dataset: str) -> vocab.LineFigure:
+    pairs = zip(ours[f"uncorrected_{loss.key}"], ours[f"corrected_{loss.key}"], strict=True)
+    points = [("subset of features", *pair) for pair in pairs]
     labels = (f"{loss.name}, uncorrected", f"{loss.name}, corrected")
     return _against_diagonal(loss.key, loss.name, dataset, labels, points)
 
 
 def _against_diagonal(
-    name: str, title: str, dataset: str, labels: tuple[str, str], parts: list[pd.DataFrame]
-) -> LineFigure:
-    import pandas as pd
-
-    both = pd.concat(parts, ignore_index=True)
-    ends = [float(both[["x", "y"]].min().min()), float(both[["x", "y"]].max().max())]
-    points = pd.concat([both, pd.DataFrame({"series": "equal", "x": ends, "y": ends})], ignore_index=True)
-    return LineFigure(
-        f"{shown_name(dataset)}: {title} on subsets of the features",
-        *labels,
-        points,
+    name: str, title: str, dataset: str, labels: tuple[str, str], points: list[tuple[str, float, float]]
+) -> vocab.LineFigure:
+    values = [value for _, *pair in points for value in pair]
+    diagonal = [("equal", end, end) for end in (min(values), max(values))]
+    return vocab.LineFigure.of(
+        f"{vocab.shown_name(dataset)}: {title} on subsets of the features",
+        labels,
+        [*points, *diagonal],
         name=name if dataset == "colon" else f"{name}_{dataset}",
-        marks={"equal": "guide"} | dict.fromkeys(both["series"].unique(), "points"),
+        marks={"equal": "guide"} | dict.fromkeys((series for series, *_ in points), "points"),
     )
 
 
-@job_function
+@job(
+    {"n_cases": COUNT, "n_positive": COUNT, "method_seconds": POSITIVE}
+    | both({name: listed(kind) for name, kind in QUALITY.items()})
+)
 def leave_one_out_on_subsets(
-    dataset: Mapping[str, Json],
+    dataset: vocab.Input,
     positive: str,
     n_subsets: int,
     k: int,
-    prior: Mapping[str, Any],
+    prior: Prior,
     ties: Ties,
     split_seed: int,
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Split the features at random, and on each part predict each case from the others, with k features.
 
     Features are cut at their medians over all cases, as in the slides.
     """
-    loaded = dataset_of(dataset)
+    loaded = vocab.dataset_of(dataset)
     values = loaded.features.to_numpy(dtype=float)
     X = Binariser.fit(values).transform(values)
     y = (loaded.target.astype(str) == positive).to_numpy().astype(int)
@@ -214,7 +194,7 @@ def leave_one_out_on_subsets(
     found: dict[str, list[float]] = {}
     start = time.perf_counter()
     for part in np.array_split(order, n_subsets):
-        predicted = cross_validate_selection(X[:, np.sort(part)], y, k, ties=ties, **prior)
+        predicted = cross_validate_selection(X[:, np.sort(part)], y, k, ties=ties, **asdict(prior))
         for correction in ("corrected", "uncorrected"):
             quality = prediction_quality(y, getattr(predicted, correction))
             for key, value in dataclasses.asdict(quality).items():

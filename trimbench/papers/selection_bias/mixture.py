@@ -6,46 +6,31 @@ import dataclasses
 import math
 import time
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import seed_for
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.job import FLAG, NOTHING, NUMBER, POSITIVE, SHARE, job, seed_for
 from trimbench.papers.measures import prediction_quality
 from trimbench.papers.selection_bias.simulated_cases import (
     CORRECTIONS,
+    QUALITY,
     MixtureSettings,
-    check_at_least,
+    both,
     check_ks,
     simulate_mixture,
 )
 from trimbench.papers.selection_bias.simulation import comparison_figures, comparison_tables
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.tables import Table
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.mixture import LEAST_SAMPLE_SIZE, R_HAT_LIMIT, mixture_priors
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-_CHAIN_FORMATS = {
-    "k": "",
-    "replicates": "",
-    "correction": "",
-    "mean log(alpha)": ".2f",
-    "largest R-hat": ".3f",
-    "smallest effective sample size": ".0f",
-    "converged": "",
-    "seconds": ".1f",
-}
-
-
-@settings
+@vocab.settings
 class MixturePrior:
     """Priors of alpha (`shape`, `rate`), of alpha0 (`shape0`, `rate0`) and of P(z) (`f1`, `f2`), and sizes of grids."""
 
@@ -62,7 +47,7 @@ class MixturePrior:
         mixture_priors(**dataclasses.asdict(self))
 
 
-@settings
+@vocab.settings
 class Mixture:
     """Predictions of the mixture model, sampled by Markov chains, on cases drawn from it.
 
@@ -70,37 +55,33 @@ class Mixture:
     discard `n_warmup` sweeps and keep `n_draws`.
     """
 
-    ks: list[int]
+    ks: vocab.Axis[int]
     response: list[float]
     prior: MixturePrior = MixturePrior()
     n_features: int = 2000
     alpha: float = 300.0
     n_train: int = 100
     n_test: int = 1000
-    replicates: int = 2
-    n_chains: int = 2
-    n_warmup: int = 100
-    n_draws: int = 200
+    replicates: vocab.Count = 2
+    n_chains: Annotated[int, vocab.at_least(2)] = 2
+    n_warmup: vocab.Natural = 100
+    n_draws: Annotated[int, vocab.at_least(4)] = 200
     ties: Ties = "exact"
     seed: int = 0
 
     def __post_init__(self) -> None:
         _ = self._data  # refuses what cannot be drawn
         check_ks(self.ks, self.n_features)
-        check_at_least(1, replicates=self.replicates)
-        check_at_least(2, n_chains=self.n_chains)
-        check_at_least(0, n_warmup=self.n_warmup)
-        check_at_least(4, n_draws=self.n_draws)
 
     @property
     def _data(self) -> MixtureSettings:
         # It refuses anything but a pair.
         return MixtureSettings(self.n_features, self.alpha, self.response, self.n_train, self.n_test)  # type: ignore[arg-type]
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each replicate and number of features."""
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"n": self.n_train, "k": k, "replicate": replicate},
                 sample_mixture,
                 data=self._data,
@@ -115,25 +96,20 @@ class Mixture:
             for k in self.ks
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return errors, losses and diagnostics of the chains, and their figures."""
-        groups = [({"n": self.n_train, "k": k}, ours) for k in self.ks if len(ours := successes(rows, k=k))]
-        errors, losses = comparison_tables(("n",), groups, self.n_features)
-        chains = [_chain_line(labels["k"], correction, ours) for labels, ours in groups for correction in CORRECTIONS]
-        diagnostics = Table.of("Markov chains", chains, _CHAIN_FORMATS, name="chains")
+        errors, losses = comparison_tables(("n",), rows, self.n_features)
+        stacked = vocab.stacked(rows, "correction", dict(zip(CORRECTIONS, CORRECTIONS, strict=True)))
+        lines = [({"k": labels["k"]}, ours) for labels, ours in vocab.groups(stacked, "k", "correction")]
+        diagnostics = vocab.Table.of_groups("Markov chains", lines, _CHAIN_COLUMNS, name="chains")
         notes = [
-            "The slides show a figure without settings or numbers; these settings are ours.",
             f"{self.n_chains} chains of {self.n_draws} sweeps after {self.n_warmup} each; true log(alpha) "
             f"{math.log(self.alpha):.2f}. R-hat and effective sample size are the worst of log(alpha), log(alpha0) and "
             "the log of the joint density, over the replicates; empty where R-hat is not finite, as for chains that "
             "are stuck at different values. Converged: replicates in which every R-hat is at most "
             f"{R_HAT_LIMIT} and every effective sample size at least {LEAST_SAMPLE_SIZE:.0f}.",
         ]
-        lagging = [
-            f"k = {line['k']} {line['correction']}"
-            for line in chains
-            if line["converged"] != "{replicates} of {replicates}".format(**line)
-        ]
+        lagging = [f"k = {k['k']} {ours['correction'].iloc[0]}" for k, ours in lines if not ours["converged"].all()]
         if lagging:
             notes.append(
                 f"Warning: the chains have not converged in every replicate of {', '.join(lagging)}. These lines are "
@@ -142,50 +118,48 @@ class Mixture:
         figures = comparison_figures(
             f"n = {self.n_train}", errors.frame, losses.frame, self.n_features, model="mixture model"
         )
-        return Outcome((errors, losses, diagnostics), figures, (), notes)
+        return vocab.Outcome((errors, losses, diagnostics), figures, (), notes)
 
 
-def _chain_line(k: int, correction: str, ours: pd.DataFrame) -> dict[str, object]:
-    """Return how well the chains have mixed, over the replicates."""
-    return {
-        "k": k,
-        "replicates": len(ours),
-        "correction": correction,
-        "mean log(alpha)": float(ours[f"{correction}_mean_log_alpha"].mean()),
-        "largest R-hat": _extreme(ours[f"{correction}_r_hat"], "max"),
-        "smallest effective sample size": _extreme(ours[f"{correction}_effective_sample_size"], "min"),
-        "converged": f"{int(ours[f'{correction}_converged'].sum())} of {len(ours)}",
-        "seconds": float(ours[f"{correction}_seconds"].mean()),
-    }
+def _extreme(result: str, kind: str) -> Callable[[pd.DataFrame], float]:
+    """Return the function for the largest or smallest value of some rows; NaN if one is not defined."""
+    return lambda ours: float(pd.to_numeric(ours[result]).agg(kind, skipna=False))
 
 
-def _extreme(values: pd.Series[float], kind: str) -> float:
-    """Return the largest or smallest value; NaN if one is not defined."""
-    import pandas as pd
+_CHAIN_COLUMNS = [
+    vocab.Column("replicates", "", len),
+    *vocab.first({"correction": "correction"}),
+    *vocab.means({"mean log(alpha)": "mean_log_alpha"}, ".2f"),
+    vocab.Column("largest R-hat", ".3f", _extreme("r_hat", "max")),
+    vocab.Column("smallest effective sample size", ".0f", _extreme("effective_sample_size", "min")),
+    vocab.Column("converged", "", lambda ours: f"{int(ours['converged'].sum())} of {len(ours)}"),
+    *vocab.means({"seconds": "seconds"}, ".1f"),
+]
+_CHAINS = {
+    **{"seconds": POSITIVE, "mean_log_alpha": NUMBER, "converged": FLAG},
+    **{"r_hat": POSITIVE | NOTHING, "effective_sample_size": POSITIVE | NOTHING},
+}
 
-    return float(pd.to_numeric(values).agg(kind, skipna=False))
 
-
-@job_function
+@job({"gamma": SHARE, **both(QUALITY | _CHAINS)})
 def sample_mixture(
-    data: Mapping[str, Any],
+    data: MixtureSettings,
     data_seed: int,
-    prior: Mapping[str, Any],
+    prior: MixturePrior,
     ties: Ties,
     k: int,
     chains: Mapping[str, int],
     chain_seed: int,
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Draw cases from a mixture model, select k features, sample the model with and without correction, and predict.
 
-    `data` are the fields of a `MixtureSettings`; `prior` and `chains` are arguments of
-    `trimbench.fit_selection_corrected`.
+    `chains` are arguments of `trimbench.fit_selection_corrected`.
     """
-    cases = simulate_mixture(MixtureSettings(**data), np.random.default_rng(data_seed))
+    cases = simulate_mixture(data, np.random.default_rng(data_seed))
     from sklearn.exceptions import ConvergenceWarning
 
-    given: dict[str, Any] = {**chains, **prior}
-    result: dict[str, Json] = {}
+    given: dict[str, Any] = {**chains, **asdict(prior)}
+    result: dict[str, vocab.Json] = {}
     for name, correct in (("corrected", True), ("uncorrected", False)):
         start = time.perf_counter()
         with warnings.catch_warnings():

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
 
 import numpy as np
+import pandas as pd
 
-from trimbench._checks import check_positive
-from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.job import POSITIVE, job, listed
 from trimbench.papers.selection_bias.simulated_cases import (
     CORRECTIONS,
     ModelSettings,
     SimulatedCases,
-    check_at_least,
+    both,
     check_ks,
     simulate,
 )
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Number, numbers_of
-from trimbench.papers.vocabulary.tables import Table
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
-
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.selection_bias.prior import Prior
 
 _FORMATS = {"k": ""} | {
     f"{correction} {quantity}": spec
@@ -38,105 +30,84 @@ _FORMATS = {"k": ""} | {
 }
 
 
-@settings
-class PrintedSeconds:
-    """The seconds that the slides print, by number of features."""
-
-    corrected: dict[str, float]
-    uncorrected: dict[str, float]
-
-    def __post_init__(self) -> None:
-        for correction in CORRECTIONS:
-            for k, seconds in getattr(self, correction).items():
-                if not k.isdecimal():
-                    raise ValueError(f"keys of {correction} must be numbers of features, in quotes, got {k!r}")
-                check_positive(f"{correction}.{k}", seconds)
-
-    def of(self, correction: str) -> dict[int, float]:
-        """Return the seconds with or without correction."""
-        found: dict[str, float] = getattr(self, correction)
-        return {int(k): seconds for k, seconds in found.items()}
-
-
-@settings
+@vocab.settings
 class Runtime(SimulatedCases):
     """Time from the training cases to the predictions of all test cases, on one core; one pair of class sizes.
 
-    Each time is the median of `repeats` measurements; `printed` are seconds to draw and to divide by.
+    Each time is the median of `repeats` measurements.
     """
 
-    ks: list[int]
-    printed: PrintedSeconds
-    repeats: int = 3
+    ks: vocab.Axis[int]
+    repeats: vocab.Count = 3
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.sizes  # refuses several pairs
         check_ks(self.ks, self.n_features)
-        check_at_least(1, repeats=self.repeats)
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return the one job."""
         return [self.cell(prediction_seconds, self.sizes, {}, ks=self.ks, repeats=self.repeats)]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return seconds, printed seconds and their ratio."""
-        import pandas as pd
-
-        done = successes(rows)
+        done = vocab.successes(rows)
+        printed = _printed()
         seconds = {
             correction: dict(zip(self.ks, values, strict=True))
             for correction in reversed(CORRECTIONS)
             for values in done.get(f"{correction}_seconds", ())
         }
         lines: list[dict[str, object]] = [{"k": k} for k in self.ks if seconds]
-        points: list[dict[str, object]] = []
+        points: list[tuple[str, int, float]] = []
         for correction, ours in seconds.items():
-            printed = self.printed.of(correction)
+            theirs = {k: printed[correction, k] for k in self.ks if (correction, k) in printed}
             for line, (k, measured) in zip(lines, ours.items(), strict=True):
                 line |= {f"{correction} ours": measured}
-                if k in printed:
-                    line |= {f"{correction} printed": printed[k], f"{correction} ratio": printed[k] / measured}
-            points += [{"series": correction, "x": k, "y": measured} for k, measured in ours.items()]
-            points += [{"series": f"{correction} (printed)", "x": k, "y": printed[k]} for k in self.ks if k in printed]
+                if k in theirs:
+                    line |= {f"{correction} printed": theirs[k], f"{correction} ratio": theirs[k] / measured}
+            points += [(correction, k, measured) for k, measured in ours.items()]
+            points += [(f"{correction} (printed)", k, value) for k, value in theirs.items()]
         title = f"Seconds for {sum(self.test_sizes):,} test cases, {sum(self.sizes)} training cases"
-        figure = LineFigure(
+        figure = vocab.LineFigure.of(
             title,
-            f"features selected out of {self.n_features:,}",
-            "seconds",
-            pd.DataFrame(points, columns=["series", "x", "y"]),
+            (f"features selected out of {self.n_features:,}", "seconds"),
+            points,
             marks={f"{correction} (printed)": "reference" for correction in CORRECTIONS},
             x_scale="log",
             y_scale="log",
             methods={f"{correction} (printed)": correction for correction in CORRECTIONS},
         )
-        notes = [
-            "Printed seconds are those of the authors' program on their machine, for 2,000 test cases and, as the "
-            "slides say, 100 training cases. The slides do not say how fine its grids are.",
+        note = (
             f"Ours run from the selection to the predictions of {sum(self.test_sizes)} test cases with "
-            f"{sum(self.sizes)} training cases, the median of {self.repeats} on one core, one after another.",
+            f"{sum(self.sizes)} training cases, the median of {self.repeats} on one core, one after another."
+        )
+        numbers = [
+            vocab.number_of(f"k = {k}", f"{correction} seconds", measured, done)
+            for correction, ours in seconds.items()
+            for k, measured in ours.items()
+            if (correction, k) in printed
         ]
-        numbers = self._numbers(seconds, done) if seconds else []
-        return Outcome((Table.of(title, lines, _FORMATS),), (figure,), numbers, notes)
-
-    def _numbers(self, seconds: Mapping[str, Mapping[int, float]], done: pd.DataFrame) -> list[Number]:
-        """Return the counterparts of printed seconds, and the claim that selection takes less than all features."""
-        numbers: list[Number] = []
-        for correction, ours in seconds.items():
-            printed = self.printed.of(correction)
-            for k in (k for k in self.ks if k in printed):
-                numbers += numbers_of(f"k = {k}", {f"{correction} seconds": ours[k]}, done)
         selected = [k for k in self.ks if k < self.n_features]
-        if selected and self.n_features in self.ks:
+        if seconds and selected and self.n_features in self.ks:
             ratio = seconds["corrected"][max(selected)] / seconds["uncorrected"][self.n_features]
-            numbers += numbers_of("corrected", {"seconds by those of all features": ratio}, done)
-        return numbers
+            numbers.append(vocab.number_of("corrected", "seconds by those of all features", ratio, done))
+        return vocab.Outcome((vocab.Table.of(title, lines, _FORMATS),), (figure,), numbers, [note])
 
 
-@job_function
+def _printed() -> dict[tuple[str, int], float]:
+    """Return the seconds that the slides print, with or without correction, by number of features."""
+    return {
+        (quantity.removesuffix(" seconds"), int(row.removeprefix("k = "))): one.value
+        for (row, quantity), one in vocab.printed_numbers("selection_bias/runtime").items()
+        if quantity.endswith(" seconds")
+    }
+
+
+@job(both({"seconds": listed(POSITIVE)}))
 def prediction_seconds(
-    data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: Ties, ks: list[int], repeats: int
-) -> dict[str, Json]:
+    data: ModelSettings, data_seed: int, prior: Prior, ties: Ties, ks: list[int], repeats: int
+) -> dict[str, vocab.Json]:
     """Measure the time from the data to all predictions, on one core: the median after one that does not count.
 
     All numbers of features are one job, so that none is measured while another runs. The other parameters are those of
@@ -144,7 +115,7 @@ def prediction_seconds(
     """
     from threadpoolctl import threadpool_limits
 
-    cases = simulate(ModelSettings(**data), np.random.default_rng(data_seed))
+    cases = simulate(data, np.random.default_rng(data_seed))
     medians: dict[str, list[float]] = {"corrected_seconds": [], "uncorrected_seconds": []}
     with threadpool_limits(1):
         for k in ks:
@@ -152,7 +123,7 @@ def prediction_seconds(
                 times = []
                 for _ in range(repeats + 1):
                     start = time.perf_counter()
-                    model = fit_selection_corrected(cases.X, cases.y, k, correct=correct, ties=ties, **prior)
+                    model = fit_selection_corrected(cases.X, cases.y, k, correct=correct, ties=ties, **asdict(prior))
                     model.predict_proba(cases.X_test)
                     times.append(time.perf_counter() - start)
                 medians[f"{name}_seconds"].append(statistics.median(times[1:]))

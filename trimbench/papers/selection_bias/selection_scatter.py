@@ -1,16 +1,16 @@
-"""True against sample correlation of every feature, the cut-offs, and features that are unrelated."""
+"""Cut-offs of the selection: true against sample correlation of every feature, and what the printed cut-offs tell."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln, gammaln
 
-from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.job import NUMBER, SHARE, job, listed
 from trimbench.papers.selection_bias.simulated_cases import (
     INFERRED_SIZES,
     STATED_SIZES,
@@ -21,48 +21,25 @@ from trimbench.papers.selection_bias.simulated_cases import (
     file_stem,
     show_sizes,
     simulate,
-    size_labels,
 )
-from trimbench.papers.selection_bias.simulation import NOTE, OverallTest, overall_table, overall_test
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Explanation, Interval, Number, prediction_interval
-from trimbench.papers.vocabulary.reported import Reported, printed_numbers
-from trimbench.papers.vocabulary.tables import Table
+from trimbench.papers.selection_bias.simulation import overall_tables
+from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import select
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-_COLUMNS = ("n0", "n1", "k", "replicates", "cut-off", "low", "high", "mean sample", "mean true")
-_UNRELATED_COLUMNS = {
-    **dict.fromkeys(("n0", "n1", "k"), ""),
-    "printed": ".2f",
-    "below": ".3f",
-    "features beyond": ",.1f",
-    "probability": ".1e",
-}
+_Sizes = tuple[int, int]
 _SETUP = f"{sum(INFERRED_SIZES)} training cases instead of the stated {sum(STATED_SIZES)}"
-# A statement that has at most this probability is refuted.
-_PROVEN = 1e-6
-_ON_UNRELATED_FEATURES = (
-    "A printed cut-off for k features was rounded from one of at most 'below', so fewer than k features are beyond "
-    "that. The last table has how many would be on average, and the probability of fewer than k, if no feature were "
-    "related to the response; with relations more would be. It is exact for the model, whatever alpha is."
-)
+_PROVEN = 1e-6  # a statement that has at most this probability is refuted
 
 
-@settings
+@vocab.settings
 class SelectionScatter(Replicated):
     """How much stronger selected features look than they are, and the cut-off of each number of them.
 
-    The figure shows the first replicate.
+    The figure shows the first replicate. Stated sizes whose cut-offs differ from the printed ones are explained by the
+    inferred sizes, if both are run.
     """
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each size and replicate."""
         function = true_and_sample_correlations
         return [
@@ -71,98 +48,55 @@ class SelectionScatter(Replicated):
             for replicate in range(self.replicates)
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the cut-offs, what the printed ones tell of the sizes, and a scatter plot for each size."""
-        found = {(n0, n1): successes(rows, **size_labels((n0, n1))) for n0, n1 in self.class_sizes}
-        done = {sizes: ours for sizes, ours in found.items() if len(ours)}
-        printed = _printed_cut_offs()
-        tests: list[OverallTest] = []
-        numbers: list[Number] = []
-        for sizes, ours in done.items():
-            test = overall_test(sizes, printed, self._each(ours, "gammas"))
-            tests += [test] if test is not None else []
-            for k, number in self._numbers(sizes, ours).items():
-                probability = test.probabilities.get(k) if test is not None else None
-                numbers.append(replace(number, probability=probability))
-        unrelated = []
-        if STATED_SIZES in done:
-            numbers = self._accounted_for(numbers, printed, done)
-            unrelated = self._unrelated([sizes for sizes in done if sizes in (STATED_SIZES, INFERRED_SIZES)], printed)
-        title = "Cut-offs, and mean absolute correlation of the selected features in the sample and in truth"
-        lines = [line for sizes, ours in done.items() for line in self._lines(sizes, ours)]
-        table = Table.of(title, lines, dict.fromkeys(_COLUMNS[:4], "") | dict.fromkeys(_COLUMNS[4:], ".3f"))
+        drawn = vocab.unlisted(rows, "k", self.ks, ["gammas", "mean_sample", "mean_true"])
+        found = vocab.printed_numbers("selection_bias/selection_scatter")
+        printed = {int(row.rsplit(" ", 1)[1]): one for (row, _), one in found.items()}  # the same for each size
+        tests: dict[_Sizes, vocab.Held[int]] = {}
+        for sizes, ours in vocab.groups(drawn, "n0", "n1"):
+            cut_offs = {labels["k"]: own["gammas"].tolist() for labels, own in vocab.groups(ours, "k")}
+            if test := vocab.held_against(printed, cut_offs):
+                tests[sizes["n0"], sizes["n1"]] = test
+        tables = [
+            vocab.Table.of_groups(_TITLE, vocab.groups(drawn, "n0", "n1", "k"), _CUT_OFFS),
+            *overall_tables(tests),
+            *self._if_unrelated(printed, [sizes for sizes in (INFERRED_SIZES, STATED_SIZES) if sizes in tests]),
+        ]
         figures = [
-            self._scatter(show_sizes(sizes), first["true"], first["sample"], first["gammas"])
-            for sizes, ours in done.items()
-            for first in ours[ours["replicate"] == 0].to_dict("records")
+            self._scatter(show_sizes((row["n0"], row["n1"])), row["true"], row["sample"], row["gammas"])
+            for row in vocab.successes(rows, replicate=0).to_dict("records")
         ]
-        notes = [
-            *self.notes(),
-            "Low and high are the ends of a 95 % prediction interval for one more data set (Student's, from the spread "
-            "over replicates). The mean true correlation is taken in the direction that the sample shows.",
-            NOTE,
-            "The probability of a printed cut-off is that of any cut-off of the same size being as far out.",
-            *([_ON_UNRELATED_FEATURES] if unrelated else []),
-        ]
-        return Outcome([table, *overall_table(tests), *unrelated], figures, numbers, notes)
+        return vocab.Outcome(tables, figures, list(self._numbers(drawn, printed, tests)), self.notes())
 
-    def _each(self, ours: pd.DataFrame, column: str) -> dict[int, list[float]]:
-        """Return the values of all replicates for each k."""
-        return {k: [float(values[place]) for values in ours[column]] for place, k in enumerate(self.ks)}
-
-    def _lines(self, sizes: tuple[int, int], ours: pd.DataFrame) -> list[dict[str, object]]:
-        """Return the lines of the main table."""
-        cut_offs, sample, true = (self._each(ours, name) for name in ("gammas", "mean_sample", "mean_true"))
-        lines = []
-        for k in self.ks:
-            interval = prediction_interval(cut_offs[k])
-            line: dict[str, object] = {**size_labels(sizes), "k": k, "replicates": len(ours)}
-            line |= {"cut-off": float(np.mean(cut_offs[k]))}
-            line |= {"low": interval.low, "high": interval.high} if interval is not None else {}
-            lines.append(line | {"mean sample": float(np.mean(sample[k])), "mean true": float(np.mean(true[k]))})
-        return lines
-
-    def _numbers(self, sizes: tuple[int, int], ours: pd.DataFrame) -> dict[int, Number]:
-        """Return the mean cut-off for each k."""
-        jobs = tuple(ours["job"])
-        return {
-            k: Number(_row(sizes, k), "cut-off", float(np.mean(values)), jobs, prediction_interval(values))
-            for k, values in self._each(ours, "gammas").items()
+    def _numbers(
+        self, drawn: pd.DataFrame, printed: Mapping[int, vocab.Reported], tests: Mapping[_Sizes, vocab.Held[int]]
+    ) -> Iterator[vocab.Number]:
+        """Yield the mean cut-offs; those of the stated size with the inferred one, and the proof against the stated."""
+        means = {
+            (labels["n0"], labels["n1"], labels["k"]): (vocab.mean_of(ours["gammas"], "prediction"), ours)
+            for labels, ours in vocab.groups(drawn, "n0", "n1", "k")
         }
+        for (n0, n1, k), (mean, ours) in means.items():
+            explanation, proof = None, ""
+            one = printed.get(k)
+            if (n0, n1) == STATED_SIZES and one and not mean.holds(one.value):
+                proof = self._contradiction(k, one)
+                if inferred := means.get((*INFERRED_SIZES, k)):
+                    explanation = vocab.Explanation(_SETUP, inferred[0].value, inferred[0].interval)
+            yield vocab.number_of(
+                f"{show_sizes((n0, n1))}, k = {k}",
+                "cut-off",
+                mean,
+                ours,
+                explanation=explanation,
+                contradiction=proof,
+                probability=tests[n0, n1].together.get(k) if (n0, n1) in tests else None,
+            )
 
-    def _accounted_for(
-        self, numbers: Sequence[Number], printed: Mapping[int, Reported], done: Mapping[tuple[int, int], pd.DataFrame]
-    ) -> list[Number]:
-        """Add to the cut-offs of the stated size those of the inferred one, and the proof that it is not the stated."""
-        inferred = self._numbers(INFERRED_SIZES, done[INFERRED_SIZES]) if INFERRED_SIZES in done else {}
-        places = {_row(STATED_SIZES, k): k for k in self.ks if k in printed}
-        found = []
-        for number in numbers:
-            k = places.get(number.row)
-            if k is not None and not _holds(number.interval, printed[k].value):
-                other = inferred.get(k)
-                explanation = Explanation(_SETUP, other.value, other.interval) if other and other.value else None
-                number = replace(number, explanation=explanation, contradiction=self._contradiction(k, printed[k]))
-            found.append(number)
-        return found
-
-    def _unrelated(self, all_sizes: Sequence[tuple[int, int]], printed: Mapping[int, Reported]) -> list[Table]:
-        """Return the table of what the printed cut-offs would be of features that are unrelated to the response."""
-        lines: list[dict[str, object]] = []
-        for n0, n1 in all_sizes:
-            for k in self.ks:
-                if k in printed:
-                    below = _end_of(printed[k])
-                    share = share_beyond(below, n0, n1, self.prior.theta0)
-                    line: dict[str, object] = {**size_labels((n0, n1)), "k": k, "printed": printed[k].value}
-                    line |= {"below": below, "features beyond": self.n_features * share}
-                    lines.append(line | {"probability": probability_of_fewer(k, self.n_features, share)})
-        title = "Features that would be beyond the printed cut-offs if none were related to the response"
-        return [Table.of(title, lines, _UNRELATED_COLUMNS, name="unrelated")] if lines else []
-
-    def _contradiction(self, k: int, printed: Reported) -> str:
+    def _contradiction(self, k: int, printed: vocab.Reported) -> str:
         """Return why a printed cut-off cannot be that of the stated size; empty if it can be."""
-        n, bound = sum(STATED_SIZES), _end_of(printed)
+        n, bound = sum(STATED_SIZES), printed.largest
         shares = [share_beyond(bound, n0, n - n0, self.prior.theta0) for n0 in range(1, n // 2 + 1)]
         probability = max(probability_of_fewer(k, self.n_features, share) for share in shares)
         if probability > _PROVEN:
@@ -174,61 +108,71 @@ class SelectionScatter(Replicated):
             "cases are divided into classes."
         )
 
-    def _scatter(self, shown: str, true: list[float], sample: list[float], gammas: list[float]) -> LineFigure:
-        import pandas as pd
+    def _if_unrelated(self, printed: Mapping[int, vocab.Reported], tested: Sequence[_Sizes]) -> list[vocab.Table]:
+        """Return what the printed cut-offs would be if no feature were related to the response; none if not stated."""
+        if STATED_SIZES not in tested:
+            return []
+        lines = [
+            {
+                **{"n0": n0, "n1": n1, "k": k, "printed": printed[k].value, "below": printed[k].largest},
+                "features beyond": self.n_features * share,
+                "probability": probability_of_fewer(k, self.n_features, share),
+            }
+            for n0, n1 in tested
+            for k in self.ks
+            if k in printed
+            for share in [share_beyond(printed[k].largest, n0, n1, self.prior.theta0)]
+        ]
+        title = "Features that would be beyond the printed cut-offs if none were related to the response"
+        return [vocab.Table.of(title, lines, _UNRELATED, name="unrelated")]
 
-        points = pd.DataFrame({"series": "feature", "x": true, "y": sample})
-        last = max(abs(points["x"]))
-        equal = pd.DataFrame({"series": "sample = true", "x": [-last, last], "y": [-last, last]})
+    def _scatter(self, shown: str, true: list[float], sample: list[float], gammas: list[float]) -> vocab.LineFigure:
+        last = max(map(abs, true))
+        points = [("feature", x, y) for x, y in zip(true, sample, strict=True)]
+        points += [("sample = true", end, end) for end in (-last, last)]
         levels: dict[str, float] = {}
         for k, gamma in zip(self.ks, gammas, strict=True):
             levels |= {f"k = {k:,}: {gamma:.2f}": gamma, f"k = {k:,}: −{gamma:.2f}": -gamma}
-        return LineFigure(
+        return vocab.LineFigure.of(
             f"Correlation of features with the response, and cut-offs for k features ({shown})",
-            "true correlation",
-            "sample correlation",
-            pd.concat([points, equal], ignore_index=True),
+            ("true correlation", "sample correlation"),
+            points,
             name=file_stem(shown),
             levels=levels,
             marks={"feature": "cloud", "sample = true": "guide"},
         )
 
 
-def _row(sizes: Sequence[int], k: int) -> str:
-    return f"{show_sizes(sizes)}, k = {k}"
+_TITLE = "Cut-offs, and mean absolute correlation of the selected features in the sample and in truth"
+_CUT_OFFS = [
+    vocab.Column("replicates", "", len),
+    *vocab.means({"cut-off": "gammas"}, ".3f"),
+    vocab.Column(("low", "high"), ".3f", lambda ours: vocab.mean_of(ours["gammas"], "prediction").ends),
+    *vocab.means({"mean sample": "mean_sample", "mean true": "mean_true"}, ".3f"),
+]
+_UNRELATED = {
+    **dict.fromkeys(("n0", "n1", "k"), ""),
+    **{"printed": ".2f", "below": ".3f", "features beyond": ",.1f", "probability": ".1e"},
+}
+_MEANS = {"gammas": listed(SHARE), "mean_sample": listed(SHARE), "mean_true": listed(NUMBER)}
 
 
-def _printed_cut_offs() -> dict[int, Reported]:
-    """Return the printed cut-offs by k; they are the same for each size."""
-    found = printed_numbers("selection_bias/selection_scatter")
-    return {int(row.rsplit(" ", 1)[1]): one for (row, _), one in found.items()}
-
-
-def _holds(interval: Interval | None, value: float) -> bool:
-    return interval is not None and interval.low <= value <= interval.high
-
-
-def _end_of(printed: Reported) -> float:
-    """Return the largest number that rounds to a printed one."""
-    return printed.value + 0.5 * 10.0**-printed.decimals
-
-
-@job_function
+@job(_MEANS, _MEANS | {"true": listed(NUMBER), "sample": listed(NUMBER)})
 def true_and_sample_correlations(
-    data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: str, ks: list[int], with_points: bool
-) -> dict[str, Json]:
+    data: ModelSettings, data_seed: int, prior: Prior, ties: str, ks: list[int], with_points: bool
+) -> dict[str, vocab.Json]:
     """Draw cases from the model, and compare each feature's true correlation with the one in the sample.
 
     Of the parameters that all such jobs have, only the data matters. `with_points` adds every feature's correlations.
     """
-    cases = simulate(ModelSettings(**data), np.random.default_rng(data_seed))
-    n0, n1 = data["class_sizes"]
+    cases = simulate(data, np.random.default_rng(data_seed))
+    n0, n1 = data.class_sizes
     ones0, ones1 = class_counts(cases.X, cases.y)
     sample, true = correlation(ones0, ones1, n0, n1), cases.true_correlation
     ones, sizes = np.stack([ones0, ones1]), np.repeat([[n0], [n1]], len(ones0), axis=1)
     selections = [select(ones, sizes, k) for k in ks]
     chosen = [selection.features for selection in selections]
-    result: dict[str, Json] = {
+    result: dict[str, vocab.Json] = {
         "gammas": [selection.gamma for selection in selections],
         "mean_sample": [float(np.abs(sample[features]).mean()) for features in chosen],
         # The true correlation in the direction that the sample shows.

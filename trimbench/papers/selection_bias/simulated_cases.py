@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from trimbench._checks import check_positive, check_whole, is_number, is_whole
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.job import seed_for
-from trimbench.papers.validation import settings
-from trimbench.papers.vocabulary.cells import Cell, Label, check_axis
+from trimbench.papers.execution.job import POSITIVE, SHARE, Kind, seed_for
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.prior import Prior
 
@@ -270,7 +269,16 @@ CORRECTIONS = ("corrected", "uncorrected")
 STATED_SIZES, INFERRED_SIZES = (50, 50), (100, 100)
 
 
-@settings
+# What jobs return.
+QUALITY = {"expected_error": SHARE, "actual_error": SHARE, "minus_log_probability": POSITIVE, "squared_error": SHARE}
+
+
+def both(kinds: dict[str, Kind]) -> dict[str, Kind]:
+    """Return kinds of values with the correction and without."""
+    return {f"{name}_{key}": kind for name in CORRECTIONS for key, kind in kinds.items()}
+
+
+@vocab.settings
 class PriorSettings(Prior):
     """Prior and grids of the naive Bayes model, as a configuration states them."""
 
@@ -281,7 +289,7 @@ def _as_pairs(value: object) -> object:
     return [value] if value and is_one_pair else value
 
 
-@settings
+@vocab.settings
 class SimulatedCases:
     """Cases drawn from the naive Bayes model with `alpha` and the prior's theta0, and the prior to analyse them with.
 
@@ -289,7 +297,7 @@ class SimulatedCases:
     list. `test_sizes` is such a pair of test cases.
     """
 
-    class_sizes: Annotated[list[list[int]], BeforeValidator(_as_pairs)]
+    class_sizes: Annotated[vocab.Axis[list[int]], BeforeValidator(_as_pairs)]
     test_sizes: list[int]
     n_features: int = 10_000
     alpha: float = 300.0
@@ -298,7 +306,6 @@ class SimulatedCases:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_axis("class_sizes", [tuple(sizes) for sizes in self.class_sizes])
         for sizes in self.class_sizes:
             self._model(sizes)
         if sum(self.test_sizes) < 1:
@@ -316,8 +323,8 @@ class SimulatedCases:
         return ModelSettings(self.n_features, self.alpha, self.prior.theta0, sizes, self.test_sizes)  # type: ignore[arg-type]
 
     def cell(
-        self, function: JobFunction, sizes: Sequence[int], labels: Mapping[str, Label], **parameters: object
-    ) -> Cell:
+        self, function: JobFunction, sizes: Sequence[int], labels: Mapping[str, vocab.Label], **parameters: object
+    ) -> vocab.Cell:
         """Return a job that draws one data set; all jobs on the same replicate draw the same one.
 
         The first parameters of the function are ``data``, ``data_seed``, ``prior`` and ``ties``. The sizes join the
@@ -327,7 +334,7 @@ class SimulatedCases:
         axes = {"n": n0 + n1} if n0 == n1 else size_labels(sizes)
         seed = seed_for(purpose="simulated cases", **axes, replicate=labels.get("replicate", 0), seed=self.seed)
         drawn = {"data": self._model(sizes), "data_seed": seed, "prior": self.prior, "ties": self.ties}
-        return Cell.of({**size_labels(sizes), **labels}, function, **drawn, **parameters)
+        return vocab.Cell.of({**size_labels(sizes), **labels}, function, **drawn, **parameters)
 
     def notes(self) -> list[str]:
         """Return what a reader must know of these sizes."""
@@ -348,17 +355,16 @@ class SimulatedCases:
         return notes
 
 
-@settings
+@vocab.settings
 class Replicated(SimulatedCases):
     """Numbers of features to select, `ks`, on several data sets for each pair of class sizes."""
 
-    ks: list[int]
-    replicates: int = 20
+    ks: vocab.Axis[int]
+    replicates: vocab.Count = 20
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_ks(self.ks, self.n_features)
-        check_at_least(1, replicates=self.replicates)
 
 
 def show_sizes(sizes: Sequence[int]) -> str:
@@ -379,16 +385,8 @@ def size_labels(sizes: Sequence[int]) -> dict[str, int]:
 
 def check_ks(ks: Sequence[int], n_features: int) -> None:
     """Raise a ValueError unless each number of features can be selected."""
-    check_axis("ks", ks)
     if wrong := [k for k in ks if not 1 <= k <= n_features]:
         raise ValueError(f"ks must be numbers from 1 to n_features={n_features}, got {wrong[0]}")
-
-
-def check_at_least(least: int, **values: int) -> None:
-    """Raise a ValueError unless values, named as in the settings, are large enough."""
-    for name, value in values.items():
-        if value < least:
-            raise ValueError(f"{name} must be {least} or more, got {value}")
 
 
 # Correlations of binary features with the response of two classes.

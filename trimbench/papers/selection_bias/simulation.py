@@ -3,43 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+import pandas as pd
 
-from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, job, listed
 from trimbench.papers.measures import calibration, prediction_quality
 from trimbench.papers.selection_bias.simulated_cases import (
     CORRECTIONS,
+    QUALITY,
     ModelSettings,
     Replicated,
+    both,
     file_stem,
     show_sizes,
     simulate,
-    size_labels,
 )
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Label, Outcome, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Draws, Number, Probability, numbers_of
-from trimbench.papers.vocabulary.reported import Reported
-from trimbench.papers.vocabulary.tables import Table
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
-
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.selection_bias.prior import Prior
 
 
-@settings
+@vocab.settings
 class Simulation(Replicated):
     """Predictions with and without correction on cases drawn from the model."""
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each size, replicate and number of features."""
         return [
             self.cell(select_and_predict, sizes, {"k": k, "replicate": replicate}, k=k)
@@ -48,46 +40,36 @@ class Simulation(Replicated):
             for k in self.ks
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return tables and figures of the means over the replicates."""
-        places = [{**size_labels(sizes), "k": k} for sizes in self.class_sizes for k in self.ks]
-        groups = [(labels, ours) for labels in places if len(ours := successes(rows, **labels))]
-        numbers: list[Number] = []
-        for labels, ours in groups:
+        numbers: list[vocab.Number] = []
+        for labels, ours in vocab.groups(rows, "n0", "n1", "k"):
             if labels["k"] < self.n_features:
                 better = gains(ours)
                 row = f"{show_sizes((labels['n0'], labels['n1']))}, k = {labels['k']}"
-                numbers += numbers_of(row, {name: better[name] for name in ("less bias", "lower AMLP")}, ours)
-        errors, losses = comparison_tables(("n0", "n1"), groups, self.n_features)
-        figures: list[LineFigure] = []
+                numbers += vocab.numbers_of(row, {name: better[name] for name in ("less bias", "lower AMLP")}, ours)
+        errors, losses = comparison_tables(("n0", "n1"), rows, self.n_features)
+        figures: list[vocab.LineFigure] = []
         for n0, n1 in self.class_sizes:
             # Both tables have the same lines.
             here = (errors.frame["n0"] == n0) & (errors.frame["n1"] == n1)
             shown = show_sizes((n0, n1))
             figures += comparison_figures(shown, errors.frame[here], losses.frame[here], self.n_features)
-        notes = [
-            *self.notes(),
-            "Cut-off: smallest absolute correlation of a selected feature. se: standard error of the mean difference "
-            "over replicates. Of lines that are right on average, one in twenty is not within 2 of them by chance.",
-            "The model is calibrated on average over its prior of alpha; at the one alpha of these cases the average "
-            "need not be exactly 0.",
-        ]
+        notes = self.notes()
         if self.n_features in self.ks:
             notes.append("With all features there is no selection and nothing to correct.")
-        return Outcome((errors, losses), figures, numbers, notes)
+        return vocab.Outcome((errors, losses), figures, numbers, notes)
 
 
-@job_function
-def select_and_predict(
-    data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: Ties, k: int
-) -> dict[str, Json]:
-    """Draw cases from the model, select k features, and predict test cases with and without correction.
+_BINS = {"counts": listed(COUNT), "predicted_sums": listed(POSITIVE), "positives": listed(COUNT)}
 
-    `data` are the fields of a `ModelSettings`, `prior` those of a `Prior`.
-    """
-    cases = simulate(ModelSettings(**data), np.random.default_rng(data_seed))
-    model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **prior)
-    result: dict[str, Json] = {"gamma": model.gamma, "n_tied": model.selection.n_tied}
+
+@job({"gamma": SHARE, "n_tied": COUNT, **both(QUALITY | _BINS)})
+def select_and_predict(data: ModelSettings, data_seed: int, prior: Prior, ties: Ties, k: int) -> dict[str, vocab.Json]:
+    """Draw cases from the model, select k features, and predict test cases with and without correction."""
+    cases = simulate(data, np.random.default_rng(data_seed))
+    model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **dataclasses.asdict(prior))
+    result: dict[str, vocab.Json] = {"gamma": model.gamma, "n_tied": model.selection.n_tied}
     for name, fitted in (("corrected", model), ("uncorrected", model.uncorrected())):
         probabilities = fitted.predict_proba(cases.X_test)
         quality = prediction_quality(cases.y_test, probabilities)
@@ -112,70 +94,54 @@ LOSSES = (
     Loss("minus_log_probability", "AMLP", "average minus log probability"),
     Loss("squared_error", "squared error", "average squared error"),
 )
-_ERROR_FORMATS = {
-    "cut-off": ".3f",
-    "expected error": ".4f",
-    "expected error se": ".4f",
-    "actual error": ".4f",
-    "actual error se": ".4f",
-    "actual - expected": ".4f",
-    "se of difference": ".4f",
-    "within 2 se": "",
-}
-_LOSS_FORMATS = {f"{loss.title}{end}": ".4f" for loss in LOSSES for end in ("", " se")}
 # A standard error from fewer replicates is itself too uncertain to judge by.
 _LEAST_REPLICATES = 5
 
 
-def comparison_tables(
-    sizes: Sequence[str], groups: Iterable[tuple[Mapping[str, Label], pd.DataFrame]], n_features: int
-) -> tuple[Table, Table]:
-    """Return the tables of errors and of losses: one line for each group of replicates and correction.
+def comparison_tables(sizes: Sequence[str], rows: pd.DataFrame, n_features: int) -> tuple[vocab.Table, vocab.Table]:
+    """Return the tables of errors and of losses: a line for the replicates of each of the `sizes`, k and correction.
 
-    A group has its labels, which are `sizes` and ``k``, and the rows of all replicates; `n_features` is p.
+    `n_features` is p: with all features there is no cut-off.
     """
-    errors, losses = [], []
-    for labels, ours in groups:
-        # With all features there is no cut-off.
-        cut_off = float(ours["gamma"].mean()) if labels["k"] != n_features else None
-        for correction in CORRECTIONS:
-            line = {**labels, "replicates": len(ours), "correction": correction}
-            errors.append({**line, "cut-off": cut_off, **_errors(ours, correction)})
-            losses.append({**line, **_losses(ours, correction)})
-    columns = dict.fromkeys([*sizes, "k", "replicates", "correction"], "")
-    losses_title = "Average minus log probability (AMLP) and average squared error, means over replicates"
+    methods = vocab.stacked(rows, "correction", dict(zip(CORRECTIONS, CORRECTIONS, strict=True)))
+    if len(methods):
+        methods["gap"] = methods["actual_error"] - methods["expected_error"]
+    groups = [
+        ({label: value for label, value in labels.items() if label != "correction"}, ours)
+        for labels, ours in vocab.groups(methods, *sizes, "k", "correction")
+    ]
+    of_line = [vocab.Column("replicates", "", len), *vocab.first({"correction": "correction"})]
+    cut_off = vocab.Column(
+        "cut-off", ".3f", lambda ours: ours["gamma"].mean() if (ours["k"] < n_features).all() else None
+    )
+    losses = [column for loss in LOSSES for column in _with_error(loss.title, loss.key)]
     return (
-        Table.of("Expected and actual error rates, means over replicates", errors, columns | _ERROR_FORMATS),
-        Table.of(losses_title, losses, columns | _LOSS_FORMATS, name="losses"),
+        vocab.Table.of_groups(
+            "Expected and actual error rates, means over replicates", groups, [*of_line, cut_off, *_ERRORS]
+        ),
+        vocab.Table.of_groups(_LOSSES_TITLE, groups, [*of_line, *losses], name="losses"),
     )
 
 
-def _errors(ours: pd.DataFrame, correction: str) -> dict[str, object]:
-    """Return mean expected and actual error over replicates, their difference and its standard error."""
-    expected, actual = ours[f"{correction}_expected_error"], ours[f"{correction}_actual_error"]
-    gap, spread = float((actual - expected).mean()), _standard_error(actual - expected)
-    within = "yes" if abs(gap) <= 2 * spread else "no"
-    return {
-        "expected error": float(expected.mean()),
-        "expected error se": _standard_error(expected),
-        "actual error": float(actual.mean()),
-        "actual error se": _standard_error(actual),
-        "actual - expected": gap,
-        "se of difference": spread,
-        "within 2 se": within if len(ours) >= _LEAST_REPLICATES else "– (too few replicates)",
-    }
+def _with_error(title: str, result: str, error_title: str = "") -> list[vocab.Column]:
+    """Return the columns of a mean over replicates and of its standard error."""
+    error = vocab.Column(error_title or f"{title} se", ".4f", lambda ours: vocab.standard_error(ours[result]))
+    return [*vocab.means({title: result}, ".4f"), error]
 
 
-def _losses(ours: pd.DataFrame, correction: str) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for loss in LOSSES:
-        values = ours[f"{correction}_{loss.key}"]
-        found |= {loss.title: float(values.mean()), f"{loss.title} se": _standard_error(values)}
-    return found
+def _within(ours: pd.DataFrame) -> str:
+    if len(ours) < _LEAST_REPLICATES:
+        return "– (too few replicates)"
+    return "yes" if abs(ours["gap"].mean()) <= 2 * vocab.standard_error(ours["gap"]) else "no"
 
 
-def _standard_error(values: pd.Series[float]) -> float:
-    return float(values.std() / math.sqrt(len(values))) if len(values) > 1 else math.nan
+_LOSSES_TITLE = "Average minus log probability (AMLP) and average squared error, means over replicates"
+_ERRORS = [
+    *_with_error("expected error", "expected_error"),
+    *_with_error("actual error", "actual_error"),
+    *_with_error("actual - expected", "gap", "se of difference"),
+    vocab.Column("within 2 se", "", _within),
+]
 
 
 def gains(rows: pd.DataFrame) -> dict[str, float]:
@@ -193,108 +159,67 @@ def gains(rows: pd.DataFrame) -> dict[str, float]:
 
 def comparison_figures(
     shown: str, errors: pd.DataFrame, losses: pd.DataFrame, n_features: int, model: str = ""
-) -> list[LineFigure]:
+) -> list[vocab.LineFigure]:
     """Return the figures of errors, AMLP and squared error against k for one number of training cases.
 
     Titles name these cases as `shown`, and the `model` if there is another than naive Bayes; `errors` and `losses` are
     the lines of these cases in the tables of `comparison_tables`.
     """
-    import pandas as pd
-
     shown_with_model = f"{model}, {shown}" if model else shown
 
-    def figure(name: str, title: str, y_label: str, lines: list[pd.DataFrame], marks: Mapping[str, str]) -> LineFigure:
-        return LineFigure(
+    def figure(name: str, title: str, y_label: str, lines: list[tuple[str, str, str]], **how: Any) -> vocab.LineFigure:
+        table = errors if name == "errors" else losses
+        points = [
+            (series, line["k"], line[column], line[column] - half, line[column] + half)
+            for series, correction, column in lines
+            for line in table[table["correction"] == correction].to_dict("records")
+            for half in [2 * line[f"{column} se"]]
+        ]
+        return vocab.LineFigure.of(
             f"{title} ({shown_with_model})",
-            f"features selected out of {n_features:,}",
-            y_label,
-            pd.concat(lines, ignore_index=True),
+            (f"features selected out of {n_features:,}", y_label),
+            points,
             name=f"{name}_{file_stem(shown)}",
-            marks=marks,
             x_scale="log",
             interval="2 standard errors to either side",
-            methods=methods,
+            methods={series: correction for series, correction, _ in lines if series != correction},
+            **how,
         )
 
-    lines: list[pd.DataFrame] = []
-    marks: dict[str, str] = {}
-    methods: dict[str, str] = {}
-    for correction in reversed(CORRECTIONS):
-        part = errors[errors["correction"] == correction]
-        expected, actual = f"expected error, {correction}", f"{correction} (actual error)"
-        marks[actual] = "reference"
-        methods |= dict.fromkeys((expected, actual), correction)
-        lines += [
-            _with_interval(expected, part, "expected error"),
-            _with_interval(actual, part, "actual error"),
-        ]
-    figures = [figure("errors", "Expected and actual error", "error rate", lines, marks)]
+    both_errors = [
+        line
+        for correction in reversed(CORRECTIONS)
+        for line in (
+            (f"expected error, {correction}", correction, "expected error"),
+            (f"{correction} (actual error)", correction, "actual error"),
+        )
+    ]
+    marks = {f"{correction} (actual error)": "reference" for correction in CORRECTIONS}
+    figures = [figure("errors", "Expected and actual error", "error rate", both_errors, marks=marks)]
     for loss in LOSSES:
-        lines = [_with_interval(c, losses[losses["correction"] == c], loss.title) for c in reversed(CORRECTIONS)]
-        figures.append(figure(loss.key, loss.name.capitalize(), loss.name, lines, {}))
+        lines = [(correction, correction, loss.title) for correction in reversed(CORRECTIONS)]
+        figures.append(figure(loss.key, loss.name.capitalize(), loss.name, lines))
     return figures
-
-
-def _with_interval(series: str, lines: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return the points of a column against k, with 2 standard errors to either side."""
-    import pandas as pd
-
-    y, half = lines[column], 2 * lines[f"{column} se"]
-    return pd.DataFrame({"series": series, "x": lines["k"], "y": y, "low": y - half, "high": y + half})
 
 
 # The overall test of a printed table: whether the slides' one data set is like single data sets of ours.
 
-_Key = TypeVar("_Key")
 _COLUMNS = {
     **dict.fromkeys(("n0", "n1", "replicates", "numbers", "outside"), ""),
-    "usual": ".1f",
-    "most": "",
-    "probability": ".3f",
-    "smallest, one number": ".3f",
-    "least, one number": ".3f",
-    "smallest, all numbers": ".3f",
-    "least, all numbers": ".3f",
+    **{"usual": ".1f", "most": "", "probability": ".3f"},
+    **dict.fromkeys(("smallest, one number", "least, one number"), ".3f"),
+    **dict.fromkeys(("smallest, all numbers", "least, all numbers"), ".3f"),
 }
-NOTE = (
-    "The overall test holds the printed numbers against the replicates, rounded to the printed digits: 'outside' is "
-    "how many printed numbers are in the outer 5 % of theirs (this needs 39 replicates), 'usual' and 'most' are how "
-    "many of one replicate are, and 'probability' is that of so many or more. 'Smallest' is the smallest two-sided "
-    "tail probability of a printed number, taken for itself (one number) or as the most extreme of the table (all "
-    "numbers), and 'least' the smallest that so many replicates can show. If the slides' data set was drawn as ours "
-    "are, the last of them is a or less with a probability of at most a, and so is that of the count."
-)
 
 
-class OverallTest(NamedTuple):
-    """The probabilities of printed numbers by their keys, as the most extreme of all, and the line of the test."""
-
-    probabilities: Mapping[object, Probability]
-    line: Mapping[str, object]
-
-
-def overall_test(
-    sizes: Sequence[int], printed: Mapping[_Key, Reported], replicated: Mapping[_Key, ArrayLike]
-) -> OverallTest | None:
-    """Hold printed numbers against replicates of the same numbers; None if no printed number has any.
-
-    `replicated` has the value of every replicate in the same order, NaN for one that has none.
-    """
-    keys = [key for key in printed if key in replicated]
-    values = np.array([replicated[key] for key in keys], dtype=float).T
-    if not values.size:
-        return None
-    chosen = [printed[key] for key in keys]
-    draws = Draws([one.value for one in chosen], values, [one.decimals for one in chosen])
-    together = draws.together()
-    single, adjusted = (min(found, key=lambda one: one.value) for found in (draws.alone(), together))
-    line: dict[str, object] = {**size_labels(sizes), "replicates": len(values), **draws.outside().columns}
-    line |= {"smallest, one number": single.value, "least, one number": single.least}
-    line |= {"smallest, all numbers": adjusted.value, "least, all numbers": adjusted.least}
-    return OverallTest(dict(zip(keys, together, strict=True)), line)
-
-
-def overall_table(tests: Sequence[OverallTest]) -> list[Table]:
-    """Return the table of the tests of several class sizes, in a list that is empty without any."""
+def overall_tables(tests: Mapping[tuple[int, int], vocab.Held[Any]]) -> list[vocab.Table]:
+    """Return the table of the tests by class sizes, in a list that is empty without any."""
+    lines = []
+    for (n0, n1), test in tests.items():
+        line: dict[str, object] = {"n0": n0, "n1": n1, "replicates": test.n_replications, **test.columns}
+        for which, found in (("one number", test.alone), ("all numbers", test.together)):
+            smallest = min(found.values(), key=lambda one: one.value)
+            line |= {f"smallest, {which}": smallest.value, f"least, {which}": smallest.least}
+        lines.append(line)
     title = "Overall test: the printed numbers among those of single data sets"
-    return [Table.of(title, [test.line for test in tests], _COLUMNS, name="overall")] if tests else []
+    return [vocab.Table.of(title, lines, _COLUMNS, name="overall")] if lines else []

@@ -6,24 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from trimbench.networks.formats.ace import ParameterClause, read_blocks, read_literal_map
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import DatasetDeclaration, Figures, declare_network, network_paths
 from trimbench.papers.data.encodings import categorize
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.inputs import Inputs, dataset_of, network_of
-from trimbench.papers.vocabulary.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, fields, job, listed, number
 
 # Both sides are decimal numbers of few digits: what is left of their difference is rounding.
 _EQUAL = 1e-12
@@ -31,27 +25,21 @@ _EQUAL = 1e-12
 _WHOLE = 1e-4
 
 
-@settings
+@vocab.settings
 class AuthorsNetworks:
     """Which data and which recipe give the parameters of the authors' networks.
 
     `recipes` has the set-up of each of the networks.
     """
 
-    networks: list[str]
+    networks: vocab.Axis[str]
     recipes: dict[str, Recipe]
 
     def __post_init__(self) -> None:
-        check_axis("networks", self.networks)
-        for name in self.networks:
-            if name not in self.recipes:
-                raise ValueError(
-                    f"networks must be among the names in recipes, {list(self.recipes)}, got {name!r}; define it with "
-                    f"+recipes.{name}={{dataset: ..., positive: ..., cut: ..., smoothing: ..., missing: ..., "
-                    "digits: ..., state_1: {}}"
-                )
+        entries = "dataset: ..., positive: ..., cut: ..., smoothing: ..., missing: ..., digits: ..., state_1: {}"
+        vocab.check_names("networks", self.networks, self.recipes, "recipes", entries)
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network; raise ValueError if the positive class is not one of the data set."""
         for name in self.networks:
             recipe = self.recipes[name]
@@ -62,7 +50,7 @@ class AuthorsNetworks:
                     f"recipes.{name}.positive must be a class of {recipe.dataset}, {classes}, got {recipe.positive!r}"
                 )
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"network": name},
                 compare_parameters,
                 network=inputs.network(name),
@@ -72,26 +60,24 @@ class AuthorsNetworks:
             for name in self.networks
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return how near each network comes, what became of missing cells, and every parameter."""
-        import pandas as pd
-
         lines: list[dict[str, Any]] = []
         filled: list[dict[str, object]] = []
         whole: list[dict[str, object]] = []
         for name in self.networks:
-            for result in successes(rows, network=name).to_dict("records"):
+            for result in vocab.successes(rows, network=name).to_dict("records"):
                 recipe, found = self.recipes[name], pd.DataFrame(result["parameters"])
                 lines.append({"network": name, **_recipe_columns(recipe, result), **_agreement(found)})
                 if found["missing"].any():
                     filled.append({"network": name, **_filling(found)})
                 whole += [{"network": name, **parameter} for parameter in result["parameters"]]
         tables = (
-            Table.of(_TITLE, lines, _COLUMNS),
-            Table.of(_FILLING_TITLE, filled, _FILLING, name="missing_cells"),
-            Table.of(_PARAMETERS_TITLE, whole, _PARAMETERS, name="parameters", listed=False),
+            vocab.Table.of(_TITLE, lines, _COLUMNS),
+            vocab.Table.of(_FILLING_TITLE, filled, _FILLING, name="missing_cells"),
+            vocab.Table.of(_PARAMETERS_TITLE, whole, _PARAMETERS, name="parameters", listed=False),
         )
-        return Outcome(tables, notes=(*_NOTES, *_exact(lines)))
+        return vocab.Outcome(tables, notes=_exact(lines))
 
 
 def _recipe_columns(recipe: Recipe, result: Mapping[Any, Any]) -> dict[str, object]:
@@ -176,19 +162,6 @@ _PARAMETERS = {
     **{"implied_count": ".3f", "count": "", "ratio": ".6f", "expected": ""},
     **{"residual": ".2g", "residual_unfilled": ".2g"},
 }
-_NOTES = (
-    "Parameters are compared as they stand in the files, before they are normalised. The expected parameter is (k + a) "
-    "/ (n + 2 a) for pseudo-count a, class size n and count k, in the digits of the file where their rule is known. A "
-    "parameter that holds for both states of a feature (bupa's BP6 given state 0) is compared for each of them.",
-    "Where cells are missing, k is the count nearest to what the parameter implies, between the observed count and "
-    "that plus the missing cells; the column for none filled counts no missing cell in state 1. Where none is missing, "
-    "k is counted and nothing is fitted.",
-    "The two states of a distribution have one free number, so that one of two parameters that do not sum to 1 must be "
-    "wrong: hence the columns for the better state, of which the largest is shown.",
-    "A parameter that is a smoothed count of one cut of one column shows which data, which cut and which positive "
-    "class the authors used; a pseudo-count of 0.5 is an approximation where counts are off by a fraction. That a coin "
-    "filled missing cells is the simplest explanation of the share in state 1.",
-)
 
 
 # The parameters in a network's files, each held against the counts of a data set that it may come from.
@@ -196,7 +169,7 @@ _NOTES = (
 _ROUNDINGS = {"truncated": ROUND_FLOOR, "rounded": ROUND_HALF_EVEN}
 
 
-@settings
+@vocab.settings
 class Recipe:
     """How a network may have been learned from a data set.
 
@@ -220,14 +193,10 @@ class Recipe:
     dataset: str
     positive: str
     cut: Literal["mean", "none"]
-    smoothing: float
+    smoothing: vocab.Positive
     missing: Literal["none", "coin"]
     digits: Literal["unknown", "rounded", "truncated"]
     state_1: dict[str, str]
-
-    def __post_init__(self) -> None:
-        if not self.smoothing > 0:
-            raise ValueError(f"smoothing must be a positive number, got {self.smoothing}")
 
 
 @dataclass(frozen=True)
@@ -247,30 +216,35 @@ class _Counts:
         return (count + smoothing) / (self.rows + 2 * smoothing)
 
 
-@job_function
-def compare_parameters(
-    network: Mapping[str, Json], dataset: Mapping[str, Json], recipe: Mapping[str, Json]
-) -> dict[str, Json]:
-    """Hold every parameter in the files of a network input against a data set, with the fields of a `Recipe`."""
-    # A job's settings are plain JSON values; Recipe checked them when the experiment was configured.
-    made = Recipe(**recipe)  # type: ignore[arg-type]
-    problem, loaded = network_of(network), dataset_of(dataset)
-    states, is_missing = _states(loaded.features, made)
-    in_class = [(loaded.target == made.positive).to_numpy(), (loaded.target != made.positive).to_numpy()]
+# Residuals are differences of probabilities.
+_DIFFERENCE = number(-1 - 1e-9, 1 + 1e-9)
+_PARAMETER = fields(
+    **{"feature": TEXT, "column": TEXT, "given": number(-1, 1), "shared": FLAG, "state": COUNT},
+    **{"file": SHARE, "rows": COUNT, "observed": COUNT, "missing": COUNT, "implied_count": NUMBER},
+    **{"count": COUNT, "ratio": SHARE, "expected": SHARE, "residual": _DIFFERENCE, "residual_unfilled": _DIFFERENCE},
+)
+
+
+@job(n_rows=COUNT, n_positive=COUNT, parameters=listed(_PARAMETER))
+def compare_parameters(network: vocab.Input, dataset: vocab.Input, recipe: Recipe) -> dict[str, vocab.Json]:
+    """Hold every parameter in the files of a network input against a data set."""
+    problem, loaded = vocab.network_of(network), vocab.dataset_of(dataset)
+    states, is_missing = _states(loaded.features, recipe)
+    in_class = [(loaded.target == recipe.positive).to_numpy(), (loaded.target != recipe.positive).to_numpy()]
     if len(problem.features) != states.shape[1] or problem.target is None:
         raise ValueError(
-            f"network {network['name']!r} must have a class and one feature for each of the {states.shape[1]} columns "
-            f"of {made.dataset!r}, got {len(problem.features)} features"
+            f"network {network.name!r} must have a class and one feature for each of the {states.shape[1]} columns "
+            f"of {recipe.dataset!r}, got {len(problem.features)} features"
         )
     blocks = _blocks(network)
-    parameters: list[Json] = []
+    parameters: list[vocab.Json] = []
     n_rows = len(states)
     for clause in blocks[problem.target]:
         members = int(in_class[clause.place[problem.target]].sum())
-        facts: dict[str, Json] = {"feature": problem.target, "column": str(loaded.target.name)}
+        facts: dict[str, vocab.Json] = {"feature": problem.target, "column": str(loaded.target.name)}
         facts |= {"given": -1, "shared": False}
         state = clause.place[problem.target]
-        parameters.append(facts | _compared(clause.weight, state, _Counts(n_rows, members, 0), made))
+        parameters.append(facts | _compared(clause.weight, state, _Counts(n_rows, members, 0), recipe))
     for place, feature in enumerate(problem.features):
         for clause in blocks[feature]:
             given = clause.place[problem.target]
@@ -284,16 +258,16 @@ def compare_parameters(
                     "given": given,
                     "shared": feature not in clause.place,
                 }
-                parameters.append(facts | _compared(clause.weight, state, counts, made))
+                parameters.append(facts | _compared(clause.weight, state, counts, recipe))
     return {"n_rows": n_rows, "n_positive": int(in_class[0].sum()), "parameters": parameters}
 
 
-def _blocks(network: Mapping[str, Json]) -> dict[str, list[ParameterClause]]:
+def _blocks(network: vocab.Input) -> dict[str, list[ParameterClause]]:
     """Return the parameters as they were published; reading the network would normalise them."""
-    declared = network["declared"]
+    declared = network.declared
     if not isinstance(declared, Mapping) or declared.get("format") not in ("ace", "tables"):
-        raise ValueError(f"network {network['name']!r} must have the format 'tables' or 'ace', which list parameters")
-    declaration = declare_network(str(network["name"]), declared)
+        raise ValueError(f"network {network.name!r} must have the format 'tables' or 'ace', which list parameters")
+    declaration = declare_network(network.name, declared)
     if declaration.figures is not None:
         return _clauses(str(declaration.target), declaration.figures)
     paths = network_paths(declaration, Cache.from_environment(offline=True))
@@ -334,7 +308,7 @@ def _states(features: pd.DataFrame, recipe: Recipe) -> tuple[NDArray[np.int64], 
     return np.stack(columns, axis=1), is_missing
 
 
-def _compared(weight: float, state: int, counts: _Counts, recipe: Recipe) -> dict[str, Json]:
+def _compared(weight: float, state: int, counts: _Counts, recipe: Recipe) -> dict[str, vocab.Json]:
     implied, count = counts.nearest(weight, recipe.smoothing)
     ratio = counts.ratio(count, recipe.smoothing)
     expected = _written(ratio, weight, recipe.digits)

@@ -5,44 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
-from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.job import COUNT, PERCENT, SHARE, job, listed
 from trimbench.papers.trimming.classifiers import (
+    NAMES,
+    PROBLEM_ENTRIES,
     Encoding,
     LearnedOnSplits,
     Learning,
     Problem,
     Split,
-    check_counts,
-    check_problems,
-    check_shares,
     two_classes,
 )
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs, dataset_of
-from trimbench.papers.vocabulary.numbers import Draws, Explanation, Number, Probability, numbers_of, prediction_interval
-from trimbench.papers.vocabulary.reported import Reported, printed_numbers
-from trimbench.papers.vocabulary.tables import Table, shown_name
 from trimbench.trimming.baselines import cross_validated_accuracy, select_by_information_gain
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.curve import potential_agreements
 from trimbench.trimming.engines.choice import make_engine
 from trimbench.trimming.thresholds import best_cut
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
 STATED, INFERRED = "stated", "inferred"
 _ENCODINGS: Mapping[str, Encoding] = {STATED: "medians", INFERRED: "means"}
 
 
-@settings
+@vocab.settings
 class Figure5(LearnedOnSplits):
     """Agreement and cross-validated accuracy of every feasible subset (Figure 5), over several splits.
 
@@ -51,29 +41,26 @@ class Figure5(LearnedOnSplits):
     with the cuts that the authors' networks show.
     """
 
-    datasets: list[str]
+    datasets: vocab.Axis[str]
     problems: dict[str, Problem]
-    splits: int
+    threshold: vocab.Share = 0.5
+    splits: vocab.Count
     n_folds: int = 10
-    budget_divisor: int = 2
+    budget_divisor: vocab.Count = 2
     inferred: dict[str, Problem] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_axis("datasets", self.datasets)
-        check_problems("datasets", self.datasets, self.problems)
+        vocab.check_names("datasets", self.datasets, self.problems, "problems", PROBLEM_ENTRIES)
         for name in self.inferred:
             if name not in self.problems:
                 raise ValueError(
                     f"inferred must have names of problems, {list(self.problems)}, got {name!r}; remove inferred.{name}"
                 )
-        check_counts(splits=self.splits, budget_divisor=self.budget_divisor)
-        check_shares(threshold=self.threshold)
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, set-up and split."""
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"name": name, "setup": setup, "dataset": problem.dataset, "split": split},
                 agreement_and_accuracy,
                 learning=self.learning(problem.dataset, split, inputs, _ENCODINGS[setup]),
@@ -91,17 +78,17 @@ class Figure5(LearnedOnSplits):
         inferred = {INFERRED: self.inferred[name]} if name in self.inferred else {}
         return {STATED: self.problems[name]} | inferred
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return Figure 5c averaged over the splits, the remarks of the text, and the scatter of the first split."""
         found: list[Averages] = []
-        numbers: list[Number] = []
-        figures: list[LineFigure] = []
-        print_tests = Print(printed_numbers("trimming/figure5"), self.test_fraction)
+        numbers: list[vocab.Number] = []
+        figures: list[vocab.LineFigure] = []
+        print_tests = Print(vocab.printed_numbers("trimming/figure5"), self.test_fraction)
         for name in self.datasets:
             by_setup = {
                 setup: averages_of(name, setup, ours)
                 for setup in self._setups(name)
-                if len(ours := successes(rows, name=name, setup=setup))
+                if len(ours := vocab.successes(rows, name=name, setup=setup))
             }
             found += by_setup.values()
             figures += [
@@ -114,14 +101,14 @@ class Figure5(LearnedOnSplits):
                 tested = print_tests.on(name, by_setup[STATED].numbers, STATED)
                 numbers += self._explained(name, tested, by_setup.get(INFERRED))
         tables = (
-            Table.of(_TITLE, [line for one in found for line in one.tests], spread_columns("tests")),
-            Table.of(_REMARKS_TITLE, [one.remarks for one in found], spread_columns("remarks"), name="remarks"),
-            Table.of(_CLAIMS_TITLE, [one.claims for one in found], claim_columns(), name="claims"),
+            vocab.Table.of(_TITLE, [line for one in found for line in one.tests], spread_columns("tests")),
+            vocab.Table.of(_REMARKS_TITLE, [one.remarks for one in found], spread_columns("remarks"), name="remarks"),
+            vocab.Table.of(_CLAIMS_TITLE, [one.claims for one in found], claim_columns(), name="claims"),
             *print_tests.tables(),
         )
-        return Outcome(tables, figures, numbers, _NOTES)
+        return vocab.Outcome(tables, figures, numbers)
 
-    def _explained(self, name: str, numbers: Sequence[Number], inferred: Averages | None) -> list[Number]:
+    def _explained(self, name: str, numbers: Sequence[vocab.Number], inferred: Averages | None) -> list[vocab.Number]:
         """Return numbers of the stated set-up with those of the inferred one as explanations."""
         if inferred is None:
             return list(numbers)
@@ -132,7 +119,9 @@ class Figure5(LearnedOnSplits):
         )
         others = {(one.row, one.quantity): one for one in inferred.numbers}
         return [
-            replace(one, explanation=Explanation(setup, other.value, other.interval), jobs=(*one.jobs, *other.jobs))
+            replace(
+                one, explanation=vocab.Explanation(setup, other.value, other.interval), jobs=(*one.jobs, *other.jobs)
+            )
             if (other := others.get((one.row, one.quantity))) and other.value is not None
             else one
             for one in numbers
@@ -145,31 +134,16 @@ _CLAIMS_TITLE = (
     "Claims of section 6.1: in how many splits highest ECA is more accurate than highest accuracy; by how "
     "much highest ECA agrees more often, and highest accuracy is more accurate, than information gain"
 )
-_NOTES = (
-    "Low and high are the ends of Student's 95 % prediction interval for one more random split; the paper reports one.",
-    "Stated: numbers are cut at their median in the training rows; the paper does not say how it cut them, nor which "
-    "of the heart data sets it used. Inferred: the data and cuts that give the parameters of the authors' networks "
-    "(trimming/authors_networks): numbers cut at the mean of all rows, and Cleveland's heart data, where num = 0 is "
-    "the positive class and a fair coin fills missing cells. Verdicts are on the stated set-up.",
-    "Highest ECA is tested with its moved threshold, the others at the original one.",
-    "The tests against the print hold its numbers on a data set against single splits, rounded alike: 'outside' counts "
-    "those in the outer 5 % of the splits (this needs 39), 'usual' how many of one split are. A probability is that of "
-    "a number as far out as the printed one, to either side; 'any' is that of any of the data set's numbers.",
-    "Stated test rows are right to the whole percent. A split that draws each row for itself may leave another number "
-    "of test rows; 'nearest' is the possible one nearest to the stated share.",
-)
 
 
-def _scatter(name: str, setup: str, result: Mapping[Any, Any]) -> LineFigure:
-    import pandas as pd
-
+def _scatter(name: str, setup: str, result: Mapping[Any, Any]) -> vocab.LineFigure:
     cloud = result["points"]
     points = [("feasible subset", x, y) for x, y in cloud]
     points += [("Pareto frontier", x, y) for x, y in _frontier(cloud)]
     points += [(title, result[f"{pick}_eca"], result[f"{pick}_cv_accuracy"]) for pick, title in PICKS.items()]
     remark = "" if setup == STATED else f" ({setup} set-up)"
-    return LineFigure(
-        f"{shown_name(name)}: agreement and accuracy of feature subsets{remark}",
+    return vocab.LineFigure(
+        f"{vocab.shown_name(name)}: agreement and accuracy of feature subsets{remark}",
         "expected classification agreement",
         "cross-validated accuracy",
         pd.DataFrame(points, columns=["series", "x", "y"]),
@@ -203,12 +177,12 @@ class Print:
         The stated share of test rows.
     """
 
-    def __init__(self, printed: Mapping[_Place, Reported], test_fraction: float) -> None:
+    def __init__(self, printed: Mapping[_Place, vocab.Reported], test_fraction: float) -> None:
         self._printed = printed
         self._test_fraction = test_fraction
-        self._probabilities: dict[tuple[str, str], dict[_Place, Probability]] = {}
+        self._probabilities: dict[tuple[str, str], dict[_Place, vocab.Probability]] = {}
         self._rows: dict[str, dict[str, int]] = {}
-        self._shares: dict[str, list[Reported]] = {}
+        self._shares: dict[str, list[vocab.Reported]] = {}
         self._overall: list[Mapping[str, object]] = []
         self._tails: list[Mapping[str, object]] = []
 
@@ -230,7 +204,7 @@ class Print:
     def _test(self, name: str, setup: str, places: Sequence[_Place], averages: Averages) -> None:
         printed = [self._printed[place] for place in places]
         values = np.array([averages.draws[place] for place in places], dtype=float).T
-        draws = Draws([one.value for one in printed], values, [one.decimals for one in printed])
+        draws = vocab.Draws([one.value for one in printed], values, [one.decimals for one in printed])
         alone, together = draws.alone(), draws.together()
         self._probabilities[name, setup] = dict(zip(places, together, strict=True))
         line: dict[str, object] = {"data": name, "set-up": setup, "splits": len(values), **draws.outside().columns}
@@ -248,7 +222,7 @@ class Print:
             for one, column, single, adjusted in zip(printed, values.T, alone, together, strict=True)
         ]
 
-    def on(self, name: str, numbers: Sequence[Number], setup: str) -> list[Number]:
+    def on(self, name: str, numbers: Sequence[vocab.Number], setup: str) -> list[vocab.Number]:
         """Return numbers with their probabilities in a set-up, and with the proof where they are no possible share."""
         probabilities = self._probabilities.get((name, setup), {})
         found = []
@@ -260,7 +234,7 @@ class Print:
             found.append(replace(number, probability=probabilities.get(place), contradiction=proof))
         return found
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[vocab.Table]:
         """Return the overall tests, those of single numbers, and the possible sizes of the test part."""
         sizes = [
             self._sizes(name, data, n_rows, shares)
@@ -269,12 +243,12 @@ class Print:
             if shares
         ]
         return [
-            Table.of(_OVERALL_TITLE, self._overall, _OVERALL, name="overall"),
-            Table.of(_TAILS_TITLE, self._tails, _TAILS, name="tails"),
-            Table.of(_SIZES_TITLE, sizes, _SIZES, name="test_sizes"),
+            vocab.Table.of(_OVERALL_TITLE, self._overall, _OVERALL, name="overall"),
+            vocab.Table.of(_TAILS_TITLE, self._tails, _TAILS, name="tails"),
+            vocab.Table.of(_SIZES_TITLE, sizes, _SIZES, name="test_sizes"),
         ]
 
-    def _sizes(self, name: str, data: str, n_rows: int, shares: Sequence[Reported]) -> dict[str, object]:
+    def _sizes(self, name: str, data: str, n_rows: int, shares: Sequence[vocab.Reported]) -> dict[str, object]:
         stated = stated_sizes(n_rows, self._test_fraction)
         line: dict[str, object] = {
             "data": name,
@@ -311,18 +285,18 @@ _SIZES |= {"nearest": ".0f", "percent": ".1f"}
 _WHOLE_PERCENT = 0.005
 
 
-def is_share(printed: Reported, n_rows: int) -> bool:
+def is_share(printed: vocab.Reported, n_rows: int) -> bool:
     """Tell whether some k / `n_rows` rounds to the printed digits; a half may go to either side."""
     half = 0.5 * 10.0**-printed.decimals
     return abs(nearest_share(printed, n_rows) - printed.value) <= half * (1 + 1e-9)
 
 
-def nearest_share(printed: Reported, n_rows: int) -> float:
+def nearest_share(printed: vocab.Reported, n_rows: int) -> float:
     """Return the k / `n_rows` that is nearest to a printed number."""
     return round(printed.value * n_rows) / n_rows
 
 
-def possible_sizes(shares: Sequence[Reported], n_rows: int) -> list[int]:
+def possible_sizes(shares: Sequence[vocab.Reported], n_rows: int) -> list[int]:
     """Return the numbers of test rows, up to `n_rows`, of which all printed numbers are shares."""
     return [size for size in range(1, n_rows + 1) if all(is_share(one, size) for one in shares)]
 
@@ -339,7 +313,9 @@ def interval_text(sizes: range) -> str:
     return f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
 
 
-def contradiction(printed: Reported, shares: Sequence[Reported], data: Mapping[str, int], test_fraction: float) -> str:
+def contradiction(
+    printed: vocab.Reported, shares: Sequence[vocab.Reported], data: Mapping[str, int], test_fraction: float
+) -> str:
     """Return the proof that a printed number is no share of the stated test rows; empty if it may be one.
 
     `shares` are all printed numbers on the same test rows, and `data` the rows of the data sets that may be meant.
@@ -395,7 +371,7 @@ class Averages:
     tests: Sequence[Mapping[str, object]]
     remarks: Mapping[str, object]
     claims: Mapping[str, object]
-    numbers: Sequence[Number]
+    numbers: Sequence[vocab.Number]
     draws: Mapping[tuple[str, str], Sequence[float]]
 
 
@@ -414,7 +390,7 @@ def averages_of(name: str, setup: str, ours: pd.DataFrame) -> Averages:
     draws |= {(name, quantity): ours[quantity].tolist() for quantity in REMARKS}
     claim = _claims(ours)
     claimed = (*_LEADS, _MORE_ACCURATE) if name == _OFTEN_MORE_ACCURATE else _LEADS
-    numbers += remarks + numbers_of(name, {quantity: claim[quantity] for quantity in claimed}, ours)
+    numbers += remarks + vocab.numbers_of(name, {quantity: claim[quantity] for quantity in claimed}, ours)
     return Averages(ours, tests, labels | _spread(remarks), labels | {"splits": len(ours)} | claim, numbers, draws)
 
 
@@ -432,15 +408,13 @@ def claim_columns() -> dict[str, str]:
     return labels | {_MORE_ACCURATE: ".0f", "equally_accurate_percent": ".0f", **dict.fromkeys(_LEADS, ".4f")}
 
 
-def _averages(row: str, ours: pd.DataFrame, quantities: Sequence[str], prefix: str = "") -> list[Number]:
+def _averages(row: str, ours: pd.DataFrame, quantities: Sequence[str], prefix: str = "") -> list[vocab.Number]:
     """Return means over the splits, with prediction intervals for one more."""
-    values = {quantity: ours[f"{prefix}{quantity}"].tolist() for quantity in quantities}
-    means = {quantity: float(np.mean(found)) for quantity, found in values.items()}
-    intervals = {quantity: prediction_interval(found) for quantity, found in values.items()}
-    return numbers_of(row, means, ours, intervals)
+    found = {quantity: vocab.mean_of(ours[f"{prefix}{quantity}"], "prediction") for quantity in quantities}
+    return vocab.numbers_of(row, found, ours)
 
 
-def _spread(numbers: Iterable[Number], prefix: str = "") -> dict[str, object]:
+def _spread(numbers: Iterable[vocab.Number], prefix: str = "") -> dict[str, object]:
     """Return columns with the numbers and the ends of their intervals."""
     columns: dict[str, object] = {}
     for number in numbers:
@@ -479,16 +453,23 @@ def _claims(ours: pd.DataFrame) -> dict[str, float]:
 # Agreement and accuracy of every feature subset of a classifier that is learned on a split.
 
 
-@job_function
+_COMPARED = {
+    **{"n_rows": COUNT, "n_test_rows": COUNT, "n_subsets": COUNT, "full_accuracy": SHARE},
+    **{"full_test_accuracy": SHARE, "better_than_full_percent": PERCENT, "*_features": NAMES},
+    **dict.fromkeys(("*_eca", "*_cv_accuracy", "*_agreement", "*_accuracy"), SHARE),
+}
+
+
+@job(_COMPARED, _COMPARED | {"points": listed(listed(SHARE))})
 def agreement_and_accuracy(
     learning: Learning, positive: str, budget_divisor: int, n_folds: int, with_points: bool
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Compare all feature subsets of a learned classifier by agreement and by cross-validated accuracy.
 
     All classes but the positive one are one class. Agreement and accuracy of each subset are part of the result where
     `with_points` is set.
     """
-    loaded = dataset_of(learning["dataset"])
+    loaded = vocab.dataset_of(learning.dataset)
     split = Split.of(loaded.features, two_classes(loaded.target, positive), learning)
     classifier = split.learned(positive, learning)
     budget = classifier.n_features // budget_divisor
@@ -499,10 +480,10 @@ def agreement_and_accuracy(
         split.target,
         np.array([[feature in subset for feature in everything] for subset in (*kept, everything)]),
         positive=positive,
-        threshold=learning["threshold"],
+        threshold=learning.threshold,
         n_folds=n_folds,
-        rng=np.random.default_rng(learning["split_seed"]),
-        smoothing=learning["smoothing"],
+        rng=np.random.default_rng(learning.split_seed),
+        smoothing=learning.smoothing,
     ).tolist()
     by_gain = sorted(classifier.features.index(name) for name in select_by_information_gain(classifier, budget))
     picks = {
@@ -510,7 +491,7 @@ def agreement_and_accuracy(
         "optimal_accuracy": int(np.argmax(accuracies)),
         "information_gain": kept.index(tuple(by_gain)),
     }
-    result: dict[str, Json] = {
+    result: dict[str, vocab.Json] = {
         "n_rows": len(loaded.features),
         "n_test_rows": len(split.test),
         "n_subsets": len(kept),

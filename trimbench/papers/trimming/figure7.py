@@ -7,30 +7,23 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
+
+import pandas as pd
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.learning import learn
+from trimbench.papers import vocabulary as vocab
 from trimbench.papers.data.encodings import categorize
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import seed_for
-from trimbench.papers.trimming.classifiers import Problem, check_counts, check_problems, check_thresholds
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.inputs import Inputs, dataset_of, network_of
-from trimbench.papers.vocabulary.numbers import Number, numbers_of
-from trimbench.papers.vocabulary.tables import Table, shown_name
+from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for
+from trimbench.papers.trimming.classifiers import NAMES, PROBLEM_ENTRIES, TRIMMED, Problem
 from trimbench.trimming.baselines import select_by_information_gain
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import Engine, EngineName, TableLimits, make_engine
 from trimbench.trimming.engines.sdd import CircuitError
 from trimbench.trimming.model import feature_indices
 from trimbench.trimming.trim import trim
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Selection(NamedTuple):
@@ -47,29 +40,40 @@ SELECTIONS = {
 }
 
 
-@job_function
+_CLASS = {"target": TEXT, "n_features": COUNT, "budget": COUNT}
+_POINT = fields(
+    **{**TRIMMED, "threshold": SHARE, "no_feature": SHARE, "seconds": POSITIVE},
+    **{"*_same_threshold": SHARE, "*_best_threshold": SHARE},
+)
+_COMPARED = {
+    **{"engine": TEXT, "engine_seconds": POSITIVE, "method_seconds": POSITIVE},
+    **{"*_features": NAMES, "points": listed(_POINT)},
+}
+
+
+@job(_CLASS | {"refused": TEXT}, _CLASS | _COMPARED)
 def trim_drawn_class(
-    network: Mapping[str, Json],
+    network: vocab.Input,
     draw: int,
     seed: int,
     thresholds: list[float],
     budget_divisor: int,
     engine: EngineName,
     limits: TableLimits,
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Trim a network input whose features are its leaves and whose class is drawn from its binary roots.
 
     A network that is declared with its class keeps it. Draws count from 0; the seed shuffles the roots. If the input
     has evidence, every probability is conditional on it, and only leaves and roots that were not observed are taken.
     """
-    loaded = network_of(network)
+    loaded = vocab.network_of(network)
     model = loaded.model if isinstance(loaded.model, BayesianNetwork) else loaded.model.to_network()
     roots = [node for node in binary_roots(model) if node not in loaded.evidence]
     free = [node for node in loaded.features if node not in loaded.evidence]
     if loaded.evidence and loaded.target is None and draw >= len(roots):
         reason = f"only {len(roots)} of the binary roots are not observed"
         return {"target": "", "n_features": len(free), "budget": len(free) // budget_divisor, "refused": reason}
-    target = loaded.target or draw_class(roots, str(network["name"]), draw, seed)
+    target = loaded.target or draw_class(roots, network.name, draw, seed)
     classifier = BayesianClassifier(
         model,
         target,
@@ -80,20 +84,20 @@ def trim_drawn_class(
     return _against_information_gain(classifier, thresholds, budget_divisor, engine, limits)
 
 
-@job_function
+@job(_CLASS | {"refused": TEXT}, _CLASS | _COMPARED)
 def trim_tree_augmented(
-    dataset: Mapping[str, Json],
+    dataset: vocab.Input,
     positive: str,
     smoothing: float,
     thresholds: list[float],
     budget_divisor: int,
     engine: EngineName,
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Learn a tree-augmented naive Bayes classifier on all rows of a data set, and trim it.
 
     Numbers are cut at their median; missing values are left out of the counts.
     """
-    loaded = dataset_of(dataset)
+    loaded = vocab.dataset_of(dataset)
     (rows,) = categorize(loaded.features, gaps="keep")
     model = learn(rows, loaded.target, structure="tree", smoothing=smoothing, missing="ignore")
     features = [str(label) for label in rows.columns]
@@ -125,13 +129,13 @@ def _against_information_gain(
     budget_divisor: int,
     name: EngineName,
     limits: TableLimits | None = None,
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Return the trimming at each threshold, and how far selections by information gain agree there.
 
     For a network that exact methods cannot handle, the reason takes their place.
     """
     budget = classifier.n_features // budget_divisor
-    facts: dict[str, Json] = {"target": classifier.target, "n_features": classifier.n_features, "budget": budget}
+    facts: dict[str, vocab.Json] = {"target": classifier.target, "n_features": classifier.n_features, "budget": budget}
     start = time.perf_counter()
     try:
         engine = make_engine(classifier, name, limits=limits)
@@ -159,10 +163,10 @@ def _point(
     threshold: float,
     engine: Engine,
     selections: Mapping[str, Sequence[str]],
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     start = time.perf_counter()
     trimming = trim(classifier.with_threshold(threshold), budget, engine=engine)
-    point: dict[str, Json] = {
+    point: dict[str, vocab.Json] = {
         "threshold": threshold,
         "features": list(trimming.features),
         "agreement": trimming.agreement,
@@ -230,25 +234,23 @@ class Comparison:
         The rows behind them.
     """
 
-    means: Table
-    thresholds: Table
-    claim: Table
-    refused: Table
-    figures: list[LineFigure]
+    means: vocab.Table
+    thresholds: vocab.Table
+    claim: vocab.Table
+    refused: vocab.Table
+    figures: list[vocab.LineFigure]
     solved: pd.DataFrame
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[vocab.Table]:
         """All tables."""
         return [self.means, self.thresholds, self.claim, self.refused]
 
 
 def compared(rows: pd.DataFrame, variant: Variant, engine: str) -> Comparison:
     """Return the tables and figures of the rows of one variant; the engine is the one that was asked for."""
-    import pandas as pd
-
     # Without any refused network, no result has such an entry.
-    done = successes(rows.assign(refused=rows.get("refused")))
+    done = vocab.successes(rows.assign(refused=rows.get("refused")))
     solved, refused = done[done["refused"].isna()], done[done["refused"].notna()]
     results = solved.to_dict("records")
     points = pd.DataFrame([_labels(row) | point for row in results for point in row["points"]])
@@ -261,10 +263,12 @@ def compared(rows: pd.DataFrame, variant: Variant, engine: str) -> Comparison:
         if not variant.given:  # so many networks have evidence that their curves would be a tangle
             figures.append(_without_features(points))
     return Comparison(
-        Table.of(f"Figure 7{variant.given}: {_SUMMARY_TITLE}", means, _SUMMARY_FORMATS, name=variant.suffix),
-        Table.of(_LINES_TITLE + variant.given, lines, _LINE_FORMATS, name=variant.name("thresholds"), listed=False),
-        Table.of(_CLAIM_TITLE + variant.given, _claim(points), _CLAIM_COLUMNS, name=variant.name("claim")),
-        Table.of(_REFUSED_TITLE + variant.given, reasons, _REFUSED_COLUMNS, name=variant.name("refused")),
+        vocab.Table.of(f"Figure 7{variant.given}: {_SUMMARY_TITLE}", means, _SUMMARY_FORMATS, name=variant.suffix),
+        vocab.Table.of(
+            _LINES_TITLE + variant.given, lines, _LINE_FORMATS, name=variant.name("thresholds"), listed=False
+        ),
+        vocab.Table.of(_CLAIM_TITLE + variant.given, _claim(points), _CLAIM_COLUMNS, name=variant.name("claim")),
+        vocab.Table.of(_REFUSED_TITLE + variant.given, reasons, _REFUSED_COLUMNS, name=variant.name("refused")),
         figures,
         solved,
     )
@@ -333,10 +337,8 @@ def _lead(point: Mapping[str, Any]) -> float:
     return lead if abs(lead) > _EQUAL else 0.0
 
 
-def _figure(network: str, points: pd.DataFrame, variant: Variant) -> LineFigure:
+def _figure(network: str, points: pd.DataFrame, variant: Variant) -> vocab.LineFigure:
     """Return the curves of one network, averaged over its classes."""
-    import pandas as pd
-
     lines = [
         {"series": title, "x": threshold, "y": values.mean()}
         for column, title in _METHODS.items()
@@ -347,7 +349,7 @@ def _figure(network: str, points: pd.DataFrame, variant: Variant) -> LineFigure:
     ]
     n_classes = points["class"].nunique()
     over = f", mean over {n_classes} classes" if n_classes > 1 else ""
-    return LineFigure(
+    return vocab.LineFigure(
         f"{_shown(network)}{variant.given}: trimming and information gain{over}",
         "threshold T of the original",
         "agreement (ECA)",
@@ -356,11 +358,11 @@ def _figure(network: str, points: pd.DataFrame, variant: Variant) -> LineFigure:
     )
 
 
-def _without_features(points: pd.DataFrame) -> LineFigure:
+def _without_features(points: pd.DataFrame) -> vocab.LineFigure:
     """Return the curves of the classifiers without features, averaged over the classes of each network."""
     means = points.groupby(["network", "threshold"], sort=False)["no_feature"].mean().reset_index()
     means["network"] = means["network"].map(_shown)
-    return LineFigure(
+    return vocab.LineFigure(
         "Agreement without any feature, mean over the classes",
         "threshold T of the original",
         "agreement (ECA)",
@@ -372,7 +374,7 @@ def _without_features(points: pd.DataFrame) -> LineFigure:
 def _shown(network: str) -> str:
     """Return the name of a network in titles; the substitutes are named after their data."""
     name = network.removeprefix(SUBSTITUTE)
-    return f"{shown_name(name)} (substitute)" if name != network else shown_name(name)
+    return f"{vocab.shown_name(name)} (substitute)" if name != network else vocab.shown_name(name)
 
 
 _ENGINES = {"DenseEngine": "dense", "SddEngine": "sdd", "LogOddsEngine": "log_odds"}
@@ -404,7 +406,7 @@ _NONE, _EVIDENCE = "none", "of the competition"
 _GIVEN = Variant(" given the competition's evidence", "given_evidence")
 
 
-@settings
+@vocab.settings
 class Figure7:
     """Agreement of trimmings of general networks, over thresholds and drawn classes (Figure 7).
 
@@ -421,36 +423,30 @@ class Figure7:
     """
 
     networks: list[str]
-    thresholds: list[float]
-    classes: int = 3
+    thresholds: vocab.Axis[vocab.Threshold]
+    classes: vocab.Count = 3
     substitutes: list[str] = field(default_factory=list)
     problems: dict[str, Problem] = field(default_factory=dict)
-    budget_divisor: int = 3
-    smoothing: float = 1.0
+    budget_divisor: vocab.Count = 3
+    smoothing: vocab.Positive = 1.0
     engine: EngineName = "auto"
     evidence_networks: list[str] = field(default_factory=list)
-    max_operations: float = 1e11
-    n_threads: int = 1
+    max_operations: Annotated[float, vocab.must("a number of at least 1", lambda n: 1 <= n < math.inf)] = 1e11
+    n_threads: vocab.Count = 1
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_axis("networks and substitutes", [*self.networks, *self.substitutes])
-        check_problems("substitutes", self.substitutes, self.problems)
-        check_thresholds(self.thresholds)
-        check_counts(classes=self.classes, budget_divisor=self.budget_divisor, n_threads=self.n_threads)
+        vocab.check_axis("networks and substitutes", [*self.networks, *self.substitutes])
+        vocab.check_names("substitutes", self.substitutes, self.problems, "problems", PROBLEM_ENTRIES)
         if len(set(self.evidence_networks)) < len(self.evidence_networks):
             raise ValueError(f"evidence_networks must be distinct, got {self.evidence_networks}")
-        if not 1 <= self.max_operations < math.inf:
-            raise ValueError(f"max_operations must be a number of at least 1, got {self.max_operations}")
-        if not 0 < self.smoothing < math.inf:
-            raise ValueError(f"smoothing must be a positive number, got {self.smoothing}")
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network and class, with evidence and without, and for each substitute."""
         shared = {"thresholds": self.thresholds, "budget_divisor": self.budget_divisor, "engine": self.engine}
         limits = {"max_operations": int(self.max_operations), "n_threads": self.n_threads}
         drawn = [
-            Cell.of(
+            vocab.Cell.of(
                 {"network": name, "class": draw + 1, "evidence": _EVIDENCE if given else _NONE},
                 trim_drawn_class,
                 network=network,
@@ -465,7 +461,7 @@ class Figure7:
             for draw in range(1 if network.declared.get("target") else self.classes)
         ]
         learned = [
-            Cell.of(
+            vocab.Cell.of(
                 {"network": f"{SUBSTITUTE}{name}", "class": 1, "evidence": _NONE},
                 trim_tree_augmented,
                 dataset=inputs.dataset(self.problems[name].dataset),
@@ -477,7 +473,7 @@ class Figure7:
         ]
         return drawn + learned
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the agreement of all methods: averaged over the thresholds, and at each; and what was refused.
 
         What is computed given evidence has tables and figures of its own.
@@ -486,37 +482,21 @@ class Figure7:
         plain = compared(rows[~is_given], Variant(), self.engine)
         numbers = _numbers(plain.claim, plain.solved)
         if not is_given.any():
-            return Outcome(plain.tables, plain.figures, numbers, _NOTES)
+            return vocab.Outcome(plain.tables, plain.figures, numbers)
         given = compared(rows[is_given], _GIVEN, self.engine)
-        return Outcome(
-            [*plain.tables, *given.tables], [*plain.figures, *given.figures], numbers, (*_NOTES, *_EVIDENCE_NOTES)
-        )
+        return vocab.Outcome([*plain.tables, *given.tables], [*plain.figures, *given.figures], numbers, _EVIDENCE_NOTES)
 
 
-def _numbers(claim: Table, solved: pd.DataFrame) -> list[Number]:
+def _numbers(claim: vocab.Table, solved: pd.DataFrame) -> list[vocab.Number]:
     """Return in how many percent of all settings the claim holds, read in two ways."""
     if claim.frame.empty:
         return []
     every = claim.frame.iloc[0]
     readings = {"at_least_as_often_percent": AT_LEAST, "more_often_percent": STRICTLY}
     percents = {quantity: 100 * float(every[column] / every["number"]) for quantity, column in readings.items()}
-    return numbers_of("all settings", percents, solved)
+    return vocab.numbers_of("all settings", percents, solved)
 
 
-_NOTES = (
-    "Agreement at each single threshold is in figure7_thresholds.csv. 'No feature' gives every instance the decision "
-    "that the original makes more often: where it reaches 1, the original itself never looks at its features (as in "
-    "networks whose leaves say little about their roots). It has a figure of its own.",
-    "The lead is that of the trimming over information gain with the best threshold for its features; it is never "
-    "negative where the trimming is proven optimal. Figure 7 is a picture without numbers; its claim, that the "
-    "trimming consistently agrees more often, is counted in the table of settings.",
-    "Engine 'auto' compiles a circuit where most probabilities of a network are 0 or 1, and makes a table otherwise; "
-    "a refusal says what the table would need.",
-    "The paper does not say which networks or classes it drew; the classes here are drawn by the seed from the binary "
-    "roots that have children, and the positive state is the last one.",
-    "The mammography network of the paper is not public. In its place stand tree-augmented naive Bayes classifiers "
-    "that are learned on public medical and voting data, named as substitutes.",
-)
 _EVIDENCE_NOTES = (
     "Given evidence is a variant of ours, not of the paper: the networks of the UAI 2008 evaluation come with observed "
     "states of some variables, and without them most of the networks are too wide for exact methods. All "

@@ -5,26 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import seed_for
-from trimbench.papers.trimming.classifiers import check_shares
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import numbers_of
-from trimbench.papers.vocabulary.tables import Table
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, job, seed_for
 from trimbench.trimming.agreement import expected_agreement
 from trimbench.trimming.classifier import BayesianClassifier
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _QUANTITIES = {
     "pass": "probability of passing",
@@ -40,7 +31,7 @@ _POSTERIORS = {
 }
 
 
-@settings
+@vocab.settings
 class Quiz:
     """Whether any quiz has the numbers of section 2, and the quiz that comes nearest.
 
@@ -57,44 +48,38 @@ class Quiz:
     seed : int
     """
 
-    knowing: float
-    hard: float
+    knowing: vocab.Share
+    hard: vocab.Share
     posteriors: list[list[float]]
-    thresholds: dict[str, float]
-    agreements: dict[str, float]
-    n_grid: int = 5
+    thresholds: dict[str, vocab.Threshold]
+    agreements: dict[str, vocab.Threshold]
+    n_grid: Annotated[int, vocab.at_least(2)] = 5
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name, values in (("thresholds", self.thresholds), ("agreements", self.agreements)):
             if set(values) != set(_QUANTITIES):
                 raise ValueError(f"{name} must have the keys {list(_QUANTITIES)}, got {list(values)}")
-            for key, value in values.items():
-                if not 0 <= value <= 1:
-                    raise ValueError(f"{name}.{key} must be a probability in [0, 1], got {value}")
         if [len(ends) for ends in self.posteriors] != [2, 2]:
             raise ValueError(f"posteriors must be two ranges [low, high], got {self.posteriors}")
-        check_shares(knowing=self.knowing, hard=self.hard)
-        if self.n_grid < 2:
-            raise ValueError(f"n_grid must be 2 or more, got {self.n_grid}")
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return the two jobs."""
         printed = {"knowing": self.knowing, "hard": self.hard, "agreements": self.agreements}
         seed = seed_for(purpose="nearest quiz", seed=self.seed) % 2**32
         bound = {"posteriors": self.posteriors, "n_grid": self.n_grid}
         nearest = {"thresholds": self.thresholds, "seed": seed}
         return [
-            Cell.of({"question": "bound"}, smallest_deviation, **printed, **bound),
-            Cell.of({"question": "nearest"}, nearest_quiz, **printed, **nearest),
+            vocab.Cell.of({"question": "bound"}, smallest_deviation, **printed, **bound),
+            vocab.Cell.of({"question": "nearest"}, nearest_quiz, **printed, **nearest),
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the contradiction, and the printed numbers beside those of the nearest quiz."""
-        bounds = successes(rows, question="bound")
+        bounds = vocab.successes(rows, question="bound")
         notes = [self._bound_note(bound) for bound in bounds.to_dict("records")]
         proofs = [self._contradiction(bound) for bound in bounds.to_dict("records")]
-        done = successes(rows, question="nearest")
+        done = vocab.successes(rows, question="nearest")
         lines, numbers = [], []
         for nearest in done.to_dict("records"):
             posteriors = dict(zip(_POSTERIORS, self._posteriors(nearest["q3_given_not"]), strict=True))
@@ -107,12 +92,12 @@ class Quiz:
                 for (name, posterior), (low, high) in zip(posteriors.items(), self.posteriors, strict=True)
             ]
             percentages = {name: 100 * float(nearest[name]) for name in _QUANTITIES}
-            found = numbers_of("quiz", {**percentages, **posteriors}, done)
+            found = vocab.numbers_of("quiz", {**percentages, **posteriors}, done)
             jobs = (*done["job"], *bounds["job"])
             numbers += [replace(one, contradiction=proof, jobs=jobs) for proof in proofs or [""] for one in found]
             notes.append(_nearest_note(nearest))
-        table = Table.of("The quiz of section 2", lines, {"quantity": "", "given": ".2f", "nearest quiz": ".4f"})
-        return Outcome((table,), (), numbers, notes)
+        table = vocab.Table.of("The quiz of section 2", lines, {"quantity": "", "given": ".2f", "nearest quiz": ".4f"})
+        return vocab.Outcome((table,), (), numbers, notes)
 
     def _posteriors(self, guessed: float) -> tuple[float, float]:
         """Return Pr(C = + | Q3) for a right and a wrong answer, where others answer right with this probability."""
@@ -163,10 +148,10 @@ _PAIRS = tuple(itertools.product((1, 0), repeat=2))
 _Answers = tuple[int, int, int]
 
 
-@job_function
+@job(guess_low=SHARE, guess_high=SHARE, deviation=POSITIVE, n_programs=COUNT)
 def smallest_deviation(
     knowing: float, hard: float, posteriors: list[list[float]], agreements: dict[str, float], n_grid: int
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Bound from below how far the printed agreements are from those of any quiz.
 
     The parameters are settings of `Quiz`; `n_grid` values of Pr(Q3 = + | C = -) span what the posteriors allow.
@@ -182,10 +167,10 @@ def smallest_deviation(
     return {"guess_low": low, "guess_high": high, "deviation": min(deviations), "n_programs": len(deviations)}
 
 
-@job_function
+@job({"deviation": POSITIVE, "wrong_outcomes": COUNT, "*": SHARE})
 def nearest_quiz(
     knowing: float, hard: float, thresholds: dict[str, float], agreements: dict[str, float], seed: int
-) -> dict[str, Json]:
+) -> dict[str, vocab.Json]:
     """Find the quiz that passes the stated outcomes and whose agreements deviate least from the printed ones.
 
     The parameters are settings of `Quiz`.

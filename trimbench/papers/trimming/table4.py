@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import numbers_of
-from trimbench.papers.vocabulary.tables import Table
-from trimbench.trimming.model import checked_threshold
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.job import NUMBER, SHARE, job
 from trimbench.trimming.thresholds import Cut, Instances, best_cut, is_positive
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _EXAMPLE = "F1, F2"
 _TITLE = "Table 4: maximum achievable agreement of {F1, F2}, reached for low < T' <= high"
@@ -24,7 +15,7 @@ _TITLE_AT = "Table 4: agreement of {{F1, F2}} at T' = {:g}, the same for low < T
 _QUANTITIES = ("agreement", "threshold_low", "threshold_high")
 
 
-@settings
+@vocab.settings
 class Table4:
     """The worked example of the maximum achievable agreement (Table 4).
 
@@ -36,14 +27,10 @@ class Table4:
         Threshold T' of the trimmed classifier, whose agreement is computed; None takes the best.
     """
 
-    instances: list[list[float]]
-    threshold: float | None = None
+    instances: vocab.Axis[list[float]]
+    threshold: vocab.Threshold | None = None
 
     def __post_init__(self) -> None:
-        if self.threshold is not None:
-            checked_threshold(self.threshold)
-        if not self.instances:
-            raise ValueError("instances must have at least one entry, got []")
         for instance in self.instances:
             if len(instance) != 3 or not all(0 <= value <= 1 for value in instance):
                 raise ValueError(
@@ -54,22 +41,26 @@ class Table4:
         if abs(total - 1.0) > 0.01:
             raise ValueError(f"instances must have masses that add up to 1 (within 0.01), got {total:g}")
 
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return the one job."""
-        return [Cell.of({"example": _EXAMPLE}, best_threshold, instances=self.instances, threshold=self.threshold)]
+        labels = {"example": _EXAMPLE}
+        return [vocab.Cell.of(labels, best_threshold, instances=self.instances, threshold=self.threshold)]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the agreement and the interval of best thresholds."""
-        done = successes(rows)
-        lines = done.reindex(columns=["example", *_QUANTITIES]).to_dict("records")
         title = _TITLE if self.threshold is None else _TITLE_AT.format(self.threshold)
-        table = Table.of(title, lines, {"example": "", **dict.fromkeys(_QUANTITIES, ".2f")})
-        numbers = [number for line in lines for number in numbers_of(_EXAMPLE, {q: line[q] for q in _QUANTITIES}, done)]
-        return Outcome((table,), (), numbers)
+        columns = vocab.first(dict(zip(_QUANTITIES, _QUANTITIES, strict=True)), ".2f")
+        table = vocab.Table.of_groups(title, vocab.groups(rows, "example"), columns)
+        found = [
+            number
+            for line in table.frame.to_dict("records")
+            for number in vocab.numbers_of(_EXAMPLE, {q: line[q] for q in _QUANTITIES}, rows)
+        ]
+        return vocab.Outcome((table,), (), found)
 
 
-@job_function
-def best_threshold(instances: list[list[float]], threshold: float | None = None) -> dict[str, Json]:
+@job(agreement=SHARE, threshold_low=NUMBER, threshold_high=NUMBER)
+def best_threshold(instances: list[list[float]], threshold: float | None = None) -> dict[str, vocab.Json]:
     """Compute the maximum achievable agreement of a table of instances, and the thresholds that reach it.
 
     An instance f' has Pr(c | f'), and its probability together with an original classification as positive and as

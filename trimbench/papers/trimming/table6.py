@@ -6,27 +6,20 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from trimbench.papers.execution.code_hash import JobFunction, job_function
-from trimbench.papers.trimming.classifiers import check_counts, check_thresholds, network_classifier
-from trimbench.papers.validation import Json, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
-from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.numbers import Explanation, Number, numbers_of
-from trimbench.papers.vocabulary.reported import printed_numbers
-from trimbench.papers.vocabulary.tables import Table
+import pandas as pd
+
+from trimbench.papers import vocabulary as vocab
+from trimbench.papers.execution.code_hash import JobFunction
+from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job
+from trimbench.papers.trimming.classifiers import SEARCHED, TRIMMED, network_classifier
 from trimbench.trimming.agreement import maximum_achievable_agreement
 from trimbench.trimming.baselines import select_by_same_decision
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import EngineName, SignedMeasure, make_engine
-from trimbench.trimming.model import checked_threshold
 from trimbench.trimming.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.trim import trim
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # Agreements that differ by less are equal: both are exact up to rounding.
 _STRICTLY = 1e-9
@@ -46,8 +39,6 @@ def strictly_better(done: pd.DataFrame) -> pd.DataFrame:
 
     `done` has the rows of successful jobs of both methods; an instance counts if both succeeded.
     """
-    import pandas as pd
-
     columns = ["network", "threshold", "reading", "better"]
     if done.empty or not {"eca_trim", "fs_sdd"} <= set(done["method"]):
         return pd.DataFrame(columns=columns)
@@ -69,15 +60,15 @@ def share(found: pd.DataFrame, reading: str) -> float | None:
     return 100.0 * float(better.mean()) if len(better) else None
 
 
-def explanation(found: pd.DataFrame) -> Explanation | None:
+def explanation(found: pd.DataFrame) -> vocab.Explanation | None:
     """Return the share if FS-SDD's features get their best threshold, and of equal subsets the best is taken."""
     percent = share(found, FAVOURABLE)
     n_instances = int((found["reading"] == FAVOURABLE).sum())
     setup = f"FS-SDD's features at their best threshold, most favourable tie, all {n_instances} instances"
-    return None if percent is None else Explanation(setup, percent)
+    return None if percent is None else vocab.Explanation(setup, percent)
 
 
-def counts(found: pd.DataFrame, networks: Sequence[str], timed_out: Collection[str]) -> Table:
+def counts(found: pd.DataFrame, networks: Sequence[str], timed_out: Collection[str]) -> vocab.Table:
     """Return the strictly better instances by network and reading, with the networks that timed out and without."""
     sets = {_EVERY: [name for name in networks if name in set(found["network"])]}
     rest = [name for name in sets[_EVERY] if name not in timed_out]
@@ -93,7 +84,7 @@ def counts(found: pd.DataFrame, networks: Sequence[str], timed_out: Collection[s
             lines.append(line | by_network | {"better": better, "of": total, "percent": 100 * better / total})
     columns = dict.fromkeys(("networks", "FS-SDD's features"), "") | dict.fromkeys(sets[_EVERY], ".0f")
     columns |= {"better": "", "of": "", "percent": ".1f"}
-    return Table.of(_TITLE, lines, columns, name="strictly_better")
+    return vocab.Table.of(_TITLE, lines, columns, name="strictly_better")
 
 
 _TITLE = "Thresholds at which the trimming agrees strictly more often than FS-SDD's features, by network"
@@ -160,10 +151,16 @@ def trim_literally(
     return LiteralTrimming(search.best, search.agreement, search.n_evaluations, search.n_repeated)
 
 
-@job_function
+_SIZES = {"n_features": COUNT, "budget": COUNT, "method_seconds": POSITIVE}
+
+
+@job(
+    {"n_features": COUNT, "budget": COUNT},
+    {**SEARCHED, **_SIZES, "n_evaluations_repeated": COUNT, "n_evaluations_ties_searched": COUNT},
+)
 def trim_by_algorithm_1(
-    network: Mapping[str, Json], threshold: float, budget_divisor: int, engine: EngineName
-) -> dict[str, Json]:
+    network: vocab.Input, threshold: float, budget_divisor: int, engine: EngineName
+) -> dict[str, vocab.Json]:
     """Trim the classifier of a network input as the paper prints it, features in reverse order of the file.
 
     The algorithm is for naive Bayes networks: of a general one, nothing is counted.
@@ -248,7 +245,7 @@ def _restricted(measure: SignedMeasure, features: Sequence[int]) -> SignedMeasur
 _Found = TypeVar("_Found")
 
 
-@settings
+@vocab.settings
 class Table6:
     """Run time and evaluations of both methods on the seven naive Bayes networks (Table 6).
 
@@ -257,22 +254,16 @@ class Table6:
     network is naive Bayes: the algorithm is not meant for others.
     """
 
-    networks: list[str]
-    thresholds: list[float]
-    budget_divisor: int = 3
-    counted_threshold: float = 0.5
+    networks: vocab.Axis[str]
+    thresholds: vocab.Axis[vocab.Threshold]
+    budget_divisor: vocab.Count = 3
+    counted_threshold: vocab.Threshold = 0.5
     engine: EngineName = "dense"
 
-    def __post_init__(self) -> None:
-        check_axis("networks", self.networks)
-        check_thresholds(self.thresholds)
-        check_counts(budget_divisor=self.budget_divisor)
-        checked_threshold(self.counted_threshold)
-
-    def cells(self, inputs: Inputs) -> list[Cell]:
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network, threshold and method."""
         return [
-            Cell.of(
+            vocab.Cell.of(
                 {"network": name, "threshold": threshold, "method": method},
                 function,
                 network=inputs.network(name),
@@ -285,24 +276,24 @@ class Table6:
             for method, function in _METHODS.items()
         ]
 
-    def outcome(self, rows: pd.DataFrame) -> Outcome:
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the table, averaged over the thresholds, and the share of strictly better trimmings."""
         lines: list[dict[str, object]] = []
-        numbers: list[Number] = []
+        numbers: list[vocab.Number] = []
         for name in self.networks:
-            if len(ours := successes(rows, network=name)):
+            if len(ours := vocab.successes(rows, network=name)):
                 n_features, budget = int(ours["n_features"].iloc[0]), int(ours["budget"].iloc[0])
                 sizes = {"n_features": n_features, "subsets": math.comb(n_features, budget)}
                 line: dict[str, object] = {"network": name, "budget": budget, **sizes}
-                numbers += numbers_of(name, sizes, ours)
+                numbers += vocab.numbers_of(name, sizes, ours)
                 for method in _PRINTED:
                     own = ours[ours["method"] == method]
                     means = self._means(method, own)
                     line |= means
-                    numbers += numbers_of(name, means, own)
+                    numbers += vocab.numbers_of(name, means, own)
                 lines.append(line)
-        done = successes(rows)
-        main = Table.of("Table 6: seconds and evaluations, mean over the thresholds", lines, _columns())
+        done = vocab.successes(rows)
+        main = vocab.Table.of("Table 6: seconds and evaluations, mean over the thresholds", lines, _columns())
         whole = main.frame.dropna(subset=[_TRIM_EVALUATIONS])
         # Without all networks the largest is not known.
         ordered = whole.sort_values("n_features")["network"]
@@ -314,21 +305,21 @@ class Table6:
         ]
         counted = self._evaluations(main, done)
         better = strictly_better(done)
-        timed_out = [row for (row, _), one in printed_numbers("trimming/table6").items() if math.isinf(one.value)]
+        timed_out = [row for (row, _), one in vocab.printed_numbers("trimming/table6").items() if math.isinf(one.value)]
         tables = (main, counted, counts(better, self.networks, timed_out))
         numbers = [self._explained(one, done) for one in numbers]
         # Neither is the share, without all instances.
         numbers += _shares(better, done) if len(done) == len(rows) else []
-        return Outcome(tables, (), numbers, _NOTES)
+        return vocab.Outcome(tables, (), numbers)
 
-    def _evaluations(self, main: Table, done: pd.DataFrame) -> Table:
+    def _evaluations(self, main: vocab.Table, done: pd.DataFrame) -> vocab.Table:
         """Return the printed evaluations beside ours and those of Algorithm 1."""
-        printed = printed_numbers("trimming/table6")
+        printed = vocab.printed_numbers("trimming/table6")
         counted = self.counted_threshold in self.thresholds
         lines = []
         for line in main.frame.to_dict("records"):
             name = line["network"]
-            literal = successes(done, network=name, method=_LITERAL).reindex(columns=_LITERAL_COLUMNS)
+            literal = vocab.successes(done, network=name, method=_LITERAL).reindex(columns=_LITERAL_COLUMNS)
             found = printed.get((name, _TRIM_EVALUATIONS))
             whole = len(literal) == len(self.thresholds)
             means = {
@@ -340,7 +331,7 @@ class Table6:
         columns = {"network": "", "printed": ".0f", "ours, mean": ".1f"}
         columns |= {self._at: ".0f"} if counted else {}
         columns |= dict.fromkeys(_LITERAL_MEANS, ".1f")
-        return Table.of(_EVALUATIONS_TITLE, lines, columns, name="evaluations")
+        return vocab.Table.of(_EVALUATIONS_TITLE, lines, columns, name="evaluations")
 
     @property
     def _at(self) -> str:
@@ -350,9 +341,9 @@ class Table6:
         counts = literal.loc[literal["threshold"] == self.counted_threshold, "n_evaluations"]
         return float(counts.iloc[0]) if len(counts) else math.nan
 
-    def _explained(self, number: Number, done: pd.DataFrame) -> Number:
+    def _explained(self, number: vocab.Number, done: pd.DataFrame) -> vocab.Number:
         """Return a number of evaluations with that of Algorithm 1, and any other number as it is."""
-        literal = successes(done, network=number.row, method=_LITERAL)
+        literal = vocab.successes(done, network=number.row, method=_LITERAL)
         count = self._literal_count(literal)
         if number.quantity != _TRIM_EVALUATIONS or math.isnan(count):
             return number
@@ -360,7 +351,7 @@ class Table6:
             "Algorithm 1, known values not computed again, features in reverse order of the file, "
             f"T = {self.counted_threshold:g}"
         )
-        return replace(number, explanation=Explanation(setup, count))
+        return replace(number, explanation=vocab.Explanation(setup, count))
 
     def _means(self, method: str, done: pd.DataFrame) -> dict[str, float]:
         # A mean over fewer thresholds would not be the number that is asked for.
@@ -383,25 +374,13 @@ _TRIM_EVALUATIONS = "eca_trim_evaluations"
 # The claim is held against the reading of its wording, and against the one that favours FS-SDD most.
 _REPORTED_READINGS = {"all": FAVOURABLE, "all, threshold kept": KEPT}
 _EVALUATIONS_TITLE = "Evaluations of the criterion: printed, by our search, and by Algorithm 1"
-_NOTES = (
-    "Parameters in the networks' files are rounded; each distribution is normalised when it is read.",
-    "Seconds are those of the method alone, without reading the network.",
-    "Algorithm 1 includes and excludes features in turn, here in reverse order of the file. MAA of the included "
-    "features counts at every node, MPA of those not excluded wherever a feature is affordable. Neither is computed "
-    "again where it is known from the node above, which the printed algorithm leaves open. The order was chosen by the "
-    "five smallest networks. That T is 0.5 is inferred, too: the paper says that it averages over the thresholds.",
-    "The share of strictly better trimmings depends on how the claim is read: whether FS-SDD's features keep their "
-    "threshold or get their best one, and which of several equally good subsets it is taken to select. The reported "
-    "number is held against the reading of its wording, that FS-SDD keeps the threshold, and against the one that "
-    "favours FS-SDD most; the table has all three, with the networks on which FS-SDD timed out and without.",
-)
 
 
-def _shares(better: pd.DataFrame, done: pd.DataFrame) -> list[Number]:
+def _shares(better: pd.DataFrame, done: pd.DataFrame) -> list[vocab.Number]:
     """Return the shares of strictly better trimmings, with an explanation for that of the threshold kept."""
     numbers = []
     for row, reading in _REPORTED_READINGS.items():
-        found = numbers_of(row, {"strictly_better_percent": share(better, reading)}, done)
+        found = vocab.numbers_of(row, {"strictly_better_percent": share(better, reading)}, done)
         if reading == KEPT:
             found = [replace(one, explanation=explanation(better)) for one in found]
         numbers += found
@@ -416,10 +395,10 @@ def _columns() -> dict[str, str]:
     return columns | {"subsets": ""}
 
 
-@job_function
+@job({**TRIMMED, **_SIZES, "threshold_low": NUMBER, "threshold_high": NUMBER})
 def trim_network(
-    network: Mapping[str, Json], threshold: float, budget_divisor: int, engine: EngineName
-) -> dict[str, Json]:
+    network: vocab.Input, threshold: float, budget_divisor: int, engine: EngineName
+) -> dict[str, vocab.Json]:
     """Trim the classifier of a network input at unit costs."""
     classifier = network_classifier(network, threshold)
     budget = classifier.n_features // budget_divisor
@@ -438,8 +417,8 @@ def trim_network(
     }
 
 
-@job_function
-def select_from_network(network: Mapping[str, Json], threshold: float, budget_divisor: int) -> dict[str, Json]:
+@job({**SEARCHED, **_SIZES, "n_tied": COUNT, "agreement_at_best_threshold": SHARE, "agreement_of_best_tie": SHARE})
+def select_from_network(network: vocab.Input, threshold: float, budget_divisor: int) -> dict[str, vocab.Json]:
     """Select features of a network input by expected same-decision probability (FS-SDD), at unit costs."""
     classifier = network_classifier(network, threshold)
     budget = classifier.n_features // budget_divisor

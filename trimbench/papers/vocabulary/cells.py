@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,6 +53,58 @@ def successes(rows: pd.DataFrame, **labels: Label) -> pd.DataFrame:
     for name, value in labels.items():
         chosen &= rows[name] == value
     return rows[chosen].infer_objects()
+
+
+def groups(rows: pd.DataFrame, *labels: str, **titles: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield the labels and the rows of successful jobs with the same labels, in the order of the cells.
+
+    `titles` are labels that have another name in tables: ``T="threshold"``.
+    """
+    columns = dict(zip(labels, labels, strict=True)) | titles
+    done = successes(rows) if "status" in rows else rows
+    for values, ours in done.groupby(list(columns.values()), sort=False, dropna=False) if len(done) else ():
+        plain = [value.item() if hasattr(value, "item") else value for value in values]
+        yield dict(zip(columns, plain, strict=True)), ours.infer_objects()
+
+
+def stacked(rows: pd.DataFrame, label: str, titles: Mapping[str, str]) -> pd.DataFrame:
+    """Return a row for each successful job and method, whose title is under `label`.
+
+    What the job calls ``corrected_error`` is the ``error`` of the method ``corrected``.
+    """
+    import pandas as pd
+
+    done = successes(rows)
+    own = {key: [str(column) for column in done if str(column).startswith(f"{key}_")] for key in titles}
+    shared = done.drop(columns=[column for columns in own.values() for column in columns])
+    parts = [
+        shared.assign(**{label: title}, **{column.removeprefix(f"{key}_"): done[column] for column in own[key]})
+        for key, title in titles.items()
+    ]
+    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+
+
+def unlisted(rows: pd.DataFrame, label: str, values: Sequence[object], columns: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each successful job and value under `label`, to which the lists in some columns have a place."""
+    import pandas as pd
+
+    done = successes(rows)
+    if done.empty:
+        return done
+    done = done.copy()
+    done[label] = pd.Series([list(values)] * len(done), index=done.index)
+    return done.explode([label, *columns], ignore_index=True).infer_objects()
+
+
+def unpacked(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return a row for each entry of the lists of mappings that successful jobs have in a column."""
+    import pandas as pd
+
+    done = successes(rows)
+    shared = done.drop(columns=column, errors="ignore").to_dict("records")
+    return pd.DataFrame(
+        [{**row, **entry} for row, entries in zip(shared, done.get(column, ()), strict=False) for entry in entries]
+    )
 
 
 # One job of an experiment, its place among the others, and the data that it reads.
@@ -113,9 +165,3 @@ def _plain(value: object, inputs: dict[str, Input]) -> Any:
             return list(value)
         return [_plain(item, inputs) for item in value]
     return value
-
-
-def check_axis(name: str, values: Sequence[object]) -> None:
-    """Raise a ValueError unless a list can be an axis of the grid: it has a value, and none twice."""
-    if not values or len(set(values)) < len(values):
-        raise ValueError(f"{name} must be a list of at least one value, each once, got {list(values)}")

@@ -1,13 +1,10 @@
-"""Figures: their points, how to draw them, and the settings of all of them."""
+"""Figures: their points, and how each is to be drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeAlias
-
-from trimbench.papers.validation import ConfigurationError, Json, must_be, settings, unknown
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +59,16 @@ class LineFigure:
     interval: str = ""
     methods: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, title: str, labels: tuple[str, str], points: Iterable[tuple[object, ...]], **how: Any) -> LineFigure:
+        """Return the figure of points (series, x, y), or (series, x, y, low, high); `labels` are those of the axes."""
+        import pandas as pd
+
+        rows = list(points)
+        columns = ["series", "x", "y", "low", "high"][: max(map(len, rows), default=3)]
+        table = pd.DataFrame([dict(zip(columns, row, strict=False)) for row in rows], columns=columns)
+        return cls(title, *labels, table, **how)
+
 
 @dataclass(frozen=True, eq=False)
 class ImageFigure:
@@ -89,75 +96,3 @@ class BarFigure:
     points: pd.DataFrame
     highlight: str
     name: str = ""
-
-
-# How figures are drawn: the group `figure` of the configuration.
-
-PictureFormat: TypeAlias = Literal["png", "pdf", "svg"]
-# "okabe-ito" stays distinct under the common colour-vision deficiencies. Its yellow, which is hardly visible on white,
-# is replaced by a brown.
-PALETTES: Mapping[str, Sequence[str]] = MappingProxyType(
-    {
-        "okabe-ito": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#7A4B1E"),
-        "grey": ("#000000", "#7f7f7f", "#4d4d4d", "#a6a6a6"),
-    }
-)
-_Inches: TypeAlias = Annotated[float, must_be("a number of inches from 1 to 40", lambda inches: 1 <= inches <= 40)]
-
-
-@settings
-class FigureSettings:
-    """Size, type and colours of figures.
-
-    Attributes
-    ----------
-    width, height : inches
-        A line figure is this wide. It grows in height where its title and its legend leave too little room for the
-        axes; a grid of images is as high as its content.
-    font_size : points
-        Of the labels of axes and ticks. The title is one point larger, the legend one point smaller.
-    formats : a file for each, beside one another
-    dpi : pixels per inch of a PNG
-    title : whether the title is written
-    palette : name of one of `PALETTES`, or a list of colours
-    """
-
-    width: _Inches = 6.8
-    height: _Inches = 3.9
-    font_size: Annotated[float, must_be("a number of points from 4 to 40", lambda size: 4 <= size <= 40)] = 9
-    formats: Annotated[
-        list[PictureFormat],
-        must_be("a list with each of png, pdf, svg at most once", lambda names: 0 < len(names) == len(set(names))),
-    ] = field(default_factory=lambda: ["png"])
-    dpi: Annotated[int, must_be("a whole number from 30 to 1200", lambda dpi: 30 <= dpi <= 1200)] = 160
-    title: bool = True
-    palette: str | list[str] = "okabe-ito"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.palette, str):
-            if self.palette not in PALETTES:
-                raise unknown("palette (a name, or a list of colours)", list(PALETTES), self.palette)
-        elif not self.palette:
-            raise ConfigurationError("palette must be a name or a list of at least one colour, got []")
-        else:
-            for colour in self.palette:
-                _check_colour(colour)
-
-    @property
-    def colours(self) -> Sequence[str]:
-        """The colours of the palette."""
-        return PALETTES[self.palette] if isinstance(self.palette, str) else self.palette
-
-    def as_json(self) -> dict[str, Json]:
-        """Return the settings as they are in a configuration."""
-        return asdict(self)
-
-
-def _check_colour(colour: str) -> None:
-    from matplotlib.colors import CSS4_COLORS, is_color_like
-
-    # matplotlib knows others, such as C0, which depend on its own settings.
-    if not (colour.startswith("#") and len(colour) == 7 and is_color_like(colour)) and colour not in CSS4_COLORS:
-        raise ConfigurationError(
-            f"palette must be a list of colours such as '#0072B2' or black, got {colour!r}; quote those with a #"
-        )

@@ -91,36 +91,28 @@ class Inputs:
         return self._loaded[name]
 
 
-def dataset_of(fields: Mapping[str, Json]) -> Dataset:
+def dataset_of(found: Input) -> Dataset:
     """Return the values of an input that a job received as a parameter.
 
     Nothing is downloaded here: what a job reads is fetched before it starts. Raises `FactsMismatch` if the values are
     not those whose hash is in the key of the job.
     """
-    declaration = declare_dataset(str(fields["name"]), _declared(fields))
-    loaded = load_dataset(declaration, Cache.from_environment(offline=True))
-    _check_unchanged(fields, loaded.sha256)
+    loaded = load_dataset(declare_dataset(found.name, found.declared), Cache.from_environment(offline=True))
+    _check_unchanged(found, loaded.sha256)
     return loaded
 
 
-def network_of(fields: Mapping[str, Json]) -> DeclaredNetwork:
+def network_of(found: Input) -> DeclaredNetwork:
     """Return the network of an input that a job received as a parameter, as `dataset_of` does."""
-    declaration = declare_network(str(fields["name"]), _declared(fields))
+    declaration = declare_network(found.name, found.declared)
     loaded = load_network(declaration, Cache.from_environment(offline=True))
-    _check_unchanged(fields, declaration.sha256)  # which is of the file as it is now, after it was read
+    _check_unchanged(found, declaration.sha256)  # which is of the file as it is now, after it was read
     return loaded
 
 
-def _check_unchanged(fields: Mapping[str, Json], sha256: str) -> None:
-    if sha256 != fields["sha256"]:
+def _check_unchanged(found: Input, sha256: str) -> None:
+    if sha256 != found.sha256:
         raise FactsMismatch(
-            f"{fields['group']} {fields['name']!r} has changed since the run began (SHA-256: it was "
-            f"{str(fields['sha256'])[:12]}, now it is {sha256[:12]}); start the run again"
+            f"{found.group} {found.name!r} has changed since the run began (SHA-256: it was {found.sha256[:12]}, now "
+            f"it is {sha256[:12]}); start the run again"
         )
-
-
-def _declared(fields: Mapping[str, Json]) -> Mapping[str, Json]:
-    declared = fields["declared"]
-    if not isinstance(declared, Mapping):
-        raise TypeError(f"declared must be a mapping of an input's declaration, got {declared!r}")
-    return declared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -75,49 +75,73 @@ class Number:
     probability: Probability | None = None
 
 
-def numbers_of(
+def number_of(
     row: str,
-    values: Mapping[str, float | None],
+    quantity: str,
+    value: float | Mean | None,
     rows: pd.DataFrame,
-    intervals: Mapping[str, Interval | None] | None = None,
-) -> list[Number]:
+    *,
+    explanation: Explanation | None = None,
+    contradiction: str = "",
+    probability: Probability | None = None,
+) -> Number:
+    """Return a number, with the interval of a mean; `rows` are those of the jobs behind it."""
+    interval = value.interval if isinstance(value, Mean) else None
+    number = value.value if isinstance(value, Mean) else value
+    causes = {"explanation": explanation, "contradiction": contradiction, "probability": probability}
+    return Number(row, quantity, number, tuple(rows["job"]), interval, **causes)  # type: ignore[arg-type]
+
+
+def numbers_of(row: str, values: Mapping[str, float | Mean | None], rows: pd.DataFrame) -> list[Number]:
     """Return the numbers of one reported row, by quantity; `rows` are those of the jobs behind all of them."""
-    jobs = tuple(rows["job"])
-    found = intervals or {}
-    return [Number(row, quantity, value, jobs, found.get(quantity)) for quantity, value in values.items()]
+    return [number_of(row, quantity, value, rows) for quantity, value in values.items()]
 
 
-def prediction_interval(values: Sequence[float]) -> Interval | None:
-    """Return Student's 95 % prediction interval for one more repetition; None for fewer than two repetitions."""
-    return _student(values, 1.0, "prediction")
+@dataclass(frozen=True)
+class Mean:
+    """A mean over repetitions, and an interval around it; none with fewer than two repetitions."""
+
+    value: float
+    interval: Interval | None
+    n: int
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval, NaN without one."""
+        return (self.interval.low, self.interval.high) if self.interval else (math.nan, math.nan)
+
+    def holds(self, value: float) -> bool:
+        """Tell whether a value is in the interval."""
+        return self.interval is not None and self.interval.low <= value <= self.interval.high
+
+    @property
+    def with_ends(self) -> tuple[float, float, float]:
+        """The mean and the ends of the interval."""
+        return (self.value, *self.ends)
 
 
-def confidence_interval(values: Sequence[float]) -> Interval | None:
-    """Return Student's 95 % confidence interval for the mean; None for fewer than two repetitions."""
-    return _student(values, 0.0, "confidence")
+def mean_of(
+    values: Iterable[float], kind: Literal["confidence", "prediction"] = "confidence", *, test_per_train: float = 0.0
+) -> Mean:
+    """Return a mean with Student's 95 % interval, for the mean itself or for the prediction of one more repetition.
 
-
-def _student(values: Sequence[float], own_variance: float, kind: IntervalKind) -> Interval | None:
-    n = len(values)
-    if n < 2:
-        return None
-    mean = float(np.mean(values))
-    half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) * math.sqrt(own_variance + 1 / n)
-    return Interval(mean - half, mean + half, kind)
-
-
-def mean_interval(values: Sequence[float], test_per_train: float) -> tuple[float, float, float]:
-    """Return a mean over random splits with a 95 % confidence interval; NaN for its ends with fewer than two values.
-
-    Random splits share rows, so that their spread alone would give too narrow an interval: the variance of the mean is
-    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003).
+    Random splits share rows, so that their spread alone would give too narrow an interval of the mean: its variance is
+    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003). NaN of no value.
     """
-    mean = float(np.mean(values))
-    n = len(values)
+    found = np.asarray(list(values), dtype=float)
+    n = len(found)
+    mean = float(np.mean(found)) if n else math.nan
     if n < 2:
-        return mean, math.nan, math.nan
-    half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) * math.sqrt(1 / n + test_per_train)
-    return mean, mean - half, mean + half
+        return Mean(mean, None, n)
+    own = 1.0 if kind == "prediction" else test_per_train
+    half = float(stdtrit(n - 1, 0.975)) * float(np.std(found, ddof=1)) * math.sqrt(own + 1 / n)
+    return Mean(mean, Interval(mean - half, mean + half, kind), n)
+
+
+def standard_error(values: Sequence[float] | pd.Series[float]) -> float:
+    """Return the standard error of a mean; NaN of fewer than two values."""
+    n = len(values)
+    return float(np.std(values, ddof=1) / math.sqrt(n)) if n > 1 else math.nan
 
 
 # Printed numbers that are one draw: how probable they are under replications, alone and together.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trimbench.papers.configuration import NOT_SETTINGS
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import (
     DatasetDeclaration,
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Keys of an experiment's file that are not settings: its class, and the changes with which it runs in seconds.
-_NOT_SETTINGS = ("runner", "smoke_test")
 _OWN_CODE = "trimbench.papers"
 
 
@@ -77,7 +76,7 @@ def make_experiment(
             raise TypeError(f"the class has no method {min(absent)}")
     except (ImportError, AttributeError, ValueError, TypeError, RecursionError) as error:
         raise ConfigurationError(f"{allowed} ({reason(error)})") from error
-    own = {key: value for key, value in values.items() if key in names or key not in (*_NOT_SETTINGS, *shared)}
+    own = {key: value for key, value in values.items() if key in names or key not in (*NOT_SETTINGS, *shared)}
     experiment: Experiment = validated(found, own, f"experiment {name}")
     return experiment
 
@@ -212,7 +211,7 @@ class Plan:
         """
         own = [records[job.key] for job in self.jobs]
         rows = _rows(self.cells, {record.job.key: record for record in own}, self.missing)
-        outcome = self._no_data() if (rows["status"] == NO_DATA).all() else self.experiment.outcome(rows)
+        outcome = self._no_data() if (rows["status"] == NO_DATA).all() else self._outcome(rows)
         # A user's own experiment has no reported numbers.
         if self.reported and not self.altered:
             check_numbers(self.reported, outcome.numbers, complete=bool((rows["status"] == "ok").all()))
@@ -220,6 +219,12 @@ class Plan:
         return Findings(
             self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem, self.roads
         )
+
+    def _outcome(self, rows: pd.DataFrame) -> Outcome:
+        """Return what the experiment makes of the rows, with the notes of its file, which hold whatever it finds."""
+        outcome, fixed = self.experiment.outcome(rows), self.settings.get("notes", ())
+        notes = [str(note) for note in fixed] if isinstance(fixed, list | tuple) else []
+        return dataclasses.replace(outcome, notes=(*outcome.notes, *notes))
 
     def _no_data(self) -> Outcome:
         needs = {found.place: found.declaration.where for cell in self.cells for found in cell.inputs}

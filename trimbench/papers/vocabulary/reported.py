@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, InvalidOperation
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError, settings, unknown, validated
-from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.numbers import Draws, Number, Probability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,6 +98,11 @@ class Reported:
     def value(self) -> float:
         """The number; infinity for a run that timed out."""
         return math.inf if self.printed == _TIMEOUT else float(self.printed)
+
+    @property
+    def largest(self) -> float:
+        """The largest number that rounds to it."""
+        return self.value + 0.5 * 10.0**-self.decimals
 
     @property
     def decimals(self) -> int:
@@ -256,6 +262,36 @@ def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, co
     for one in reported if complete else ():
         if (one.row, one.quantity) not in has_value | explained:
             raise NumbersError(f"number {one.label} is reported, but has no value though all jobs succeeded")
+
+
+# Printed numbers that are one draw, beside replications of ours.
+
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True)
+class Held(Generic[_Key]):
+    """How probable each printed number is by its key, alone and among all of them, and the columns of their table."""
+
+    alone: Mapping[_Key, Probability]
+    together: Mapping[_Key, Probability]
+    n_replications: int
+    columns: Mapping[str, object]
+
+
+def held_against(printed: Mapping[_Key, Reported], replicated: Mapping[_Key, ArrayLike]) -> Held[_Key] | None:
+    """Hold printed numbers against replications of the same numbers; None if no printed number has any.
+
+    `replicated` has the value of every replication in the same order, NaN for one that has none.
+    """
+    keys = [key for key in printed if key in replicated]
+    values = np.array([replicated[key] for key in keys], dtype=float).T
+    if not values.size:
+        return None
+    chosen = [printed[key] for key in keys]
+    draws = Draws([one.value for one in chosen], values, [one.decimals for one in chosen])
+    alone, together = (dict(zip(keys, found, strict=True)) for found in (draws.alone(), draws.together()))
+    return Held(alone, together, len(values), draws.outside().columns)
 
 
 # The curves that the authors stored with their code.

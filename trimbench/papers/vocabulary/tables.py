@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,67 @@ class Table:
                 raise ValueError(f"lines of {title!r} must have the columns {columns}, got {strange} besides")
         printed = {column: spec for column, spec in formats.items() if spec} if isinstance(formats, Mapping) else {}
         return cls(title, pd.DataFrame(content, columns=columns), printed, name, listed)
+
+    @classmethod
+    def of_groups(
+        cls,
+        title: str,
+        groups: Iterable[tuple[Mapping[str, object], pd.DataFrame]],
+        columns: Sequence[Column],
+        labels: Mapping[str, str] | None = None,
+        *,
+        name: str = "",
+        listed: bool = True,
+    ) -> Table:
+        """Return the table with a line for each group of rows: its labels, and then the columns.
+
+        `labels` are the formats of labels that have one.
+        """
+        lines = [dict(own) | {k: v for column in columns for k, v in column.of(ours).items()} for own, ours in groups]
+        formats = dict.fromkeys(lines[0] if lines else (), "") | dict(labels or {})
+        for column in columns:
+            formats |= dict.fromkeys(column.titles, column.format)
+        return cls.of(title, lines, formats, name=name, listed=listed)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, said once: its title, the format of its values, and its value for a group of rows.
+
+    With several titles, the value has as many; a value of None leaves the place empty.
+    """
+
+    title: str | tuple[str, ...]
+    format: str
+    value: Callable[[pd.DataFrame], Any]
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Its titles, one or several."""
+        return (self.title,) if isinstance(self.title, str) else self.title
+
+    def of(self, rows: pd.DataFrame) -> dict[str, object]:
+        """Return its values by title."""
+        value = self.value(rows)
+        return {self.title: value} if isinstance(self.title, str) else dict(zip(self.title, value, strict=True))
+
+
+def means(columns: Mapping[str, str], specification: str) -> list[Column]:
+    """Return columns with the means of some results, which are given by title, in one format."""
+
+    def mean_of(result: str) -> Callable[[pd.DataFrame], Any]:
+        return lambda rows: rows[result].mean()
+
+    return [Column(title, specification, mean_of(result)) for title, result in columns.items()]
+
+
+def first(columns: Mapping[str, str], specification: str = "") -> list[Column]:
+    """Return columns with some results of the first row, which are given by title, in one format."""
+
+    def first_of(result: str) -> Callable[[pd.DataFrame], Any]:
+        return lambda rows: rows[result].iloc[0]
+
+    return [Column(title, specification, first_of(result)) for title, result in columns.items()]
 
 
 # What data sets and networks are called in titles.

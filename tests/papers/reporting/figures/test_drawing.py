@@ -14,7 +14,8 @@ import pytest
 
 from trimbench.papers.reporting.figures.drawing import draw, drawn
 from trimbench.papers.reporting.figures.lines import _coincide, draw_axes, series_of
-from trimbench.papers.vocabulary.figures import Figure, FigureSettings, ImageFigure, LineFigure
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.vocabulary.figures import Figure, ImageFigure, LineFigure
 
 from ..builders import line_figure
 from .measured import assert_readable, picture, texts_of

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.vocabulary.figures import LineFigure
 
 from ..builders import line_figure
 from .measured import assert_readable, picture

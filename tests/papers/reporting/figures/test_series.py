@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.reporting.figures.lines import Series, levels_of, line_style, series_of, verticals_of
+from trimbench.papers.reporting.figures.settings import PALETTES
 from trimbench.papers.reporting.figures.text import slots
-from trimbench.papers.vocabulary.figures import PALETTES
 
 from ..builders import line_figure
 

@@ -8,8 +8,8 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
+from trimbench.papers.reporting.figures.settings import PALETTES
 from trimbench.papers.reporting.figures.text import contrast_on_white, fit, fit_upwards, readable, wrapped
-from trimbench.papers.vocabulary.figures import PALETTES
 
 
 @pytest.mark.parametrize("colour", [*PALETTES["okabe-ito"], *PALETTES["grey"], "#9a9a9a", "#ffffff", "#F0E442"])

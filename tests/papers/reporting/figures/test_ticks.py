@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import plain, set_scale
-from trimbench.papers.vocabulary.figures import FigureSettings
 
 from ..builders import line_figure
 from .measured import assert_readable, picture

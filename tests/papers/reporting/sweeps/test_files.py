@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import write_findings
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.papers.validation import Json
-from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.tables import Table
 
 from ..builders import findings, record

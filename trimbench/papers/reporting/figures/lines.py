@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import (
     GREY,
     fit,
@@ -23,7 +24,7 @@ from trimbench.papers.reporting.figures.text import (
     slots,
     thin_labels,
 )
-from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
+from trimbench.papers.vocabulary.figures import LineFigure
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.papers.vocabulary.figures import FigureSettings
+from trimbench.papers.reporting.figures.settings import FigureSettings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

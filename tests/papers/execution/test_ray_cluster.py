@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,58 @@ def test_no_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
             RayExecutor(address=address).run(sleeps(0.0, 1), print)
     with pytest.raises(RuntimeError, match=r"address must be that of a running Ray cluster, got '127\.0\.0\.1:1'"):
         RayExecutor(address="127.0.0.1:1").run(sleeps(0.0, 1), print)
+
+
+@pytest.fixture(scope="module")
+def failing(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """Nodes that join the cluster, by what is wrong with them; the one with a full disk needs root."""
+    room = tmp_path_factory.mktemp("nodes")
+    (room / "trimbench-0.0.1.dist-info").mkdir()
+    (room / "trimbench-0.0.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: trimbench\nVersion: 0.0.1\n")
+    full, own = room / "full", {"TRIMBENCH_CACHE": str(room / "empty")}
+    variables = {
+        "no shared folder": {**own, "XDG_CACHE_HOME": str(room / "own")},
+        "no cache": {**own, "XDG_CACHE_HOME": os.devnull},
+        "other version": {"PYTHONPATH": f"{room}:{os.environ.get('PYTHONPATH', '')}"},
+        "killed": {},
+    }
+    full.mkdir()
+    if (
+        os.geteuid() == 0
+        and not subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", str(full)]).returncode
+    ):
+        variables["full disk"] = {**own, "XDG_CACHE_HOME": str(full)}
+    try:
+        yield {name: cluster.add_node(num_cpus=1, env_vars=some) for name, some in variables.items()}
+    finally:
+        if "full disk" in variables:
+            subprocess.run(["umount", str(full)], check=True)
+
+
+def test_nodes_that_fail_cost_nothing_and_are_named(
+    cluster: Any, failing: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "data").write_text("x" * 10_000)
+    mine = {"<mine>": str(tmp_path / "data")}
+    jobs = [Job.create(sample_jobs.read_slowly, {"path": "<mine>", "token": n}, places=mine) for n in range(120)]
+    records: list[Record] = []
+
+    def on_record(record: Record) -> None:
+        records.append(record)
+        if len(records) == 20:
+            cluster.remove_node(failing["killed"], allow_graceful=False)
+            wait_for(lambda: failing["killed"].node_id not in cluster.global_state._live_node_ids(), seconds=60)
+
+    # Every node of this machine sees the file, so it is told under a name of the cache, too.
+    RayExecutor(address=cluster.address).run(jobs, on_record, {"files/data": tmp_path / "data"})
+    assert sorted(record.job.key for record in records) == sorted(job.key for job in jobs)
+    assert {(record.status, str(record.result)) for record in records} == {("ok", "{'size': 10000}")}
+    reasons = {"no cache": "NotADirectoryError", "other version": "it has trimbench 0.0.1", "killed": "it left the"}
+    reasons |= {"full disk": "No space left on device"} if "full disk" in failing else {}
+    left_out = records[-1].provenance["left_out"]
+    assert isinstance(left_out, list)
+    for name, why in reasons.items():
+        (line,) = (str(line) for line in left_out if f"({failing[name].node_id[:8]})" in str(line))
+        assert why in line
+        assert any(failing[name].node_id[:8] in message and why in message for message in caplog.messages)
+    assert len(left_out) == len(reasons)

@@ -6,22 +6,24 @@ import contextlib
 import hashlib
 import json
 import math
+import os
 import pickle
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimbench.papers.execution import remote
 from trimbench.papers.execution.job import Job, JobLimits
 from trimbench.papers.execution.remote import RayCluster, RayExecutor, RemoteExecutor, TaskLost, run_task
 from trimbench.papers.execution.run import run_jobs
-from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.store import WANTS, JobStore, Record
 from trimbench.papers.execution.workers import ExecutorError, execute
 
 from . import sample_jobs
@@ -29,23 +31,41 @@ from .programs import run, squares
 
 
 def answer(records: Sequence[Record]) -> bytes:
-    """Write records as a task sends them back."""
-    return b"\n".join(json.dumps([record.to_json(), record.log]).encode() for record in records)
+    """Write records as a task sends them back, after the line that names the machine."""
+    return b"\n".join(json.dumps([record.to_json(), record.log, record.want]).encode() for record in records)
 
 
 class Pretended:
-    """Runs tasks here, one after another."""
+    """Runs tasks here, one after another, as on machines that take turns."""
 
     def __init__(self, logs: Path, attempts: int = 1, room: int = 3, jobs_per_task: int = 2) -> None:
-        self.logs, self.attempts, self.room, self.jobs_per_task = logs, attempts, room, jobs_per_task
+        self.logs, self.attempts, self.room = logs, attempts, room
+        self.jobs_per_task: int | None = jobs_per_task
         self.tasks: list[Sequence[Job]] = []
         self.cancelled: list[int] = []
         self.most = 0
         self.before: Callable[[int], None] = lambda task: None
         self.change: Callable[[bytes], Any] = lambda content: content
+        self.machines = ["a"]
+        self.lacks: dict[str, str] = {}
+        self.where: list[str] = []
 
-    def submit(self, chunks: Sequence[Sequence[Job]]) -> list[int]:
+    def send(self, terms: remote.Terms) -> None:
+        self.terms = terms
+
+    def has_others(self, machines: Collection[str]) -> bool:
+        return bool(set(self.machines) - set(machines))
+
+    def title(self, machine: str) -> str:
+        return f"machine {machine}"
+
+    def gone(self) -> list[str]:
+        return []
+
+    def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[int]:
         self.tasks += chunks
+        allowed = [machine for machine in self.machines if machine not in without]
+        self.where += [allowed[(len(self.where) + k) % len(allowed)] for k in range(len(chunks))]
         return list(range(len(self.tasks) - len(chunks), len(self.tasks)))
 
     def wait(self, tasks: Collection[int]) -> list[int]:
@@ -54,7 +74,16 @@ class Pretended:
 
     def result(self, task: int) -> bytes:
         self.before(task)
-        return self.change(answer([execute(job) for job in self.tasks[task]]))
+        machine = self.where[task]
+        head = {"machine": machine}
+        if self.lacks.get(machine, "").startswith("!"):
+            return json.dumps(head | {"error": self.lacks[machine], "refused": self.lacks[machine] == "!!"}).encode()
+        records = [execute(job) for job in self.tasks[task]]
+        if machine in self.lacks:
+            lost = {"status": "failed", "result": None, "error": f"OSError: no {machine}", "want": self.lacks[machine]}
+            records = [replace(record, **lost) for record in records]  # type: ignore[arg-type]
+        changed = self.change(answer(records))
+        return json.dumps(head).encode() + b"\n" + changed if isinstance(changed, bytes) else changed
 
     def cancel(self, tasks: Collection[int]) -> None:
         self.cancelled += tasks
@@ -125,12 +154,12 @@ def test_what_the_caller_raises_cancels_the_tasks(cluster: Pretended) -> None:
 
 def edited(content: bytes, **changes: Any) -> bytes:
     """Change fields of the first record, with a hash that fits."""
-    text, log = json.loads(content.split(b"\n")[0])
+    text, *rest_of_line = json.loads(content.split(b"\n")[0])
     fields = json.loads(text) | changes
     del fields["sha256"]
     rest = json.dumps(fields, separators=(",", ":"))[1:]
     sealed = f'{{"sha256":"{hashlib.sha256(rest.encode()).hexdigest()}",{rest}'
-    return b"\n".join([json.dumps([sealed, log]).encode(), *content.split(b"\n")[1:]])
+    return b"\n".join([json.dumps([sealed, *rest_of_line]).encode(), *content.split(b"\n")[1:]])
 
 
 SENT_BACK: dict[str, tuple[int, Callable[[bytes], Any]]] = {
@@ -149,7 +178,7 @@ SENT_BACK: dict[str, tuple[int, Callable[[bytes], Any]]] = {
     "before": (1, lambda content: edited(content, seconds=-1.0)),
     "error": (1, lambda content: edited(content, status="failed", result=None, error="x" * 10**6)),
     "where": (1, lambda content: edited(content, provenance={"time": 5})),
-    "log": (1, lambda content: content.replace(b', ""]', b', "' + b"x" * 50_000_000 + b'"]', 1)),
+    "log": (1, lambda content: content.replace(b', "", ""]', b', "' + b"x" * 50_000_000 + b'", ""]', 1)),
 }
 
 
@@ -168,14 +197,16 @@ def test_what_is_sent_back_is_checked_against_the_job(cluster: Pretended, store:
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_read_as_failures_or_a_reason(content: bytes) -> None:
-    with contextlib.suppress(RuntimeError):
-        assert [record.status for record in remote._records(content, squares(2))] == ["failed"] * 2
+    with contextlib.suppress(RuntimeError, remote._NotBegun):
+        assert [record.status for record in remote._records(content, squares(2))[1]] == ["failed"] * 2
 
 
 @pytest.mark.parametrize("given_back", [Path("x"), squares, ValueError("x"), {1: 2}])
 def test_no_object_is_made_of_what_a_task_sends_back(cluster: Pretended, given_back: Any) -> None:
     """Ray itself would look up whatever a pickle names."""
-    ray = SimpleNamespace(remote=lambda **_: lambda _: None, exceptions=SimpleNamespace(RayError=pickle.PickleError))
+    ray = SimpleNamespace(
+        remote=lambda **_: lambda _: None, nodes=list, exceptions=SimpleNamespace(RayError=pickle.PickleError)
+    )
     ray.exceptions.RayTaskError = pickle.PickleError
     ray.get = lambda task: pickle.loads(pickle.dumps(given_back))
     cluster.result = RayCluster(ray, RayExecutor(), cluster.logs).result  # type: ignore[method-assign]
@@ -185,13 +216,86 @@ def test_no_object_is_made_of_what_a_task_sends_back(cluster: Pretended, given_b
     assert pickle.loads(pickle.dumps(Path("x"))) == Path("x"), "elsewhere, pickles are read"
 
 
-def test_tasks_of_one_sweep_share_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRIMBENCH_CACHE", "before")
+def test_tasks_of_one_sweep_share_a_worker(tmp_path: Path) -> None:
     pids = [Job.create(sample_jobs.sleep, {"seconds": 0.0, "token": n}) for n in range(4)]
-    results = [remote._records(run_task(pids[at : at + 2], JobLimits(), tmp_path), pids[at : at + 2]) for at in (0, 2)]
-    answered = run_task(pids[:1], JobLimits(), tmp_path / "not here", {"TRIMBENCH_CACHE": "after"})
-    elsewhere = remote._records(answered, pids[:1])
+    terms = remote.Terms.of(pids, {}, JobLimits(), tmp_path)
+    results = [remote._records(run_task(pids[at : at + 2], terms), pids[at : at + 2])[1] for at in (0, 2)]
+    elsewhere = remote._records(run_task(pids[:1], terms._replace(logs=tmp_path / "not here")), pids[:1])[1]
     assert len({str(record.result) for records in results for record in records}) == 1
     assert elsewhere[0].result not in [record.result for record in results[0]]
     remote._stop_kept()
     assert not remote._kept
+
+
+def test_what_a_machine_lacks_is_found_on_another_and_the_machine_named(
+    cluster: Pretended, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.machines, cluster.jobs_per_task = ["a", "b", "c"], 1
+    cluster.lacks = {"b": "disk", "c": "!!"}
+    found = run(PretendingExecutor(), squares(30))
+    assert {record.status for record in found.values()} == {"ok"}
+    assert cluster.where.count("b") <= 2 + cluster.room
+    assert cluster.where.count("c") <= 1 + cluster.room
+    told = ["machine c: !!", "machine b: OSError: no b"]
+    assert set(list(found.values())[-1].provenance["left_out"]) == set(told)  # type: ignore[arg-type]
+    assert sorted(caplog.messages) == [
+        "machine b takes no more jobs: OSError: no b",
+        "machine c takes no more jobs: !!",
+    ]
+
+
+def test_a_job_that_fails_everywhere_is_a_row_and_no_machine_is_to_blame(cluster: Pretended) -> None:
+    cluster.machines, cluster.jobs_per_task = ["a", "b"], 1
+    lacking = [Job.create(sample_jobs.miss_a_file, {"path": f"/not/here/{n}"}) for n in range(12)]
+    found = run(PretendingExecutor(), [*lacking, *squares(3)])
+    assert [found[job.key].status for job in lacking] == ["failed"] * 12
+    assert all(found[job.key].ok for job in squares(3))
+    assert len(cluster.tasks) == 2 * 12 + 3
+    assert not any("left_out" in record.provenance for record in list(found.values())[-1:])
+
+
+@pytest.mark.parametrize("why", ["!", "!!"])
+def test_where_no_machine_works_one_sentence_says_why(cluster: Pretended, why: str) -> None:
+    cluster.machines, cluster.lacks = ["a", "b"], dict.fromkeys("ab", why)
+    with pytest.raises(
+        ExecutorError, match=rf"^no machine can run the jobs: .*machine b: {why}.*; what was done is st"
+    ):
+        PretendingExecutor().run(squares(30), lambda record: None)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from([*WANTS, "!", "!!"]), max_size=3), st.integers(1, 9))
+def test_any_machine_that_works_is_enough(tmp_path_factory: pytest.TempPathFactory, lacks: Any, room: int) -> None:
+    made = Pretended(tmp_path_factory.getbasetemp(), room=room, jobs_per_task=1 + room % 3)
+    made.machines, made.lacks = list("abcd"), lacks
+    pretended.append(made)
+    assert all(record.ok for record in run(PretendingExecutor(retries=3), squares(12)).values())
+
+
+def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("files/one", "mine"):
+        (tmp_path / "here" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "here" / name).write_text(f"content of {name}")
+    job = Job.create(sample_jobs.miss_a_file, {"path": "<mine>"}, places={"<mine>": str(tmp_path / "here/mine")})
+    terms = remote.Terms.of([job], {"files/one": tmp_path / "here/files/one"}, JobLimits(), tmp_path)
+    (tmp_path / "here").rename(tmp_path / "there")
+    contents = {
+        hashlib.sha256(text.encode()).hexdigest(): text.encode() for text in ("content of files/one", "content of mine")
+    }
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "empty"))
+    fetched: list[str] = []
+    for _ in range(2):
+        run_task([job], terms, "b", lambda sha256: fetched.append(sha256) or contents[sha256])  # type: ignore[func-returns-value]
+        answered = run_task([job], terms, "b", contents.__getitem__)
+    _, (record,) = remote._records(answered, [job])
+    remote._stop_kept()
+    assert record.result == {"text": "content of mine"}
+    assert sorted(fetched) == sorted(contents)
+    assert (Path(os.environ["TRIMBENCH_CACHE"]) / "files/one").read_text() == "content of files/one"
+    (tmp_path / "xdg").rename(tmp_path / "gone")
+    with pytest.raises(remote._NotBegun, match="2 of the 2 files that the run reads are not here, for example /"):
+        remote._records(run_task([job], terms, "b"), [job])
+    other = terms._replace(versions={"numpy": "0.1"})
+    with pytest.raises(remote._NotBegun, match=r"^it has numpy \d\S+, and the run 0\.1$") as refused:
+        remote._records(run_task([job], other, "b"), [job])
+    assert refused.value.refused

@@ -26,13 +26,13 @@ class CountingExecutor:
     def __init__(self) -> None:
         self.ran: list[Job] = []
 
-    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
+    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None], files: object = None) -> None:
         self.ran += jobs
         SerialExecutor().run(jobs, on_record)
 
 
 class NoExecutor:
-    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
+    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None], files: object = None) -> None:
         raise AssertionError("nothing may run")
 
 
@@ -103,7 +103,7 @@ def test_an_unwritable_store_is_found_before_anything_runs(tmp_path: Path) -> No
 
 
 class LosingExecutor:
-    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
+    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None], files: object = None) -> None:
         SerialExecutor().run(jobs[1:], on_record)
 
 

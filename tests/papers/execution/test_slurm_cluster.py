@@ -11,7 +11,7 @@ import pytest
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import SlurmExecutor
 from trimbench.papers.execution.store import Record
-from trimbench.papers.execution.workers import SerialExecutor
+from trimbench.papers.execution.workers import ExecutorError, SerialExecutor
 
 from . import sample_jobs
 from .programs import run, squares
@@ -73,10 +73,15 @@ def test_a_task_that_cannot_run_gives_the_reason(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "pebble.py").write_text("raise ImportError('no pebble here')")
-    found = run(SlurmExecutor(**local, retries=0), squares(2))
-    assert [record.error for record in found.values()] == [
-        "the task ended without a result: RuntimeError: ImportError: no pebble here"
-    ] * 2
+    with pytest.raises(
+        ExecutorError, match=r"^no machine can run the jobs: node \S+: ImportError: no pebble here; what"
+    ):
+        SlurmExecutor(**local).run(squares(2), print)
+    missing = {"files/data.csv": tmp_path / "pebble.py"}
+    with pytest.raises(
+        ExecutorError, match=r"node \S+: FileNotFoundError: 1 of the 1 files that the run reads are not"
+    ):
+        SlurmExecutor(**local).run(squares(2), print, missing)
 
 
 def test_an_end_of_the_run_cancels_the_tasks(local: dict[str, Any], tmp_path: Path) -> None:

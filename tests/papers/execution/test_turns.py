@@ -26,7 +26,7 @@ class HeldExecutor:
     def __init__(self) -> None:
         self.started, self.finish = threading.Event(), threading.Event()
 
-    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
+    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None], files: object = None) -> None:
         self.started.set()
         assert self.finish.wait(20)
         SerialExecutor().run(jobs, on_record)

@@ -21,6 +21,7 @@ from trimbench.papers.execution.job import Job, JobLimits, in_megabytes
 from trimbench.papers.execution.store import Record, usable_cpus
 from trimbench.papers.execution.workers import (
     ExecutorError,
+    Files,
     OnRecord,
     Running,
     Watch,
@@ -123,7 +124,7 @@ class ProcessExecutor(WorkerSettings):
     second, that of memory twenty times and on Linux only; the first job of a worker includes the import of its module.
     """
 
-    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+    def run(self, jobs: Sequence[Job], on_record: OnRecord, files: Files | None = None) -> None:
         """Run all jobs, as `Executor.run`, with records in the order in which the jobs end."""
         with closing(Workers(min(self.workers or usable_cpus(), len(jobs)), self.limits)) as workers:
             workers.run(jobs, on_record)
@@ -331,7 +332,10 @@ class _Pool:
                 job, "timeout", f"stopped at the limit of {self._limits.seconds:g} seconds per job", seconds, log
             )
         if isinstance(error, ProcessExpired):
-            return failure(job, "crashed", f"the worker process died with exit code {error.exitcode}", seconds, log)
+            # Nothing but the system, out of memory, kills a worker like this.
+            want = "memory" if error.exitcode == -signal.SIGKILL else ""
+            text = f"the worker process died with exit code {error.exitcode}"
+            return failure(job, "crashed", text, seconds, log, want)
         return failure(job, "failed", describe(error), seconds, log)
 
     def _over_memory(self, job: Job, running: Running, seconds: float, log: str) -> Record | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, Stamp, read_earlier_arrays
-from trimbench.papers.execution.workers import Executor, n_workers
+from trimbench.papers.execution.workers import Executor, Files, n_workers
 from trimbench.papers.files import remove_temporary_folders
 
 CACHE_MODES = ("default", "ignore", "only")
@@ -26,6 +26,7 @@ def run_jobs(
     label: str = "",
     expected: Mapping[str, float] | None = None,
     on_record: Callable[[Record], None] | None = None,
+    files: Files | None = None,
 ) -> list[Record]:
     """Return one record for each job, in order, after running those that are not stored; a repeated job runs once.
 
@@ -49,6 +50,8 @@ def run_jobs(
     on_record : function of a Record, optional
         Called in this thread with each record as soon as it is known: first with those that are stored, in order, then
         with the others as they arrive. What it raises ends the run.
+    files : mapping from the name of a file in a folder of the cache to its path, optional
+        What the jobs read, which is sent to machines that have it not.
     """
     if cache_mode not in CACHE_MODES:
         raise ValueError(f"cache_mode must be one of {', '.join(CACHE_MODES)}, got {cache_mode!r}")
@@ -69,7 +72,7 @@ def run_jobs(
             with store.turn(report.wait):
                 report.begin()
                 tellers = (report.tell, on_record) if on_record else (report.tell,)
-                records |= _run(to_run, before, store, executor, tellers)
+                records |= _run(to_run, before, store, executor, tellers, files)
     return [records[job.key] for job in jobs]
 
 
@@ -79,6 +82,7 @@ def _run(
     store: JobStore,
     executor: Executor,
     tellers: Sequence[Callable[[Record], object]],
+    files: Files | None,
 ) -> dict[str, Record]:
     """Run jobs, except those whose record has changed since `before`: another program ran them."""
     records: dict[str, Record] = {}
@@ -96,7 +100,7 @@ def _run(
             on_record(replace(found, cached=True))
     mine = [job for job in to_run if job.key not in records]
     if mine:
-        executor.run(mine, on_record)
+        executor.run(mine, on_record, files)
     lost = [job.key for job in mine if job.key not in records]
     if lost:
         raise RuntimeError(f"executor must give a record for every job, got none for {len(lost)}: {lost[0]} ...")

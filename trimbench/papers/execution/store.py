@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+# What a job may fail for want of, on one machine and not on another.
+WANTS = ("data", "memory", "disk", "import", "version")
 _STORED_STATUSES = ("ok", "failed", "timeout", "memory", "crashed")
 _STATUSES = (*_STORED_STATUSES, "missing")
 _log = logging.getLogger(__name__)
@@ -75,6 +77,8 @@ class Record:
         Wall time of the function.
     log : str
         What the job wrote while it ran. The store keeps it beside the record; it does not enter comparisons.
+    want : str
+        What the machine lacked, one of `WANTS`, if that is why the job failed. It is neither written nor compared.
     cached : bool
         Whether the record came from a store in this run. It is not written and does not enter comparisons.
     """
@@ -86,6 +90,7 @@ class Record:
     seconds: float
     provenance: dict[str, Json]
     log: str = field(default="", compare=False)
+    want: str = field(default="", compare=False)
     cached: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -483,6 +488,8 @@ _PACKAGES = (
     "scipy",
     "threadpoolctl",
 )
+# Their versions, besides that of this package, may decide a result.
+_DECIDING = frozenset({"cvxpy", "gpkit", "numpy", "pandas", "pysdd", "scikit-learn", "scipy"})
 _GIT_SECONDS = 5.0
 PROVENANCE = fields(
     trimbench=TEXT | NOTHING,
@@ -545,6 +552,13 @@ def _collect() -> dict[str, Json]:
         "cpus": usable_cpus(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def deciding_versions() -> dict[str, str]:
+    """Return the versions on which results may depend, by name: of this package, Python and the libraries here."""
+    versions = {name: _version(name) for name in sorted(_DECIDING)}
+    versions |= {"trimbench": own_version(), "Python": platform.python_version().rpartition(".")[0]}
+    return {name: version for name, version in versions.items() if version is not None}
 
 
 def _root() -> Path:

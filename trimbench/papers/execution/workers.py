@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import math
 import multiprocessing
@@ -23,12 +24,20 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from trimbench.papers.execution.code_hash import code_version, resolve
-from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, run_job_function, size_in_bytes
+from trimbench.papers.execution.job import (
+    LOG_BYTES,
+    Job,
+    JobLimits,
+    SourceDiffers,
+    run_job_function,
+    size_in_bytes,
+)
 from trimbench.papers.execution.store import Record, provenance, usable_cpus
 from trimbench.papers.files import without_homes
-from trimbench.papers.validation import Json, settings, unknown, validated
+from trimbench.papers.validation import DataUnavailable, FactsMismatch, Json, settings, unknown, validated
 
 OnRecord = Callable[[Record], None]
+Files = Mapping[str, Path]
 
 _ROOM = "trimbench.papers.execution"
 # The only classes that a configuration can name: a file from elsewhere must not make the program call anything else.
@@ -47,8 +56,10 @@ class ExecutorError(RuntimeError):
 class Executor(Protocol):
     """Runs jobs and hands over one record for each."""
 
-    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+    def run(self, jobs: Sequence[Job], on_record: OnRecord, files: Files | None = None) -> None:
         """Run all jobs and call `on_record` in this thread with each record as soon as there is one.
+
+        `files` are those that the jobs read, by their names in a folder of the cache, for machines without them.
 
         Whatever a job does, nothing is raised here, except ExecutorError when no job can run. An exception from
         `on_record` ends the run, and so does Ctrl-C: the workers are killed, and the records of finished jobs have
@@ -103,7 +114,7 @@ class SerialExecutor(WorkerSettings):
                     "use executor=processes"
                 )
 
-    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+    def run(self, jobs: Sequence[Job], on_record: OnRecord, files: Files | None = None) -> None:
         """Run all jobs in the given order, as `Executor.run`, each with one thread as in a worker."""
         from threadpoolctl import threadpool_limits
 
@@ -148,6 +159,14 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 
+_NO_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_WANTED: dict[str, type[BaseException] | tuple[type[BaseException], ...]] = {
+    "data": (DataUnavailable, FactsMismatch, FileNotFoundError, PermissionError),
+    "memory": MemoryError,
+    "import": ImportError,
+    "version": SourceDiffers,
+}
+
 # Set once by `prepare_worker`: shared memory can only be handed over when a process starts, not with each job.
 _starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
 # What this worker held before its first job.
@@ -173,13 +192,25 @@ def _attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
             started = time.perf_counter()
             result = run_job_function(job)
     except caught as error:  # a failing job is a row of the report, whatever it raised
-        return failure(job, "failed", describe(error), time.perf_counter() - started)
+        return failure(job, "failed", describe(error), time.perf_counter() - started, want=_want(error))
     return Record(job, "ok", result, None, time.perf_counter() - started, provenance())
 
 
-def failure(job: Job, status: str, error: str, seconds: float, log: str = "") -> Record:
+def failure(job: Job, status: str, error: str, seconds: float, log: str = "", want: str = "") -> Record:
     """Make the record of a job without a result; no home folder is in it."""
-    return Record(job, status, None, without_homes(error), seconds, provenance(), log=without_homes(log))
+    return Record(job, status, None, without_homes(error), seconds, provenance(), without_homes(log), want)
+
+
+def _want(error: BaseException | None) -> str:
+    """Return what this machine lacks, one of `WANTS`, if that is behind an error; otherwise an empty text."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _NO_DISK:
+            return "disk"
+        for want, kinds in _WANTED.items():
+            if isinstance(error, kinds):
+                return want
+        error = error.__cause__
+    return ""
 
 
 def describe(error: BaseException) -> str:
@@ -227,7 +258,7 @@ def work(job: Job, place: int, log: Path) -> Record:
             record = _attempt(job, (BaseException,))  # workers ignore Ctrl-C, so the job itself must have raised it
         return replace(record, log=without_homes(take(log)))
     except BaseException as error:  # noqa: BLE001  (a log that cannot be written, or a job that broke its streams)
-        return failure(job, "failed", describe(error), time.monotonic() - started)
+        return failure(job, "failed", describe(error), time.monotonic() - started, want=_want(error))
     finally:
         starts[4 * place + 3] = time.monotonic()
 

@@ -250,6 +250,11 @@ def keep_table(table: ReadTable, cache: Cache) -> None:
         cache.keep(folder / "table", _path(table.sha256))
 
 
+def table_file(sha256: str, cache: Cache) -> dict[str, Path]:
+    """Return the file with the table of a study, by its name in a folder of the cache."""
+    return {f"files/{_path(sha256)}": copy for copy in cache.copies(_path(sha256)) if copy.is_file()}
+
+
 @lru_cache(maxsize=2)
 def stored_table(sha256: str) -> StoredTable:
     """Return the table of a study, by the hash of its content."""

@@ -35,7 +35,7 @@ from trimbench.papers.own_table.report import (
     render_study,
     tables_of,
 )
-from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table
+from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, table_file
 from trimbench.papers.own_table.steps import (
     CLASSIFIERS,
     FEW,
@@ -331,6 +331,7 @@ def run_study(
     where = Surroundings(Inputs(catalogue, cache), store, executor, cache_mode)
     configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **dataclasses.asdict(plan.settings)}
     made = Plan.of(STEM, configuration, plan, [], where)
+    made = dataclasses.replace(made, files=table_file(plan.table.sha256, cache))
     found: list[Findings] = []
 
     def conclude(one: Plan, records: Mapping[str, Record]) -> None:

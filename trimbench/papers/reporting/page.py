@@ -34,7 +34,7 @@ from trimbench.papers.reporting.verdicts import (
     in_words,
     tally,
 )
-from trimbench.papers.validation import Json, by_host
+from trimbench.papers.validation import Json
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature, Paper
 from trimbench.papers.vocabulary.tables import Table
@@ -298,7 +298,7 @@ def part_of(entry: Entry, folder: Path) -> Part:
     return part | {
         "figures": _figures(found, folder),
         "tables": [{**table_part(table), "file": _csv_of(stem, table.name, folder)} for table in tables],
-        "notes": [*found.outcome.notes, *(f"Data not available: {line}" for line in by_host(found.missing))],
+        "notes": found.notes,
         "jobs": job_list(found),
         "provenance": _link(beside(stem, "", ".json"), folder),
     }

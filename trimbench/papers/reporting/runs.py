@@ -15,7 +15,7 @@ from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, markdown_text, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
-from trimbench.papers.validation import ConfigurationError, Json, by_host, unknown
+from trimbench.papers.validation import ConfigurationError, Json, unknown
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.tables import Table
 
@@ -132,7 +132,7 @@ def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> 
     for table in tables:
         parts.append(f"## {markdown_text(table.title)}")
         parts.append(markdown(table) if len(table.frame) else "No row could be computed.")
-    notes = [*findings.outcome.notes, *(f"Data not available: {line}" for line in by_host(findings.missing))]
+    notes = findings.notes
     if findings.failures:
         failed = f"{findings.failures} of {len(findings.rows)} jobs failed"
         notes.append(f"{failed}, the first with: {findings.first_failure}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from trimbench.papers.configuration import Catalogue
@@ -42,6 +43,12 @@ class Input:
         """The declaration, checked."""
         declare = declare_dataset if self.group == "dataset" else declare_network
         return declare(self.name, self.declared)
+
+    def files(self, cache: Cache) -> dict[str, Path]:
+        """Return the files of the cache that a job reads for it, by their names in a folder of the cache."""
+        found = (next((one for one in copies if one.is_file()), None) for copies in self.declaration.copies(cache))
+        places = [(path, place) for path in found if path for place in cache.places if path.is_relative_to(place)]
+        return {path.relative_to(place).as_posix(): path for path, place in places}
 
 
 class Inputs:

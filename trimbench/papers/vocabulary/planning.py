@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trimbench.papers.configuration import NOT_SETTINGS
@@ -33,6 +34,7 @@ from trimbench.papers.validation import (
     FactsMismatch,
     Json,
     brief,
+    by_host,
     reason,
     validated,
 )
@@ -157,6 +159,8 @@ class Plan:
         Those that are stored, and those whose data is available.
     done : mapping from keys of jobs to seconds
         What the stored successes took.
+    files : mapping from names in a folder of the cache to paths
+        What the other jobs read.
     altered, stem, roads
         As in `Findings`.
     """
@@ -169,6 +173,7 @@ class Plan:
     missing: Mapping[str, str]
     jobs: Sequence[Job]
     done: Mapping[str, float]
+    files: Mapping[str, Path]
     altered: tuple[str, ...]
     stem: str
     roads: Mapping[str, str]
@@ -199,9 +204,9 @@ class Plan:
         ]
         inputs = {found.place: found.declaration for cell in cells for found in cell.inputs}
         roads = {place: way for place, one in inputs.items() if (way := one.road(where.inputs.cache))}
-        return cls(
-            name, settings, experiment, reported, cells, missing, jobs, stored, tuple(altered), stem or name, roads
-        )
+        files = {key: path for found in needs.values() for key, path in found.files(where.inputs.cache).items()}
+        parts = (cells, missing, jobs, stored, files, tuple(altered), stem or name, roads)
+        return cls(name, settings, experiment, reported, *parts)
 
     def findings(self, records: Mapping[str, Record]) -> Findings:
         """Return what the experiment found; `records` has those of its jobs, by key.
@@ -302,6 +307,7 @@ def run_plans(
         label=label,
         expected=expected,
         on_record=on_record,
+        files={name: path for plan in plans for name, path in plan.files.items()},
     )
 
 
@@ -350,6 +356,17 @@ class Findings:
     def numbers(self) -> Sequence[Number]:
         """What can be compared with the reported numbers: nothing if the experiment's settings were changed."""
         return () if self.altered else self.outcome.numbers
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know: the notes of the outcome, data that is missing, and machines that were left out."""
+        lists = [record.provenance.get("left_out") for record in self.records]
+        left_out = sorted({str(line) for lines in lists if isinstance(lines, list) for line in lines})
+        return [
+            *self.outcome.notes,
+            *(f"Data not available: {line}" for line in by_host(self.missing)),
+            *(f"Left out of the run: {line}" for line in left_out),
+        ]
 
     @property
     def failures(self) -> int:

@@ -24,7 +24,7 @@ from trimbench.trimming.model import short
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, exact_trimming, trimming_of, untrimmed
 from trimbench.trimming.sampled import CONFIDENCE, EXACT_SECONDS, drawn_agreement, sampled_bound, trim_by_sampling
 from trimbench.trimming.search.exchange import Selection, select_forward
-from trimbench.trimming.search.lattices import LatticeSearch
+from trimbench.trimming.search.lattices import LatticeSearch, fits
 from trimbench.trimming.search.proof import InclusionSearch, RemovalSearch
 from trimbench.trimming.thresholds import Cut
 
@@ -34,6 +34,9 @@ _POINTS, _POINTS_IN_TIME, _POINTS_IN_A_HURRY, _HURRY = 2**20, 2**16, 2**13, 0.1
 # What a search on lattices takes until it has more than a guess, and what the exact values of its answer take; times
 # the square root of the number of instances.
 _SECONDS_OF_START, _SECONDS_OF_ANSWER = 4e-6, 1.1e-6
+# Where exact values are out of reach: instances of a classifier whose subsets are searched, and the evaluations of a
+# search without a limit, a minute or two.
+_MOST_SEARCHED, _MOST_EVALUATIONS = 2.0**64, 2**22
 # Shares of what is left of a time limit that an upper bound, and then the selection of features, may take.
 _BOUND, _SELECTION = 0.4, 0.6
 
@@ -243,9 +246,33 @@ def _trim_certified(
     limits.report(certified.low, lambda: upper_bound, selection.n_evaluations, last=True)
     interval, threshold = (certified.low, certified.high), certified.threshold
     found = trimming_of(classifier, kept, interval, upper_bound, selection.n_evaluations, threshold=threshold)
-    if selection.finished:
+    if not selection.finished:
+        go_on = functools.partial(_trim_certified, classifier, choice, stopped=selection)
+        return replace(found, _go_on=lambda more: _not_worse(go_on(more), found))
+    if math.prod(classifier.cardinalities) > _MOST_SEARCHED or choice.is_affordable(allowed) or not fits(classifier):
         return found
-    return replace(found, _go_on=lambda more: _not_worse(_trim_certified(classifier, choice, more, selection), found))
+    return _searched_roughly(classifier, engine, LatticeSearch(classifier, choice, None), found, limits)
+
+
+def _searched_roughly(
+    classifier: BayesianClassifier, engine: CertifiedEngine, search: LatticeSearch, before: Trimming, limits: Limits
+) -> Trimming:
+    """Search the subsets where exact values are out of reach: what the finest lattice cannot decide stays open."""
+    ends = limits.time_limit is not None or limits.evaluation_limit is not None
+    found = search.run(limits if ends else limits.up_to(search.n_evaluations + _MOST_EVALUATIONS))
+    kept = sorted(found.features)
+    certified = engine.agreement(kept)
+    upper_bound = min(found.upper_bound, before.upper_bound)
+    interval = (certified.low, max(certified.low, min(certified.high, upper_bound)))
+    n_evaluations = before.n_evaluations + found.n_evaluations
+
+    def go_on(more: Limits) -> Trimming:
+        return _searched_roughly(classifier, engine, search, before, more)
+
+    result = trimming_of(
+        classifier, kept, interval, upper_bound, n_evaluations, threshold=certified.threshold, go_on=go_on
+    )
+    return _not_worse(result, before)
 
 
 def _points(limits: Limits) -> int:

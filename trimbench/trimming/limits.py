@@ -117,6 +117,12 @@ class Limits:
         earlier._deadline -= min(seconds, 0.5 * left)
         return earlier
 
+    def up_to(self, n_evaluations: int) -> Limits:
+        """Return limits with so many evaluations at most."""
+        fewer = copy.copy(self)
+        fewer._evaluation_limit = min(self._evaluation_limit, n_evaluations)
+        return fewer
+
     def report(
         self, agreement: float, upper_bound: Callable[[], float], n_evaluations: int, *, last: bool = False
     ) -> None:

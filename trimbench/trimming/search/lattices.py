@@ -39,6 +39,8 @@ _STEPS, _FINE_STEPS = (0.1, 0.02, 0.002), (0.1, 0.01, 0.001, 0.0002)
 _MOST_INSTANCES = 2.0**40
 # Up to so many instances, a search takes less time than loading compiled loops.
 _SHORT_SEARCH = 2.0**27
+# Cells of the joint law of sums on the two finest lattices.
+_MOST_CELLS = 2.0**25
 # Local searches that start from a disturbed subset, and how many of the best subsets finer lattices compare.
 _RESTARTS, _RANKED = 5, 10
 # Which units are put back and taken out to disturb a subset.
@@ -102,19 +104,19 @@ class LatticeSearch:
         self._climbed: dict[Removed, float] = {}
         self._frontier: list[_Node] = []
         self._order: Sequence[int] = range(len(self._units))
-        self._n_evaluations = self._n_nodes = 0
+        self.n_evaluations = self._n_nodes = 0
         self._steps = self._search()
 
     def run(self, limits: Limits) -> SearchResult:
         """Search, or go on searching, until the optimum is proven or a limit is reached."""
         for _ in self._steps:
-            if not limits.may_go_on(self._n_evaluations):
+            if not limits.may_go_on(self.n_evaluations):
                 break
-            limits.report(max(0.0, 1.0 - self._best), self._upper_bound, self._n_evaluations)
+            limits.report(max(0.0, 1.0 - self._best), self._upper_bound, self.n_evaluations)
         loss, removed = self._guess() if self._best == math.inf else (self._best, self._best_removed)
-        limits.report(1.0 - loss, self._upper_bound, self._n_evaluations, last=True)
+        limits.report(1.0 - loss, self._upper_bound, self.n_evaluations, last=True)
         kept = frozenset(self._others(self._gone(removed)))
-        return SearchResult(kept, 1.0 - loss, self._upper_bound(), self._n_evaluations)
+        return SearchResult(kept, 1.0 - loss, self._upper_bound(), self.n_evaluations)
 
     def _search(self) -> Iterator[None]:
         """Search; stop for a moment whenever the search may be interrupted."""
@@ -123,7 +125,7 @@ class LatticeSearch:
             self._decide(frozenset())
             return
         low, high = self._laws.losses_without_each(everything, (), everything)
-        self._n_evaluations += len(self._units)
+        self.n_evaluations += len(self._units)
         # The most missed first: its branch is closed soon.
         self._order = sorted(everything, key=lambda u: (-high[u], u))
         if isinstance(self._laws, Polynomials):
@@ -186,7 +188,7 @@ class LatticeSearch:
         loss = self._laws.loss(self._kept(removed), [*removed])[1]
         while self._cost(kept := self._kept(removed)) > self._left:
             high = self._laws.losses_without_each(kept, [*removed], kept)[1]
-            self._n_evaluations += len(kept)
+            self.n_evaluations += len(kept)
             place = int(np.argmin((high - loss) / self._costs[kept]))
             removed, loss = removed | {kept[place]}, float(high[place])
             yield
@@ -203,7 +205,7 @@ class LatticeSearch:
                 if not candidates:
                     continue
                 high = self._laws.losses_without_each(kept, [*less], candidates)[1]
-                self._n_evaluations += len(candidates)
+                self.n_evaluations += len(candidates)
                 if high.min() < loss - AGREEMENT_TOLERANCE:
                     removed, loss = less | {candidates[int(high.argmin())]}, float(high.min())
                     changed = True
@@ -230,7 +232,7 @@ class LatticeSearch:
     def _on(self, lattice: Lattice, removed: Iterable[int]) -> tuple[float, float]:
         """Return bounds on the loss without some units on any lattice."""
         gone = self._gone(removed)
-        self._n_evaluations += 1
+        self.n_evaluations += 1
         return lattice.loss(self._others(gone), gone)
 
     def _decide(self, removed: Removed) -> None:
@@ -245,7 +247,7 @@ class LatticeSearch:
         if self._exact is None:
             self._unresolved, loss = min(self._unresolved, low), high
         else:
-            self._n_evaluations += 1
+            self.n_evaluations += 1
             loss = 1.0 - self._exact(self._others(self._gone(removed)))
         if loss < self._best - AGREEMENT_TOLERANCE:
             self._best, self._best_removed = loss, removed
@@ -260,7 +262,7 @@ class LatticeSearch:
                 self._decide(_units_that_are(REMOVED, state))
                 continue
             if high >= self._best - AGREEMENT_TOLERANCE and not self._is_worse(low):
-                self._n_evaluations += 1
+                self.n_evaluations += 1
                 removed = _units_that_are(REMOVED, state)
                 low = max(low, self._finer.loss(self._kept(removed), [*removed])[0])
             if not self._is_worse(low):
@@ -271,7 +273,7 @@ class LatticeSearch:
         if isinstance(self._laws, Polynomials):
             limits = Limited(self._left, self._best - AGREEMENT_TOLERANCE)
             found, n_evaluations = self._laws.below(node.state, node.bound, limits)
-            self._n_evaluations += n_evaluations
+            self.n_evaluations += n_evaluations
             return found
         return self._below_in_python(node)
 
@@ -297,7 +299,7 @@ class LatticeSearch:
                 return
             candidates = self._candidates(free, left)
             lows, highs = self._laws.losses_without_each([*free, *kept], [*removed], candidates)
-            self._n_evaluations += len(candidates)
+            self.n_evaluations += len(candidates)
             for place, u in enumerate(candidates):
                 low = max(node.bound, float(lows[place]))
                 if not self._is_worse(low):
@@ -305,7 +307,7 @@ class LatticeSearch:
                 kept, left = kept | {u}, left - float(costs[u])
 
     def _is_closed(self, removed: Removed) -> bool:
-        self._n_evaluations += 1
+        self.n_evaluations += 1
         return self._is_worse(self._laws.loss(self._kept(removed), [*removed])[0])
 
     def _candidates(self, free: Sequence[int], left: float) -> list[int]:
@@ -331,7 +333,7 @@ class LatticeSearch:
             yield self._complete(without)
             return
         if len(gone) > 1:
-            self._n_evaluations += 1
+            self.n_evaluations += 1
             lowest, high = self._laws.loss(self._kept(without), [*without])
             low = max(low, lowest)
         yield Below(_state(len(self._units), without, kept), low, high)
@@ -390,6 +392,13 @@ def _lattices(classifier: BayesianClassifier, *, compiled: bool) -> list[Lattice
     for step in steps[-2::-1]:
         found.insert(0, decided_by_finer(Lattice.of(weights, step), found[0]))
     return found
+
+
+def fits(classifier: BayesianClassifier) -> bool:
+    """Return whether the lattices of a classifier with many features are short enough for memory."""
+    span = sum(float(one.max(initial=0.0)) for one in Weights.of(classifier).weights)
+    ratio = _FINE_STEPS[-2] / _FINE_STEPS[-1]
+    return span / _FINE_STEPS[-2] * classifier.n_features * ratio <= _MOST_CELLS
 
 
 def _is_worth_compiling(classifier: BayesianClassifier) -> bool:

@@ -385,7 +385,7 @@ def _units_that_are(what: int, state: bytes) -> Removed:
 def _lattices(classifier: BayesianClassifier, *, compiled: bool) -> list[Lattice]:
     """Return lattices from coarse to fine, each with its decision."""
     weights = Weights.of(classifier)
-    are_few = math.prod(float(len(one)) for one in weights.weights) <= _MOST_INSTANCES
+    are_few = math.prod(max(1.0, len(one)) for one in weights.weights) <= _MOST_INSTANCES
     steps = _STEPS if are_few else _FINE_STEPS
     finest = Lattice.of(weights, steps[-1])
     found = [decided_exactly(finest, compiled=compiled) if are_few else decided_roughly(finest)]

@@ -203,7 +203,8 @@ def test_a_model_that_does_not_conform_is_reported() -> None:
     model = tb.conform(LogisticRegression().fit(X, X[:, 0]), X)
     expected = model.predict_proba(X)
     shift = np.array([0.1, 0])
-    object.__setattr__(model, "log_prior", model.log_prior + shift)
+    (component,) = model.components
+    object.__setattr__(component, "log_prior", component.log_prior + shift)
     odds = np.log(expected) + shift
     other = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
     assert model.conformity_error(X) == pytest.approx(np.abs(other - expected).max(), rel=1e-9)

@@ -61,7 +61,7 @@ def test_mixtures_are_those_of_the_library_and_are_remembered(digits: Task) -> N
     first = conformant_mixture(digits, COMPONENTS)
     conformant_mixture.cache_clear()
     again = conformant_mixture(digits, COMPONENTS)
-    assert (first.n_components, first.n_rows) == (4, 600)
+    assert (first.model.n_components, first.n_rows) == (4, 600)
     assert first.seconds == again.seconds, "it is read, not learned again"
     np.testing.assert_array_equal(again.model.predict_proba(hidden), first.model.predict_proba(hidden))
     whole = conformant_mixture(digits, MixtureSettings(n_components=4))

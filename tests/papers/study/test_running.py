@@ -100,7 +100,7 @@ def test_nothing_runs_when_one_of_the_experiments_has_a_wrong_key(
     path = few_experiments / "experiment/z.yaml"
     path.write_text((few_experiments / "experiment/trimming/table4.yaml").read_text() + "instnces: 1\n")
     answer = command("executor=serial", "offline=true", code=2)
-    assert answer.err.startswith("experiment z: a key must be one of instances, got 'instnces'; did you")
+    assert answer.err.startswith("experiment z: a key must be one of instances, threshold, got 'instnces'; did you")
     assert not (tmp_path / "results").exists()
 
 

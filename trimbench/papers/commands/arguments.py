@@ -343,10 +343,12 @@ class Composer:
 
     def choices(self, overrides: Sequence[Override]) -> dict[str, Any]:
         """Return which file of each group these settings, and the files that they choose, have chosen."""
-        kept = [one for one in overrides if one.key_or_group in GROUPS] if _are_changes(overrides) else overrides
-        experiment = next((one for one in kept if one.key_or_group == "experiment"), None)
-        if self._merged_last(experiment):
-            kept = [one for one in kept if one is not experiment]
+        groups = [one for one in overrides if one.key_or_group in GROUPS]
+        experiment = next((one for one in groups if one.key_or_group == "experiment"), None)
+        if self._merged_last(experiment):  # without it there is nothing that other keys could change
+            kept: Sequence[Override] = [one for one in groups if one is not experiment]
+        else:
+            kept = groups if _are_changes(overrides) else overrides
         choices: dict[str, Any] = self.composed(kept)[1]["runtime"]["choices"]
         return choices
 

@@ -100,7 +100,7 @@ def read_file(
     else:
         names, repairs = _header(owner, path, text, separator)
         notes += repairs
-        if not {*names} & {*wanted} and (line := _line_of_names(text, wanted)):
+        if wanted and not {*names} & {*wanted} and (line := _line_of_names(text, wanted)):
             raise _no_table(owner, path, f"the names of its columns are in line {line}; delete the lines before it")
     if len(names) > _MOST_COLUMNS:
         found = f"it has {len(names):,} columns where {_MOST_COLUMNS:,} are allowed; name the separator"

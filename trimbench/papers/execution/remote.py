@@ -28,6 +28,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from trimbench.papers.execution import ray_task
 from trimbench.papers.execution.here import Workers
 from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
 from trimbench.papers.execution.store import PROVENANCE, RUN_VARIABLE, WANTS, Record, deciding_versions, usable_cpus
@@ -549,7 +550,8 @@ class RayCluster:
 
     def __init__(self, ray: Any, options: RayExecutor, logs: Path) -> None:
         self._ray, self._options, self.logs = ray, options, logs
-        self._run_task = ray.remote(num_cpus=1, max_retries=options.retries)(_ray_function())
+        ray.cloudpickle.register_pickle_by_value(ray_task)
+        self._run_task = ray.remote(num_cpus=1, max_retries=options.retries)(ray_task.run)
         self._nodes: dict[str, dict[str, Any]] = {}
         self._looked = -math.inf
 
@@ -658,26 +660,6 @@ def _logs() -> Path:
 
 def _processors(node: Mapping[str, Any]) -> float:
     return float(node["Resources"].get("CPU", 0.0)) if node["Alive"] else 0.0
-
-
-def _ray_function() -> Callable[..., bytes]:
-    """Return what Ray calls, which it sends as code: a machine without this package says so, and by its name."""
-
-    def run(jobs: bytes, terms: bytes, contents: list[Any], has_others: bool) -> bytes:
-        import json
-
-        import ray
-
-        machine = ray.get_runtime_context().get_node_id()
-        try:
-            from trimbench.papers.execution.remote import run_packed
-
-            return run_packed(jobs, terms, machine, has_others, lambda name: ray.get(ray.get(contents[0])[name]))
-        except Exception as error:  # noqa: BLE001  (another version may raise anything)
-            why = f"{type(error).__name__}: {error}"[:300]
-            return json.dumps({"machine": machine, "error": why, "refused": isinstance(error, ImportError)}).encode()
-
-    return run
 
 
 def run_packed(jobs: bytes, terms: bytes, machine: str, has_others: bool, fetch: Callable[[str], bytes]) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import pandas as pd
 
@@ -27,7 +29,7 @@ class Table4:
         Threshold T' of the trimmed classifier, whose agreement is computed; None takes the best.
     """
 
-    instances: vocab.Axis[list[float]]
+    instances: Annotated[list[list[float]], vocab.must("a list of at least one entry", bool)]
     threshold: vocab.Threshold | None = None
 
     def __post_init__(self) -> None:

@@ -320,11 +320,11 @@ class InclusionSearch(Generic[Measure]):
             limits.report(self._agreement, self._bound, self._n_evaluations)
             self._open.pop()
             self._open += self._below(branch)
-        if self._open:
-            # Stopped: what is missed most fills the budget, if that helps. The search goes on from what it knows.
-            filled = self._choice.filled(self._best, self._first_guess)
-            if filled != self._best:
-                self._evaluate(self._root, filled)
+        # What is missed most fills the budget, unless the agreement is lower then. A search that was stopped goes on from
+        # what it knows.
+        filled = self._choice.filled(self._best, self._first_guess)
+        if filled != self._best:
+            self._evaluate(self._root, filled, as_good=not self._open)
         upper_bound = max(self._agreement, self._bound())
         limits.report(self._agreement, lambda: upper_bound, self._n_evaluations, last=True)
         features = self._choice.features(self._best)
@@ -336,11 +336,14 @@ class InclusionSearch(Generic[Measure]):
     def _improves(self, bound: float) -> bool:
         return bound > self._agreement + AGREEMENT_TOLERANCE
 
-    def _evaluate(self, node: Measure, included: tuple[int, ...]) -> None:
-        """Compute the agreement of some units, of which a measure has the features; keep them if they are the best."""
+    def _evaluate(self, node: Measure, included: tuple[int, ...], *, as_good: bool = False) -> None:
+        """Compute the agreement of some units, of which a measure has the features; keep them if they are the best.
+
+        With `as_good` they need not be better than the others.
+        """
         self._n_evaluations += 1
         agreement, cut = self._achieved(node, self._choice.features(included))
-        if self._improves(agreement):
+        if self._improves(agreement + 2.0 * AGREEMENT_TOLERANCE * as_good):
             self._best, self._agreement, self._cut = included, agreement, cut
 
     def _whole(self, limits: Limits) -> list[_Inclusion[Measure]]:

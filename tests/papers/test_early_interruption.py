@@ -15,12 +15,14 @@ LINE = "\nStopped before anything was done.\n"
 IMPORTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nraise ImportError('still here')\n"
 SWALLOWED = """
 import os, signal, hydra
-def application():
+compose = hydra.compose
+def composed(*words, **options):
     try:
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
         pass
-hydra.main = lambda **_: lambda _: application
+    return compose(*words, **options)
+hydra.compose = composed
 """
 START = "import sys\nsys.argv = ['trimbench', 'task=list']\nfrom trimbench.__main__ import main\nmain()\n"
 

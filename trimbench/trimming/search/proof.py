@@ -320,11 +320,12 @@ class InclusionSearch(Generic[Measure]):
             limits.report(self._agreement, self._bound, self._n_evaluations)
             self._open.pop()
             self._open += self._below(branch)
-        # What is missed most fills the budget, unless the agreement is lower then. A search that was stopped goes on from
-        # what it knows.
-        filled = self._choice.filled(self._best, self._first_guess)
-        if filled != self._best:
-            self._evaluate(self._root, filled, as_good=not self._open)
+        # What is missed most fills the budget: if that helps where the search was stopped, which goes on from what it
+        # knows, and else one by one, unless the agreement is lower then.
+        for units in [self._first_guess] if self._open else [(unit,) for unit in self._first_guess]:
+            filled = self._choice.filled(self._best, units)
+            if filled != self._best:
+                self._evaluate(self._root, filled, as_good=not self._open)
         upper_bound = max(self._agreement, self._bound())
         limits.report(self._agreement, lambda: upper_bound, self._n_evaluations, last=True)
         features = self._choice.features(self._best)

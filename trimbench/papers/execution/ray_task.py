@@ -16,10 +16,9 @@ def run(jobs: bytes, terms: bytes, contents: list[Any], has_others: bool) -> byt
     try:
         # By name, as it is the module over there that runs the task.
         there = importlib.import_module("trimbench.papers.execution.remote")
-        answer: bytes = there.run_packed(
-            jobs, terms, machine, has_others, lambda name: ray.get(ray.get(contents[0])[name])
+        return bytes(
+            there.run_packed(jobs, terms, machine, has_others, lambda name: ray.get(ray.get(contents[0])[name]))
         )
-        return answer
     except Exception as error:  # noqa: BLE001  (another version may raise anything)
         why = f"{type(error).__name__}: {error}"[:300]
         return json.dumps({"machine": machine, "error": why, "refused": isinstance(error, ImportError)}).encode()

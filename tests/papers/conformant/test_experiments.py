@@ -220,17 +220,28 @@ def test_em_and_mice_are_compared_with_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dataset", "claims"),
-    [("adult", {"complete_lead": 5, "crossing_percent": 100}), ("splice", {"complete_lag": 5})],
+    ("dataset", "claims", "stored"),
+    [
+        ("adult", {"complete_lead": 10, "crossing_percent": 100}, "accuracy"),
+        ("splice", {"complete_lag": 10}, "weighted F1"),
+    ],
 )
-def test_weighted_f1_where_classes_are_unbalanced(dataset: str, claims: dict[str, float]) -> None:
-    common = {"dataset": dataset, "title": dataset, "status": "ok", "missing": 0.0, "missing_percent": 0.0}
-    common |= {"encoding": "paper", "part": "masks"}
-    both = {"nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8, "nacl/f1_weighted": 0.7, "naive_bayes/f1_weighted": 0.65}
-    experiment = NaiveBayesCrossing(datasets=[dataset], missing=[0.0], measure_of={dataset: "f1_weighted"})
-    found = experiment.outcome(pd.DataFrame([common | both | {"job": "one"}]))
+def test_naive_bayes_is_judged_by_accuracy_with_weighted_f1_beside(
+    dataset: str, claims: dict[str, float], stored: str
+) -> None:
+    common = {"dataset": dataset, "title": dataset, "status": "ok", "part": "masks", "job": "one"}
+    rows = [
+        common
+        | {"missing": share, "missing_percent": 100 * share, "nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8}
+        | {"nacl/f1_weighted": 0.7 - share, "naive_bayes/f1_weighted": 0.65}
+        for share in (0.0, 0.1)
+    ]
+    found = NaiveBayesCrossing(datasets=[dataset], missing=[0.0, 0.1]).outcome(pd.DataFrame(rows))
     assert {number.quantity: number.value for number in found.numbers} == pytest.approx(claims)
-    assert found.tables[0].frame["measure stored"].tolist() == ["accuracy" if dataset == "adult" else "weighted F1"]
+    main = found.tables[0].frame.set_index("measure")
+    assert main["crossing (%)"].to_dict() == pytest.approx({"accuracy": 100, "weighted F1": 5})
+    assert main.index[main["crossing of stored curves (%)"].notna()].tolist() == [stored]
+    assert [figure.y_label for figure in found.figures] == ["accuracy", "weighted F1"][: 1 + (dataset == "splice")]
 
 
 @pytest.mark.parametrize(("dataset", "claim"), [("mnist", "balanced_percent"), ("adult", "unbalanced_percent")])

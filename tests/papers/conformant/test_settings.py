@@ -49,7 +49,7 @@ FIFTHS = "missing must be multiples of 0.2 with rounding='fifths', got 0.1"
         (Tables4And5, F1, {"missing": [0.1]}, FIFTHS),
         (MissingFeatures, ADULT, {"missing": [0.1], "rounding": "fifths"}, FIFTHS),
         (MissingFeatures, ADULT, {"rates": {"age": 2}}, "rates must be between 0 and 1, got 2.0 for 'age'"),
-        (NaiveBayesCrossing, ADULT, {"measure_of": {"adult": "auc"}}, "measure_of.adult must be one of accuracy, f1_w"),
+        (NaiveBayesCrossing, ADULT, {"repetitions_of": {"adult": 0}}, "repetitions_of.adult must be 1 or more, got 0"),
         (
             EmMice,
             IMPUTERS,

@@ -61,9 +61,11 @@ def test_hooks_before_a_commit_are_checks_of_the_check_command() -> None:
     script = (ROOT / "scripts/test").read_text(encoding="utf-8")
     (repository,) = declared(".pre-commit-config.yaml")["repos"]
     commands = [hook["entry"].replace(" --force-exclude", "") for hook in repository["hooks"]]
-    assert len(commands) == 4
     for command in commands:
-        assert command.replace(".venv-test/", "$") in script
+        words = command.replace(".venv-test/", "$").split()
+        files = [word for word in words if word.startswith("tests/")]  # some of the tests that the check command runs
+        assert " ".join(word for word in words if word not in files) in script
+        assert all((ROOT / file).is_file() for file in files)
 
 
 def test_the_public_host_checks_every_python_as_continuous_integration_does() -> None:

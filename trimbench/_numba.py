@@ -89,7 +89,7 @@ def _stop_clock_while_compiling() -> None:
 
 
 def is_worth_loading(seconds: float | None, kernel: str) -> bool:
-    """Return whether a search of so many seconds (None: no limit) should wait until a kernel is loaded.
+    """Return whether a search with this time limit in seconds (None: no limit) should wait until a kernel is loaded.
 
     The wait is not part of its time.
 

@@ -322,7 +322,7 @@ def _additive(
 
 
 def _margin(model: ConformantDistribution, problem: DecisionProblem, j: int) -> float:
-    """Return the log-odds against a rival, with missing features averaged out, as the classification has them."""
+    """Return the log-odds against a rival, with missing features averaged out, as `predict_proba` does."""
     missing = model.components[0].missing_scores
     expected = missing[:, problem.winner] - missing[:, problem.rivals[j]]
     return float(problem.base[j] + np.where(problem.observed, problem.shown[:, j], expected).sum())
@@ -441,7 +441,7 @@ class _Search:
 
 # The smallest sets of features whose gains reach what is needed.
 
-# The search for covers of several requirements looks at so many partial sets.
+# The most partial sets that the search for covers of several requirements looks at.
 _MAX_STEPS = 100_000
 
 

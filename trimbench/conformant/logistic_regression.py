@@ -179,8 +179,8 @@ Precision = type[np.float32] | type[np.float64]
 
 # Rows that are converted to floats at a time: small enough to stay in the cache for both products.
 _BLOCK_ROWS = 1024
-# Up to so many columns, the preconditioner is a matrix of columns by columns; or, up to so many parameters and if it
-# takes less than so many products with the Hessian, of parameters by parameters.
+# With at most this many columns, the preconditioner is a matrix of columns by columns. With at most this many
+# parameters, and where it costs less than _WORTH_PRODUCTS products with the Hessian, it is one of all parameters.
 _MOST_GRAM_COLUMNS = 2000
 _GRAM_ROWS_PER_COLUMN = 5
 _JOINT_ROWS_PER_PARAMETER = 10

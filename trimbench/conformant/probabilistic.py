@@ -329,7 +329,7 @@ class SetSearch:
         return low
 
     def _branch(self, size: int, limit: int, *, ordered: bool) -> tuple[list[tuple[int, ...]], bool]:
-        """Return sets of at most so many features that reach delta, and whether these are all.
+        """Return sets of at most `size` features that reach delta, and whether these are all.
 
         If `ordered`, a feature is only taken with all that are better in every respect, which loses not all of them.
         """

@@ -23,7 +23,7 @@ from trimbench.conformant.layout import blocks
 
 # Scores this close, relative to the size of their terms, are equal up to rounding.
 _ROUNDING = 1e-12
-# A real-valued feature is cut into this many cells of equal width, up to so many deviations from its means.
+# A real-valued feature is cut into this many cells of equal width, up to this many standard deviations from its means.
 _CELLS, _REACH = 4000, 8.5
 
 

@@ -56,7 +56,7 @@ _LAST_WHOLE = 2.0**53
 
 
 def as_one_array(cells: pd.DataFrame | NDArray[Any]) -> NDArray[Any] | None:
-    """Return a table of numbers (no truth values) as one array that tells all of them apart; None of another."""
+    """Return a table of numbers (not bools) as one array that tells all of them apart; None for any other table."""
     kinds = {cells.dtype} if isinstance(cells, np.ndarray) else set(cells.dtypes)
     if not all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
         return None

@@ -396,7 +396,7 @@ def load_trimmed(cls: Any, path: str | Path) -> Any:
 
 
 def _texts_of(classes: NDArray[Any]) -> Any:
-    """Return labels as JSON has them: dates as ISO text, spans of time as numbers of their unit."""
+    """Return labels in the types of JSON: dates as ISO text, spans of time as numbers of their unit."""
     if classes.dtype.kind == "M":
         return np.datetime_as_string(classes).tolist()
     return _plain(classes.astype(np.int64) if classes.dtype.kind == "m" else classes)

@@ -240,7 +240,7 @@ def interval_names(cuts: Sequence[float]) -> tuple[str, ...]:
 
 
 def _are_names_of_rows(n_values: int, n_rows: int) -> bool:
-    """Return whether a column has so many different values that they are measurements or names, not categories."""
+    """Return whether a column has too many different values for categories: measurements, or names."""
     return n_values > max(_FEW_VALUES, _LARGEST_SHARE * n_rows)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Structure = Literal["naive_bayes", "tree", "mixture"]
 MissingValues = Literal["error", "ignore"]
-# A column of at least so many rows that are all different is not one of categories.
+# A column with at least this many rows, all different, is not one of categories.
 _FEWEST_ROWS_OF_AN_IDENTIFIER = 20
 # Nor are numbers, most of which occur once or twice, which are measurements.
 _LARGEST_SHARE_OF_NUMBERS = 0.5
@@ -101,7 +101,7 @@ def learn(
     missing : {"error", "ignore"}
         What NaN in a feature means: an error, or a cell that is left out of the counts that need it.
     n_starts : int
-        The best of so many random starts of a mixture is taken: the one of the highest smoothed likelihood.
+        Number of random starts of a mixture; the one with the highest smoothed likelihood is taken.
     random_state : int
         Decides these starts.
 

@@ -69,7 +69,7 @@ def encode_compactly(frame: Any, values: Mapping[str, Sequence[str]]) -> NDArray
 
 
 def code_type(n_values: int) -> type[np.integer[Any]]:
-    """Return the smallest integer type that holds the codes of so many values."""
+    """Return the smallest integer type that holds the codes of `n_values` values."""
     return np.uint8 if n_values <= 2**8 else np.uint16 if n_values <= 2**16 else np.int64
 
 
@@ -96,7 +96,7 @@ def _same_values(value: object) -> list[str]:
             return []
     texts = [str(int(number))] if number.is_integer() else []
     truth = str(bool(number))
-    # Where a file of rows has true or TRUE, pandas reads a truth value.
+    # pandas reads true and TRUE in a file of rows as bool.
     texts += [str(number), *((truth, truth.lower(), truth.upper()) if number in (0.0, 1.0) else ())]
     # "01" and "1e0" are texts of their own.
     return texts if not isinstance(value, str) or value in texts else []

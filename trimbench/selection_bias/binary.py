@@ -14,7 +14,7 @@ from scipy.special import betaln, gammaln, logsumexp
 from trimbench.selection_bias.features import Binariser, has_missing
 from trimbench.selection_bias.prior import Prior, simpson_weights
 
-# Sums of so many zeros and ones fit into a byte.
+# A sum of at most this many zeros and ones fits into a byte.
 _ROWS = 255
 
 

@@ -111,7 +111,7 @@ def known_cuts(X: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def blocks(columns: NDArray[np.int64], n_cases: int) -> Iterator[NDArray[np.int64]]:
-    """Yield some of the columns at a time, of so many cases that they fit into a few megabytes."""
+    """Yield the columns in parts that fit into a few megabytes each."""
     step = max(1, _BLOCK_ENTRIES // n_cases)
     for start in range(0, len(columns), step):
         yield columns[start : start + step]

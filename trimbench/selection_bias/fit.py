@@ -271,7 +271,7 @@ def fitted(X: ArrayLike, y: ArrayLike, k: int, *, allow_fewer: bool = False, **g
     Parameters
     ----------
     allow_fewer : bool
-        Whether to select fewer features if not so many depend on the response, and all if none does.
+        Whether to select fewer than `k` features if fewer depend on the response, and all if none does.
     **given
         Settings of `fit_selection_corrected`.
     """

@@ -86,7 +86,7 @@ class Prior:
         return result
 
     def pseudo_counts(self, n_classes: int) -> tuple[float, ...]:
-        """Return the cases that the prior adds to each class; raise ValueError if it has none for so many classes."""
+        """Return the cases that the prior adds to each class; ValueError if it has none for this number of classes."""
         if n_classes > 2 and self.f0 != self.f1:
             raise ValueError(
                 f"f0 and f1 must be equal for {n_classes} classes, got f0={self.f0} and f1={self.f1}; leave both at 1"

@@ -128,7 +128,7 @@ def select_by_rank(
     counted : ndarray of bool, shape (n_features,), optional
         Features that say something of alpha when they are discarded.
     allow_fewer : bool
-        Whether to select fewer features if not so many depend on the response, and all if none does.
+        Whether to select fewer than `k` features if fewer depend on the response, and all if none does.
     """
     n_useful, n_features = int((ratios > 0.0).sum()), len(ranks)
     if allow_fewer and k < n_features:

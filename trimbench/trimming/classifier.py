@@ -349,7 +349,9 @@ class BayesianClassifier:
         return self._sides == [[i] for i in range(self.n_classes)]
 
     def prepare_table(self, *, max_operations: int, n_threads: int = 1) -> None:
-        """Contract a general network for `joint`, with at most so many products of two numbers, in several threads.
+        """Contract a general network for `joint`, in several threads.
+
+        `max_operations` limits the products of two numbers that this takes.
 
         Raises
         ------

@@ -84,19 +84,19 @@ class Limits:
         self._reported = -math.inf
 
     def in_time(self, seconds: float = 0.0) -> bool:
-        """Return whether there is time left, for something that takes so many seconds."""
+        """Return whether there is time left for something that takes `seconds`."""
         return math.isinf(self._deadline) or clock() + seconds < self._deadline
 
     def allows(self, n_evaluations: int) -> bool:
-        """Return whether so many evaluations in all are allowed."""
+        """Return whether this total number of evaluations is allowed."""
         return n_evaluations <= self._evaluation_limit
 
     def may_go_on(self, n_evaluations: int) -> bool:
-        """Return whether a search that has made so many evaluations may make another."""
+        """Return whether a search may make another evaluation after this many."""
         return n_evaluations < self._evaluation_limit and self.in_time()
 
     def evaluations_left(self, n_evaluations: int, most: int) -> int:
-        """Return how many evaluations more are allowed after so many, between one and `most`."""
+        """Return how many more evaluations are allowed after this many, between one and `most`."""
         return int(max(1, min(most, self._evaluation_limit - n_evaluations)))
 
     def seconds_left(self) -> float | None:
@@ -109,7 +109,7 @@ class Limits:
         return Limits(None if left is None else share * left, self.evaluation_limit, n_jobs=self.n_jobs)
 
     def ending_earlier(self, seconds: float) -> Limits:
-        """Return limits that leave so many seconds, but at most half of the time, for what follows."""
+        """Return limits that leave these seconds, but at most half of the time, for what follows."""
         left = self.seconds_left()
         if left is None:
             return self
@@ -118,7 +118,7 @@ class Limits:
         return earlier
 
     def up_to(self, n_evaluations: int) -> Limits:
-        """Return limits with so many evaluations at most."""
+        """Return limits with at most this many evaluations."""
         fewer = copy.copy(self)
         fewer._evaluation_limit = min(self._evaluation_limit, n_evaluations)
         return fewer

@@ -239,7 +239,7 @@ def checked_threshold(threshold: float) -> float:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a real number, of any type, and no truth value."""
+    """Return whether a value is a real number of any type (not a bool)."""
     return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 

@@ -188,7 +188,7 @@ def drawn_agreement(
 
 
 def sampled_bound(classifier: BayesianClassifier, choice: Choice, seconds: float | None) -> float:
-    """Return an upper bound on the agreement of all allowed subsets, from drawn rows, in about so many seconds."""
+    """Return an upper bound on the agreement of all allowed subsets, from drawn rows, in about `seconds`."""
     longest = _LONGEST_BOUND if seconds is None else min(max(seconds, _MOMENT), _LONGEST_BOUND)
     work = int(_LOOKUPS_PER_SECOND * longest)
     ranking, bounding = (classifier.draw(n, np.random.default_rng([1, n])) for n in (_FEWEST_ROWS, _BOUND_ROWS))
@@ -222,7 +222,7 @@ class _Clock:
         return _LONGEST if self.limit is None else max(self.limit, _MOMENT)
 
     def rows_left(self, rows: _Rows, operations: int) -> int:
-        """Return how many rows the rest of the time allows, after others, if one takes so many operations."""
+        """Return how many rows the rest of the time allows, after `rows`, where each takes `operations`."""
         if self.limit is None:
             return max(_FEWEST_ROWS, int(_EVALUATION_SHARE * _LONGEST * _OPERATIONS_PER_SECOND / max(operations, 1)))
         left = 0.9 * (self.start + self.limit - seconds_now())
@@ -270,7 +270,7 @@ def _affordable_rows(classifier: BayesianClassifier, clock: _Clock) -> int:
 
 
 def _drawn(classifier: BayesianClassifier, n_rows: int, rng: np.random.Generator, clock: _Clock) -> _Rows:
-    """Draw up to so many rows, fewer if there is no time."""
+    """Draw at most `n_rows` rows, fewer if there is no time."""
     start = seconds_now()
     codes, posteriors, decisions = [], [], []
     step = max(_FEWEST_ROWS, n_rows // 8)
@@ -409,7 +409,7 @@ def _effort(classifier: BayesianClassifier, features: Sequence[int]) -> int:
 
 
 def _cover(choice: Choice, order: Sequence[int], left_out: int) -> list[int] | None:
-    """Return features, from the front of `order`, of which every affordable subset leaves out at least so many."""
+    """Return the first features of `order` such that every affordable subset leaves out at least `left_out` of them."""
     chosen: list[int] = []
     costs: list[float] = []
     units: set[int] = set()

@@ -67,7 +67,7 @@ def read_text(path: Path, max_unpacked: int = MAX_UNPACKED) -> str:
         found = "UTF-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "another encoding"
         raise ValueError(f"{path} must be UTF-8 text, got {found} ({error}); save it as UTF-8") from error
     if "\0" in text:
-        raise ValueError(f"{path} must be UTF-8 text, got zero bytes, as UTF-16 has them; save it as UTF-8")
+        raise ValueError(f"{path} must be UTF-8 text, got zero bytes, which UTF-16 has; save it as UTF-8")
     return text
 
 

@@ -594,7 +594,7 @@ def total(keys: Collection[str], expected: Mapping[str, float]) -> float | None:
 
 
 def wall_seconds(keys: Collection[str], expected: Mapping[str, float], n_workers: int) -> float | None:
-    """Return how long so many workers are busy with some jobs; None if the cost of one is unknown.
+    """Return how long the workers are busy with some jobs; None if the cost of one is unknown.
 
     Two workers cannot share a job: the longest is a lower limit.
     """

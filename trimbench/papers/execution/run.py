@@ -123,7 +123,7 @@ def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str
 
 # What a run says on stderr while its jobs run: how many have ended, and how long the rest will take.
 
-# Without a terminal, one line in so many seconds.
+# Without a terminal, one line of progress every so often, in seconds.
 _LINE_SECONDS = 30.0
 
 

@@ -328,7 +328,7 @@ def take(path: Path) -> str:
 
 
 def shorten_file(path: Path, longest: int) -> None:
-    """Cut the middle out of a file that is longer than so many bytes, even while a job appends to it."""
+    """Cut the middle out of a file that is longer than a limit in bytes, even while a job appends to it."""
     half = LOG_BYTES // 2
     with path.open("r+b", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)

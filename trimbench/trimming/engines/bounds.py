@@ -383,7 +383,7 @@ def _cut_knapsack(gains: Sequence[float], costs: Sequence[float], budget: float)
 
 # Probability, under each class, of rounding errors beyond the slack.
 _FAILURE = 1e-16
-# Relative rounding of sums of so many probabilities.
+# Bound on the relative rounding error of a sum of this many probabilities.
 _ROUNDING = 1e-10
 # Instances of the removed features that are told apart; the loss of some of the features bounds that of all.
 _MOST_INSTANCES = 2**6

@@ -118,7 +118,7 @@ def make_engine(
 
 
 def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | None:
-    """Return the engine of a network that is likely to be ready within about so many seconds, or None.
+    """Return the engine of a network that is likely to be ready within about `seconds`, or None.
 
     The engine of circuits is chosen where zeros make them small; it is skipped where PySDD is not installed.
     """

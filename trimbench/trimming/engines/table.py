@@ -118,7 +118,7 @@ class DenseMeasure(Table):
 
         shape = np.array(self.shape, dtype=np.int64)
         axes = np.array([self.features.index(feature) for feature in features], dtype=np.int64)
-        # Between two looks at the clock, about so many axes of the table; and as many for each thread.
+        # About this many axes of the table, for each thread, between two looks at the clock.
         size = max(limits.n_jobs, _UNINTERRUPTED // self.values.shape[1])
         found: list[float] = []
         while not found or (len(found) < len(axes) and limits.in_time()):

@@ -35,9 +35,9 @@ from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
 
 # Steps of the lattices, each a multiple of the next; finer ones where exact values are out of reach.
 _STEPS, _FINE_STEPS = (0.1, 0.02, 0.002), (0.1, 0.01, 0.001, 0.0002)
-# Up to so many instances, their sums meet in the middle.
+# With at most this many instances, their sums are found by meeting in the middle.
 _MOST_INSTANCES = 2.0**40
-# Up to so many instances, a search takes less time than loading compiled loops.
+# With at most this many instances, a search takes less time than loading compiled loops.
 _SHORT_SEARCH = 2.0**27
 # Cells of the joint law of sums on the two finest lattices.
 _MOST_CELLS = 2.0**25

@@ -207,7 +207,7 @@ class RemovalSearch:
         return [(value, self._choice.units[unit]) for value, unit in values]
 
     def _enumerate_few(self, most: int) -> bool:
-        """Evaluate all subsets of the one size that matters, if they are at most so many and all units cost the same.
+        """Evaluate all subsets of the one size that matters, if there are at most `most` and all units cost the same.
 
         Returns whether that was all there is to search.
         """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-# With at most so many instances of all features, the joint probabilities of any of them come from one table.
+# With at most this many instances of all features, the joint probabilities of any subset come from one table.
 _MAX_TABLE, _MAX_OPERATIONS = 2**16, 2**28
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 # Agreements closer than this are equal; the cheaper subset, or the one found first, is then kept.
 TOLERANCE = 1e-12
-# Up to so many subsets, and so many pairs of a subset and a distinct row, every subset is tried.
+# With at most this many subsets, and this many pairs of a subset and a distinct row, every subset is tried.
 MAX_SUBSETS, _MAX_WORK = 20_000, 5e6
 # The first pass of exchanges brings nearly all of the gain.
 _PASSES = 2
@@ -210,7 +210,7 @@ class _Search:
 
 # What trimming on rows needs of a classifier: its decisions on rows, rows of its model, and agreements.
 
-# A model with at most so many instances of its features stands for itself; of others so many rows are drawn.
+# A model with at most this many instances is enumerated; from others, this many rows are drawn.
 MAX_INSTANCES = 2**12
 N_DRAWN = 10_000
 

@@ -149,7 +149,7 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path, ending: str) -> None:
     ("ending", "encoding", "message"),
     [
         ("bif", "utf-16", r"must be UTF-8 text, got UTF-16 \(.*\); save it as UTF-8"),
-        ("uai", "utf-16-le", r"must be UTF-8 text, got zero bytes, as UTF-16 has them; save it as UTF-8"),
+        ("uai", "utf-16-le", r"must be UTF-8 text, got zero bytes, which UTF-16 has; save it as UTF-8"),
         ("erg", "shift_jis", r"must be UTF-8 text, got another encoding \(.*\); save it as UTF-8"),
         ("xmlbif", "shift_jis", r"network.xmlbif cannot be read: multi-byte encodings are not supported; save it as U"),
         ("xmlbif", "gbk", r"network.xmlbif cannot be read: multi-byte encodings are not supported; save it as UTF-8"),

@@ -6,7 +6,12 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A loaded machine makes a test slow, not wrong.
+hypothesis.settings.register_profile("trimbench", deadline=None)
+hypothesis.settings.load_profile("trimbench")
 
 # Fixtures that take long to make. All tests that ask for one run in the same worker, which makes it once.
 MADE_ONCE = ("_table6", "browser", "cancer", "experiment", "wheel", "wide")

@@ -205,7 +205,10 @@ def test_any_bytes_are_read_as_failures_or_a_reason(content: bytes) -> None:
 def test_no_object_is_made_of_what_a_task_sends_back(cluster: Pretended, given_back: Any) -> None:
     """Ray itself would look up whatever a pickle names."""
     ray = SimpleNamespace(
-        remote=lambda **_: lambda _: None, nodes=list, exceptions=SimpleNamespace(RayError=pickle.PickleError)
+        remote=lambda **_: lambda _: None,
+        nodes=list,
+        exceptions=SimpleNamespace(RayError=pickle.PickleError),
+        cloudpickle=SimpleNamespace(register_pickle_by_value=lambda _: None),
     )
     ray.exceptions.RayTaskError = pickle.PickleError
     ray.get = lambda task: pickle.loads(pickle.dumps(given_back))

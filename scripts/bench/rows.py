@@ -59,7 +59,7 @@ def kernel_calls(classifier: tb.BayesianClassifier, frame: pd.DataFrame, n_kept:
     if not isinstance(scores, AdditiveScores):
         raise TypeError("a naive Bayes classifier has additive scores")
     signed = np.where(rows.decisions == 1, rows.weights, -rows.weights)
-    columns = Columns(rows.codes, scores.cardinalities, scores.weights, signed)
+    columns = Columns(rows.codes, scores.cardinalities, scores.weights, signed, scores.prior)
     kept = list(range(n_kept))
     places, codes = cells_of(rows.codes, kept, scores.cardinalities)
     cells = Cells.sorted(places, scores.of_rows(kept, codes))

@@ -365,6 +365,9 @@ def test_an_impossible_row_is_marked_and_has_the_class_of_no_features(kind: str)
     for classifier in classifiers:
         with pytest.warns(ImpossibleRowWarning, match="1 of 2 rows are impossible under the model, such as row 0"):
             said = classifier.predict(rows)
+        decided = classifier.decide(classifier.encode(rows))
+        names = np.array(classifier.class_names)[decided if kind == "several" else np.where(decided, 0, 1)]
+        assert names.tolist() == said.tolist()  # also in searches
         ask = classifier.predict_proba if kind == "several" else classifier.posterior
         with pytest.warns(ImpossibleRowWarning, match="rows are impossible"):
             assert np.isnan(ask(rows)[0]).all()

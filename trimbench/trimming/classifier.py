@@ -428,8 +428,15 @@ class BayesianClassifier:
         return is_positive(positive, negative, self.threshold)
 
     def decide(self, codes: IntegerArray) -> NDArray[Any]:
-        """Return the decision, as `decided` has it, on each row of value indices, shape (n_rows, n_features)."""
-        return self.decided(self.weights(codes))
+        """Return the decision, as `decided` has it, on each row of value indices, shape (n_rows, n_features).
+
+        An impossible row has that of a row without features: not what the arithmetic of nothing gives, which depends
+        on the class that is called positive.
+        """
+        return self._decided_rows(self.weights(codes))
+
+    def _decided_rows(self, weights: NDArray[np.float64]) -> NDArray[Any]:
+        return np.where(weights.any(axis=0), self.decided(weights), self._without_features)
 
     def log_joint(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return log Pr(c, features) of each row, up to a constant of the row.
@@ -476,10 +483,9 @@ class BayesianClassifier:
     def predict_proba_of(self, codes: IntegerArray) -> NDArray[np.float64]:
         """Return what `predict_proba` does, for rows of value indices, shape (n_rows, n_features)."""
         weights = self.weights(codes)
-        total = weights.sum(axis=0)
-        _warn_of_impossible(total == 0)
+        _warn_of_impossible(weights)
         with np.errstate(invalid="ignore"):
-            return np.asarray((weights / total).T)
+            return np.asarray((weights / weights.sum(axis=0)).T)
 
     def posterior(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(positive | features) of each row, the first column of `predict_proba`; shape (n_rows,).
@@ -510,10 +516,10 @@ class BayesianClassifier:
     def predict_of(self, codes: IntegerArray) -> NDArray[np.str_]:
         """Return what `predict` does, for rows of value indices, shape (n_rows, n_features)."""
         weights = self.weights(codes)
-        impossible = weights.sum(axis=0) == 0
-        _warn_of_impossible(impossible)
-        decided = np.where(impossible, self._without_features, self.decided(weights))
-        return np.array(self.class_names)[decided if self.threshold is None else np.where(decided, 0, 1)]
+        _warn_of_impossible(weights)
+        decided: NDArray[Any] = self._decided_rows(weights)
+        names: NDArray[np.str_] = np.array(self.class_names)
+        return np.asarray(names[decided if self.threshold is None else np.where(decided, 0, 1)])
 
     @cached_property
     def _without_features(self) -> bool | int:
@@ -597,7 +603,8 @@ class BayesianClassifier:
         return read_json(path, _FORMATS, cls.from_dict)
 
 
-def _warn_of_impossible(impossible: NDArray[np.bool_]) -> None:
+def _warn_of_impossible(weights: NDArray[np.float64]) -> None:
+    impossible = weights.max(axis=0) == 0
     if impossible.any():
         warnings.warn(
             f"{int(impossible.sum())} of {len(impossible)} rows are impossible under the model, such as row "

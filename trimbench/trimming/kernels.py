@@ -121,7 +121,7 @@ def highest_balance(log_odds: Floats, weights: Floats, mass: Floats, heads: NDAr
     log_odds : ndarray of shape (n_cells,)
         In ascending order.
     weights : ndarray of shape (n_values,)
-        What each value adds to them.
+        What each value adds to them; no sum is NaN.
     mass : ndarray of shape (n_cells, n_values)
         Signed mass of each part.
     heads : ndarray of int64, shape (n_values,)
@@ -141,8 +141,7 @@ def highest_balance(log_odds: Floats, weights: Floats, mass: Floats, heads: NDAr
                 heads[value] += 1
             if heads[value] == n_cells:
                 continue
-            odds, weight = log_odds[heads[value]], weights[value]
-            moved = np.inf if np.inf in (odds, weight) else odds + weight
+            moved = log_odds[heads[value]] + weights[value]
             if HIGHEST_LOG_ODDS < moved < np.inf:
                 moved = HIGHEST_LOG_ODDS
             if chosen < 0 or moved < lowest:

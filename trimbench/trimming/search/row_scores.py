@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.values import encode_columns, plain_table
-from trimbench.trimming.thresholds import HIGHEST_LOG_ODDS, NO_MASS, TIE_TOLERANCE, TIED_LOG_ODDS
+from trimbench.trimming.thresholds import HIGHEST_LOG_ODDS, NO_MASS, TIED_LOG_ODDS, most_probable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +35,14 @@ class Scores(Protocol):
     def cardinalities(self) -> tuple[int, ...]:
         """Number of values of each feature."""
 
+    @property
+    def prior(self) -> FloatArray:
+        """The score of a row without features, shape () or (n_classes,)."""
+
     def of_rows(self, kept: Sequence[int], codes: Codes) -> FloatArray:
         """Return the log-odds, shape (n_rows,), or logarithms up to a constant of the row, (n_rows, n_classes).
+
+        Log-odds are NaN, and all logarithms of a row -inf, where it is impossible under the model.
 
         Parameters
         ----------
@@ -48,13 +54,17 @@ class Scores(Protocol):
 
 
 def summed(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return the sum of log-odds; inf where one of them is inf.
-
-    Evidence that is impossible under both classes counts as positive, as in `BayesianClassifier.predict`.
-    """
+    """Return the sum of log-odds; NaN where something is impossible under both classes."""
     with np.errstate(invalid="ignore"):
-        total = left + right
-    return np.where(np.isnan(total), math.inf, total)
+        return np.asarray(left + right)
+
+
+def decisive(scores: FloatArray, prior: FloatArray) -> FloatArray:
+    """Return scores with those of the prior where a row is impossible, as `BayesianClassifier.decide` has it."""
+    impossible = np.isnan(scores) if scores.ndim == 1 else np.isneginf(scores).all(axis=1)
+    if not impossible.any():
+        return scores
+    return np.where(impossible.reshape(-1, *[1] * prior.ndim), prior, scores)
 
 
 def capped(log_odds: FloatArray) -> FloatArray:
@@ -122,6 +132,11 @@ class GeneralScores:
             logs = np.log(self._weights(kept, codes))
         return logs.T if self._classifier.threshold is None else summed(logs[0], -logs[1])
 
+    @property
+    def prior(self) -> FloatArray:
+        """The score of a row without features, shape () or (n_classes,)."""
+        return np.asarray(self.of_rows((), np.empty((1, 0), dtype=np.int64))[0])
+
     def _weights(self, kept: Sequence[int], codes: Codes) -> FloatArray:
         classifier = self._classifier
         if self._has_table:
@@ -155,12 +170,21 @@ class Columns:
         What each value adds to the log-odds.
     signed : ndarray of shape (n_rows,)
         Weight of each row, negative where the original decides against the positive class.
+    prior : ndarray of shape ()
+        Log-odds of a row without features.
     """
 
     codes: Codes
     cardinalities: tuple[int, ...]
     weights: tuple[FloatArray, ...]
     signed: FloatArray
+    prior: FloatArray
+
+    @cached_property
+    def are_possible(self) -> bool:
+        """Whether all rows are possible: no two values rule out different classes."""
+        values = np.concatenate([self.prior.reshape(1), *self.weights])
+        return not (np.isnan(values).any() or (np.isposinf(values).any() and np.isneginf(values).any()))
 
     @cached_property
     def binary(self) -> NDArray[np.int64]:
@@ -203,7 +227,7 @@ class Cells:
 
 def balances_with_each(columns: Columns, cells: Cells, candidates: Sequence[int]) -> FloatArray:
     """Return the highest balance over all thresholds with each candidate added, shape (n_candidates,)."""
-    if columns.codes.size < _SMALL:
+    if columns.codes.size < _SMALL or not columns.are_possible:
         return highest_balances(columns, cells, candidates)
     return compiled_balances(columns, cells, candidates)
 
@@ -217,7 +241,7 @@ def highest_balances(columns: Columns, cells: Cells, candidates: Sequence[int]) 
         parts = cells.places * n_values + columns.codes[:, feature]
         mass = masses(parts, columns.signed, n_cells * n_values)
         log_odds = summed(cells.log_odds[:, None], columns.weights[feature][None, :]).reshape(-1)
-        best[i] = highest_balance(log_odds, mass)
+        best[i] = highest_balance(decisive(log_odds, columns.prior), mass)
     return best
 
 
@@ -238,7 +262,7 @@ def highest_balance(log_odds: FloatArray, mass: FloatArray) -> float:
 
 
 def compiled_balances(columns: Columns, cells: Cells, candidates: Sequence[int]) -> FloatArray:
-    """Return the highest balance over all thresholds with each candidate added, by compiled kernels."""
+    """Return the highest balance over all thresholds with each candidate added, by kernels for possible rows."""
     from trimbench.trimming import kernels
 
     totals = masses(cells.places, columns.signed, len(cells.log_odds))
@@ -425,6 +449,7 @@ def agreement_with(
     weights: FloatArray,
     decisions: IntArray,
     row_weights: FloatArray,
+    prior: FloatArray,
 ) -> float:
     """Return the weight of the rows whose most probable class, with one feature more, is the original's decision.
 
@@ -440,9 +465,11 @@ def agreement_with(
         log Pr(value | c) of that feature.
     decisions : ndarray of int64, shape (n_rows,)
     row_weights : ndarray of shape (n_rows,)
+    prior : ndarray of shape (n_classes,)
+        Logarithms of the probabilities of the classes.
     """
-    if len(places) * logs.shape[1] < _SMALL_CLASS_AGREEMENTS:
-        return numpy_agreement(logs, places, values, weights, decisions, row_weights)
+    if len(places) * logs.shape[1] < _SMALL_CLASS_AGREEMENTS or np.isinf(logs).any() or np.isinf(weights).any():
+        return numpy_agreement(logs, places, values, weights, decisions, row_weights, prior)
     from trimbench.trimming.kernels import agreement
 
     return float(agreement(logs, places, values, weights, decisions, row_weights))
@@ -455,8 +482,8 @@ def numpy_agreement(
     weights: FloatArray,
     decisions: IntArray,
     row_weights: FloatArray,
+    prior: FloatArray,
 ) -> float:
     """Return what `agreement_with` does, by NumPy."""
-    total = logs[places] + weights[values]
-    decided = (total >= total.max(axis=1, keepdims=True) - TIE_TOLERANCE).argmax(axis=1)
+    decided = most_probable(decisive(logs[places] + weights[values], prior).T, logarithms=True)
     return float(row_weights[decided == decisions].sum())

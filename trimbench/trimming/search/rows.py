@@ -24,6 +24,7 @@ from trimbench.trimming.search.row_scores import (
     balances_with_each,
     capped,
     cells_of,
+    decisive,
     encoded_rows,
     highest_balance,
     masses,
@@ -283,11 +284,12 @@ class Objective:
     def _columns(self) -> Columns | None:
         if self._threshold is None or not isinstance(self._scores, AdditiveScores):
             return None
-        return Columns(self._rows.codes, self._scores.cardinalities, self._scores.weights, self._signed)
+        scores = self._scores
+        return Columns(self._rows.codes, scores.cardinalities, scores.weights, self._signed, scores.prior)
 
     def value(self, kept: Sequence[int]) -> float:
         """Return the highest agreement of a feature subset, over all thresholds if there is one."""
-        places, scores = self._cells(kept)
+        places, scores = self._decisive_cells(kept)
         if self._threshold is not None:
             return agreement_of(highest_balance(scores, masses(places, self._signed, len(scores))))
         decided = most_probable(scores.T, logarithms=True)[places]
@@ -309,7 +311,7 @@ class Objective:
         """Return the threshold interval with the highest agreement; None for the most probable class."""
         if self._threshold is None:
             return None
-        places, scores = self._cells(kept)
+        places, scores = self._decisive_cells(kept)
         positive, negative = odds_as_joint(capped(scores))
         return best_cut(Instances(positive, negative, masses(places, self._signed, len(scores))), self._threshold)
 
@@ -318,6 +320,10 @@ class Objective:
         places, codes = cells_of(self._rows.codes, kept, self._scores.cardinalities)
         return places, self._scores.of_rows(kept, codes)
 
+    def _decisive_cells(self, kept: Sequence[int]) -> tuple[NDArray[np.int64], FloatArray]:
+        places, scores = self._cells(kept)
+        return places, decisive(scores, self._scores.prior)
+
     def _values_with_each(
         self, kept: Sequence[int], features: Sequence[int], weights: Sequence[FloatArray]
     ) -> FloatArray | list[float]:
@@ -325,9 +331,9 @@ class Objective:
         if self._columns is not None:
             balances = balances_with_each(self._columns, Cells.sorted(places, scores), features)
             return np.clip(0.5 * (1.0 + balances), 0.0, 1.0)
-        rows = self._rows
+        rows, prior = self._rows, self._scores.prior
         columns = ((rows.codes[:, i], weights[i]) for i in features)
-        agreed = (agreement_with(scores, places, *column, rows.decisions, rows.weights) for column in columns)
+        agreed = (agreement_with(scores, places, *column, rows.decisions, rows.weights, prior) for column in columns)
         return [min(1.0, value) for value in agreed]
 
 

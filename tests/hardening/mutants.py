@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,20 +82,31 @@ class Mutant:
 
     def difference(self) -> Difference:
         """Return what it changes, without the number of the line, which other changes of the file move."""
-        tree = ast.parse(self.file.read_text(encoding="utf-8"))
+        nodes = _nodes(self.file.read_text(encoding="utf-8"))
         around = [
             node
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.lineno <= self.line <= (node.end_lineno or 0)
         ]
-        pairs = zip(ast.unparse(tree).splitlines(), self.code().splitlines(), strict=True)
+        # The innermost function is enough, and much less to write than the file.
+        before = ast.Module([around[-1]], []) if around else nodes[0]
+        place = next(n for n, node in enumerate(ast.walk(before)) if node is nodes[self.place])
+        after = copy.deepcopy(before)
+        _change(after, list(ast.walk(after))[place], self.change)
+        pairs = zip(ast.unparse(before).splitlines(), ast.unparse(after).splitlines(), strict=True)
         changed = ((one.strip(), other.strip()) for one, other in pairs if one != other)
-        before, after = next(changed, ("", ""))  # none where 1 is added to a number without room for it
-        return Difference(self.file.as_posix(), ".".join(node.name for node in around), before, after)
+        one, other = next(changed, ("", ""))  # none where 1 is added to a number without room for it
+        return Difference(self.file.as_posix(), ".".join(node.name for node in around), one, other)
 
     def __str__(self) -> str:
         text = self.file.read_text(encoding="utf-8").splitlines()[self.line - 1].strip()
         return f"{self.file}:{self.line}: {self.change}: {text}"
+
+
+@functools.lru_cache(maxsize=4)
+def _nodes(text: str) -> list[ast.AST]:
+    """Return the nodes of a program; nobody changes them."""
+    return list(ast.walk(ast.parse(text)))
 
 
 def mutants(file: Path) -> Iterator[Mutant]:

@@ -23,7 +23,7 @@ from trimbench.papers.reporting.runs import make_run
 
 from .fault_hooks import Fault
 
-ROUNDS = 20
+ROUNDS = 5
 
 
 @pytest.mark.cluster

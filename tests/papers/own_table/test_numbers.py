@@ -66,7 +66,7 @@ Rows = tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]
 def test_the_trimming(cancer: Study, rows: Rows) -> None:
     X, y, X_test, y_test = rows
     model = TrimmedClassifier(budget=2, time_limit=None).fit(X, y)
-    full = TrimmedClassifier(budget=10, rows_weight=0).fit(X, y)
+    full = TrimmedClassifier(budget=6, rows_weight=0).fit(X, y)
     found = cancer.steps.trimmings[0]
     assert found["budget"] == found["cost"] == 2
     assert tuple(found["features"]) == model.features_
@@ -85,7 +85,7 @@ def test_the_trimming(cancer: Study, rows: Rows) -> None:
 
 @pytest.mark.parametrize("weight", [0.3, 0.0])
 def test_agreement_of_rows_and_of_the_model_are_blended_by_their_weight(weight: float) -> None:
-    table = breast_cancer().iloc[::4, [0, 1, 2, 10]]
+    table = breast_cancer().iloc[::4, [0, 1, 2, 6]]
     model = TrimmedClassifier(budget=1, rows_weight=weight).fit(table.iloc[:, :3], table["diagnosis"])
     found, trimming = _about(model), model.trimming_
     (low, high), rows = trimming.agreement_interval, trimming.rows_agreement
@@ -129,10 +129,7 @@ def test_figures_and_lines_speak_of_costs_where_there_are_some(tmp_path: Path) -
         assert all(0 <= one < 60 for one in seconds)
 
 
-@pytest.mark.parametrize(
-    ("rows", "gap_rows", "said"),
-    [(112, 112, []), (111, 112, ["To"]), (112, 111, ["Missing"]), (20, 20, ["To", "Missing"])],
-)
+@pytest.mark.parametrize(("rows", "gap_rows", "said"), [(111, 112, ["To"]), (112, 111, ["Missing"])])
 def test_notes_say_where_rows_are_left_out(tmp_path: Path, rows: int, gap_rows: int, said: list[str]) -> None:
     """Of 150 rows, 112 are there to learn from."""
     found = studied(iris(), "species", tmp_path, rows=rows, gap_rows=gap_rows).steps
@@ -148,12 +145,12 @@ def test_a_budget_is_chosen_on_training_rows_and_tested_on_others(cancer: Study,
 
     def choice(X: pd.DataFrame, y: np.ndarray) -> int:
         folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(y, y))
-        right = {budget: np.zeros(len(y)) for budget in (2, 10)}
+        right = {budget: np.zeros(len(y)) for budget in (2, 6)}
         for budget, (train, test) in itertools.product(right, folds):
             model = TrimmedClassifier(budget=budget, rows_weight=0).fit(X.iloc[train], y[train])
             right[budget][test] = model.predict(X.iloc[test]) == y[test]
-        behind = right[10] - right[2]
-        return 2 if behind.mean() <= behind.std() / np.sqrt(len(y)) else 10
+        behind = right[6] - right[2]
+        return 2 if behind.mean() <= behind.std() / np.sqrt(len(y)) else 6
 
     chosen, accuracy = cancer.steps.chosen, cancer.steps.accuracy
     assert chosen is not None
@@ -228,7 +225,7 @@ def test_a_stated_error_that_the_correction_does_not_make_right(
         for row in cancer.steps.confidence
     ]
     said = conclusions(dataclasses.replace(cancer.steps, confidence=rows))
-    assert sum(one.startswith("After selecting 5 of 10 columns: error rate 30.0 % (25.0 to ") for one in said) == 2
+    assert sum(one.startswith("After selecting 5 of 6 columns: error rate 30.0 % (25.0 to ") for one in said) == 2
     assert ("With 5 columns the stated error is too low" in said[-1]) == is_too_low
 
 
@@ -246,7 +243,7 @@ def test_a_kept_column_that_determines_the_target_is_said(cancer: Study) -> None
 
 def test_a_search_that_was_stopped_is_said(cancer: Study) -> None:
     def stopped(note: str) -> bool:
-        return note.startswith("The search was stopped after 20 s of its own for the budgets 2, 10")
+        return note.startswith("The search was stopped after 20 s of its own for the budgets 2, 6")
 
     methods = [{**one, "was_stopped": True} for one in cancer.steps.frontier[0]["methods"]]
     frontier = [{**row, "methods": methods} for row in cancer.steps.frontier]

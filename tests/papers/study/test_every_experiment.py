@@ -21,7 +21,6 @@ from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature
 
 from ..command_line import PROJECT, Command
-from ..reporting.figures.measured import assert_readable, picture, preset
 
 
 def declared(name: str) -> dict[str, Any]:
@@ -58,7 +57,6 @@ def test_every_experiment_runs_without_a_network(command: Command, name: str, mo
     (found,) = kept
     check_jobs_behind(found)
     check_names(found)
-    check_figures(found)
     # Nothing would run twice: the same settings find what is stored.
     listed = re.search(
         rf"^\| {re.escape(name)} +\| +(\d+) \| +(\d+) \|", command("task=list", *words).out, re.MULTILINE
@@ -100,12 +98,6 @@ def check_names(found: Findings) -> None:
     assert {number.quantity for number in numbers} <= {one.quantity for one in reported}
     rows = {one.row.split()[0] for one in reported}
     assert all(number.row.split()[0] in rows for number in numbers), (rows, numbers)
-
-
-def check_figures(found: Findings) -> None:
-    """Assert that every figure can be read in a column of a paper, even with a title, which leaves it less room."""
-    for figure in found.outcome.figures:
-        assert_readable(picture(figure, preset("column", title=True)), least_points=7)
 
 
 def test_reported_numbers_belong_to_experiments_that_exist() -> None:

@@ -19,12 +19,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import remote
+from trimbench.papers.execution import task as tasks
 from trimbench.papers.execution.job import Job, JobLimits
-from trimbench.papers.execution.remote import RayCluster, RayExecutor, RemoteExecutor, TaskLost, run_task
+from trimbench.papers.execution.remote import Cluster, RayCluster, RayExecutor, RemoteExecutor, TaskLost
 from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import WANTS, JobStore, Record
+from trimbench.papers.execution.task import NotBegun, Terms, read_answer, run_task
 from trimbench.papers.execution.workers import ExecutorError, execute
+from trimbench.papers.files import user_cache
 
 from . import sample_jobs
 from .programs import run, squares
@@ -35,11 +37,11 @@ def answer(records: Sequence[Record]) -> bytes:
     return b"\n".join(json.dumps([record.to_json(), record.log, record.want]).encode() for record in records)
 
 
-class Pretended:
+class Pretended(Cluster):
     """Runs tasks here, one after another, as on machines that take turns."""
 
-    def __init__(self, logs: Path, attempts: int = 1, room: int = 3, jobs_per_task: int = 2) -> None:
-        self.logs, self.attempts, self.room = logs, attempts, room
+    def __init__(self, logs: Path, room: int = 3, jobs_per_task: int = 2) -> None:
+        self.logs, self.room = logs, room
         self.jobs_per_task: int | None = jobs_per_task
         self.tasks: list[Sequence[Job]] = []
         self.cancelled: list[int] = []
@@ -50,7 +52,7 @@ class Pretended:
         self.lacks: dict[str, str] = {}
         self.where: list[str] = []
 
-    def send(self, terms: remote.Terms) -> None:
+    def send(self, terms: Terms) -> None:
         self.terms = terms
 
     def has_others(self, machines: Collection[str]) -> bool:
@@ -58,9 +60,6 @@ class Pretended:
 
     def title(self, machine: str) -> str:
         return f"machine {machine}"
-
-    def gone(self) -> list[str]:
-        return []
 
     def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[int]:
         self.tasks += chunks
@@ -114,17 +113,16 @@ def test_jobs_are_cut_into_tasks_of_which_so_many_run(cluster: Pretended) -> Non
 
 
 def test_jobs_of_lost_tasks_run_again_and_crash_at_last(cluster: Pretended, tmp_path: Path) -> None:
-    cluster.attempts = 3
-    first, second = squares(3)[0], squares(3)[2]
-    (tmp_path / first.key).write_text("last words")
+    first, second = squares(3)[0], squares(3)[1]
 
     def lose(task: int) -> None:
-        if first in cluster.tasks[task] or len(cluster.tasks) <= 2:
+        (tmp_path / first.key).write_text("last words")
+        if first in cluster.tasks[task]:
             raise TaskLost("the node went away")
 
     cluster.before = lose
     records = run(PretendingExecutor(), squares(3))
-    assert [len(task) for task in cluster.tasks] == [2, 1, 2, 1, 2]
+    assert [len(task) for task in cluster.tasks] == [2, 1, 1, 1, 1], "each of a lost task is alone in its next"
     assert records[second.key].ok
     assert (records[first.key].status, records[first.key].log) == ("crashed", "last words")
     assert records[first.key].error == "the task ended without a result: the node went away"
@@ -197,8 +195,8 @@ def test_what_is_sent_back_is_checked_against_the_job(cluster: Pretended, store:
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_read_as_failures_or_a_reason(content: bytes) -> None:
-    with contextlib.suppress(RuntimeError, remote._NotBegun):
-        assert [record.status for record in remote._records(content, squares(2))[1]] == ["failed"] * 2
+    with contextlib.suppress(RuntimeError, NotBegun):
+        assert [record.status for record in read_answer(content, squares(2))[1]] == ["failed"] * 2
 
 
 @pytest.mark.parametrize("given_back", [Path("x"), squares, ValueError("x"), {1: 2}])
@@ -221,13 +219,13 @@ def test_no_object_is_made_of_what_a_task_sends_back(cluster: Pretended, given_b
 
 def test_tasks_of_one_sweep_share_a_worker(tmp_path: Path) -> None:
     pids = [Job.create(sample_jobs.sleep, {"seconds": 0.0, "token": n}) for n in range(4)]
-    terms = remote.Terms.of(pids, {}, JobLimits(), tmp_path)
-    results = [remote._records(run_task(pids[at : at + 2], terms), pids[at : at + 2])[1] for at in (0, 2)]
-    elsewhere = remote._records(run_task(pids[:1], terms._replace(logs=tmp_path / "not here")), pids[:1])[1]
+    terms = Terms.of(pids, {}, JobLimits(), tmp_path)
+    results = [read_answer(run_task(pids[at : at + 2], terms), pids[at : at + 2])[1] for at in (0, 2)]
+    elsewhere = read_answer(run_task(pids[:1], terms._replace(logs=tmp_path / "not here")), pids[:1])[1]
     assert len({str(record.result) for records in results for record in records}) == 1
     assert elsewhere[0].result not in [record.result for record in results[0]]
-    remote._stop_kept()
-    assert not remote._kept
+    tasks._stop_kept()
+    assert not tasks._kept
 
 
 def test_what_a_machine_lacks_is_found_on_another_and_the_machine_named(
@@ -280,7 +278,7 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
         (tmp_path / "here" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "here" / name).write_text(f"content of {name}")
     job = Job.create(sample_jobs.miss_a_file, {"path": "<mine>"}, places={"<mine>": str(tmp_path / "here/mine")})
-    terms = remote.Terms.of([job], {"files/one": tmp_path / "here/files/one"}, JobLimits(), tmp_path)
+    terms = Terms.of([job], {"files/one": tmp_path / "here/files/one"}, JobLimits(), tmp_path)
     (tmp_path / "here").rename(tmp_path / "there")
     contents = {
         hashlib.sha256(text.encode()).hexdigest(): text.encode() for text in ("content of files/one", "content of mine")
@@ -290,15 +288,23 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
     for _ in range(2):
         run_task([job], terms, "b", lambda sha256: fetched.append(sha256) or contents[sha256])  # type: ignore[func-returns-value]
         answered = run_task([job], terms, "b", contents.__getitem__)
-    _, (record,) = remote._records(answered, [job])
-    remote._stop_kept()
+    _, (record,) = read_answer(answered, [job])
+    tasks._stop_kept()
     assert record.result == {"text": "content of mine"}
     assert sorted(fetched) == sorted(contents)
-    assert (Path(os.environ["TRIMBENCH_CACHE"]) / "files/one").read_text() == "content of files/one"
+    assert (user_cache() / "files/one").read_text() == "content of files/one"
+    (kept,) = (user_cache() / "sent").iterdir()
+    os.utime(kept, (0, 0))
+    run_task([], terms, "b")
+    assert kept.stat().st_mtime > 0, "it is in use"
+    os.utime(kept, (0, 0))
+    (user_cache() / "files/one").unlink()
+    run_task([], terms._replace(files=terms.files[:1]), "b", contents.__getitem__)
+    assert not kept.exists(), "nobody has needed it for a day"
     (tmp_path / "xdg").rename(tmp_path / "gone")
-    with pytest.raises(remote._NotBegun, match="2 of the 2 files that the run reads are not here, for example /"):
-        remote._records(run_task([job], terms, "b"), [job])
+    with pytest.raises(NotBegun, match="2 of the 2 files that the run reads are not here, for example /"):
+        read_answer(run_task([job], terms, "b"), [job])
     other = terms._replace(versions={"numpy": "0.1"})
-    with pytest.raises(remote._NotBegun, match=r"^it has numpy \d\S+, and the run 0\.1$") as refused:
-        remote._records(run_task([job], other, "b"), [job])
+    with pytest.raises(NotBegun, match=r"^it has numpy \d\S+, and the run 0\.1$") as refused:
+        read_answer(run_task([job], other, "b"), [job])
     assert refused.value.refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def run(jobs: bytes, terms: bytes, contents: list[Any], has_others: bool) -> bytes:
+def run(jobs: bytes, terms: bytes, contents: list[Any]) -> bytes:
     """Run a task on a machine, and return its answer as bytes that nobody has to trust."""
     import importlib
     import json
@@ -15,10 +15,8 @@ def run(jobs: bytes, terms: bytes, contents: list[Any], has_others: bool) -> byt
     machine = ray.get_runtime_context().get_node_id()
     try:
         # By name, as it is the module over there that runs the task.
-        there = importlib.import_module("trimbench.papers.execution.remote")
-        return bytes(
-            there.run_packed(jobs, terms, machine, has_others, lambda name: ray.get(ray.get(contents[0])[name]))
-        )
+        there = importlib.import_module("trimbench.papers.execution.task")
+        return bytes(there.run_packed(jobs, terms, machine, lambda name: ray.get(ray.get(contents[0])[name])))
     except Exception as error:  # noqa: BLE001  (another version may raise anything)
         why = f"{type(error).__name__}: {error}"[:300]
         return json.dumps({"machine": machine, "error": why, "refused": isinstance(error, ImportError)}).encode()

@@ -18,6 +18,7 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import (
     DatasetDeclaration,
     Declaration,
+    Figures,
     NetworkDeclaration,
     declare_dataset,
     declare_network,
@@ -158,10 +159,11 @@ def test_network_files_match_their_declaration(path: Path, given_cache: Cache) -
         pytest.skip(f"TRIMBENCH_CACHE does not hold the network {path.stem}")
     loaded = load_network(declaration, given_cache)
     assert not given_cache.writable.exists()
-    assert len(loaded.features) == declaration.features
-    assert declaration.target is None or declaration.target in loaded.nodes
+    source = declaration.source
+    assert len(loaded.features) == source.facts.features
+    assert source.target is None or source.target in loaded.nodes
     if isinstance(loaded.model, NaiveBayes):
-        assert declaration.positive in loaded.model.class_names
+        assert source.positive in loaded.model.class_names
     assert bool(loaded.evidence) == ("evidence" in declaration.files)
 
 
@@ -217,7 +219,7 @@ def _have_results(cells: dict[str, list[Cell]], roads: tuple[str, ...]) -> list[
     def at_hand(declaration: Declaration) -> bool:
         if isinstance(declaration, DatasetDeclaration):
             return any(source.road in roads for source in (declaration.source, *declaration.others))
-        return declaration.figures is not None
+        return isinstance(declaration.source, Figures)
 
     return [
         name for name, jobs in cells.items() if any(all(at_hand(one.declaration) for one in job.inputs) for job in jobs)

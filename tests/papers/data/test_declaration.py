@@ -72,8 +72,9 @@ def test_facts_are_read() -> None:
 
 def test_network_is_read() -> None:
     network = declare_network("bupa", NETWORK)
-    assert (network.name, network.format, network.target, network.positive) == ("bupa", "ace", "BP", "0")
-    assert (network.features, network.path) == (6, None)
+    source = network.source
+    assert (network.name, source.format, source.target, source.positive) == ("bupa", "ace", "BP", "0")
+    assert (source.facts.features, source.path) == (6, None)
     assert network.files["lmap"] == FileDeclaration(**FILE | {"path": "n.lmap"})
     assert list(network.files) == ["cnf", "lmap", "search"]
 
@@ -122,13 +123,13 @@ def test_mistakes_are_explained(mapping: Any, message: str) -> None:
 
 def test_hash_of_a_network_depends_on_its_files_and_nothing_else() -> None:
     network = declare_network("bupa", NETWORK)
-    turned = dataclasses.replace(network, files=dict(reversed(network.files.items())), name="other", features=1)
-    assert turned.sha256 == network.sha256
-    changed = {**network.files, "cnf": dataclasses.replace(network.files["cnf"], sha256="cd" * 32)}
-    assert dataclasses.replace(network, files=changed).sha256 != network.sha256
-    swapped = {"cnf": network.files["cnf"], "lmap": changed["cnf"]}
-    other_way = {"cnf": changed["cnf"], "lmap": network.files["cnf"]}
-    assert dataclasses.replace(network, files=swapped).sha256 != dataclasses.replace(network, files=other_way).sha256
+    files = NETWORK["files"]
+    changed = files["cnf"] | {"sha256": "cd" * 32}
+    turned = NETWORK | {"files": dict(reversed(files.items())), "facts": {"features": 1}}
+    assert declare_network("other", turned).sha256 == network.sha256
+    others = [{"cnf": changed}, {"lmap": changed}, {"cnf": changed, "lmap": changed}]
+    hashes = [declare_network("bupa", NETWORK | {"files": files | other}).sha256 for other in others]
+    assert len({network.sha256, *hashes}) == 4
 
 
 VALUES = st.recursive(

@@ -140,26 +140,19 @@ def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[n
     Numbers are sorted by value, labels by their text, and what is missing comes last. Rows that are equal are in the
     order in which they stand. The splits, folds and masks of a data set are then the same wherever it came from.
     """
-    n_rows = len(features)
     # The place of the first row that is equal so far, and the rows that are not alone in theirs.
-    first, tied = np.zeros(n_rows, dtype=np.intp), np.arange(n_rows)
+    first, tied = np.zeros(len(features), dtype=np.intp), np.arange(len(features))
     for _, column in itertools.chain(features.items(), [(target.name, target)]):
         if len(tied) == 0:
             break
         values = _sortable(column)[tied]
         if (values == values[0]).all():
             continue
-        order = np.lexsort((values, first[tied]))
-        rows, values = tied[order], values[order]
-        before = first[rows]
-        is_new = np.ones(len(rows), dtype=bool)
-        same = (values[1:] == values[:-1]) | ((values[1:] != values[1:]) & (values[:-1] != values[:-1]))
-        is_new[1:] = (before[1:] != before[:-1]) | ~same
-        is_older = np.ones(len(rows), dtype=bool)
-        is_older[1:] = before[1:] != before[:-1]
-        starts, groups = (np.flatnonzero(some)[np.cumsum(some) - 1] for some in (is_new, is_older))
-        first[rows] = before + starts - groups
-        tied = np.sort(rows[~(is_new & np.append(is_new[1:], True))])
+        distinct, ranks = np.unique(values, return_inverse=True)  # one NaN, and the last
+        pairs, which, counts = np.unique(first[tied] * len(distinct) + ranks, return_inverse=True, return_counts=True)
+        before, starts = pairs // len(distinct), np.cumsum(counts) - counts
+        first[tied] = (before + starts - starts[np.searchsorted(before, before)])[which]
+        tied = tied[counts[which] > 1]
     return np.argsort(first, kind="stable")
 
 

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,7 @@ from trimbench.papers.validation import (
     DeclarationError,
     FactsMismatch,
     settings,
+    some,
     validated,
 )
 
@@ -98,7 +99,7 @@ def declare_dataset(name: str, mapping: Mapping[str, object]) -> DatasetDeclarat
     return DatasetDeclaration(name, source, tuple(others))
 
 
-# Networks from the files that are declared for them.
+# Networks from the files that are declared for them, or as figures.
 
 # Published networks of 200 kB become 35 MB.
 _LONGEST = 2**26
@@ -130,130 +131,6 @@ class DeclaredNetwork:
         return tuple(name for name in self.features if name != target)
 
 
-def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwork:
-    """Fetch and read a declared network; raises ValueError if the files do not hold what was declared."""
-    if declaration.figures is not None:
-        return _load_figures(declaration, declaration.figures)
-    paths = network_paths(declaration, cache)
-    return _load_ace(declaration, paths) if declaration.format == "ace" else _load_whole(declaration, paths)
-
-
-def _load_ace(declaration: NetworkDeclaration, paths: dict[str, Path]) -> DeclaredNetwork:
-    model = NaiveBayes.read_ace(paths["cnf"], paths["lmap"])
-    problem = read_problem(paths["search"])
-    for what, declared, found in (
-        ("target", declaration.target, problem.target),
-        ("target", declaration.target, model.class_variable),
-        ("number of features", declaration.features, model.n_features),
-        ("features", sorted(model.feature_names), sorted(problem.costs)),
-    ):
-        _check(declaration, what, declared, found)
-    return DeclaredNetwork(model, declaration.target, declaration.positive, tuple(problem.costs))
-
-
-def _load_figures(declaration: NetworkDeclaration, figures: Figures) -> DeclaredNetwork:
-    source = f"network {declaration.name!r}"
-    target, states = str(declaration.target), figures.states
-    names = {target: states.get(target) or _numbered(len(figures.prior))}
-    tables = {}
-    for name, rows in figures.likelihoods.items():
-        width = max((len(row) for row in rows if isinstance(row, list)), default=len(states.get(name, [0, 1])))
-        names[name] = states.get(name) or _numbered(width)
-        table = [row if isinstance(row, list) else [row] * width for row in rows]
-        if len(table) != len(names[target]) or any(len(row) != len(names[name]) for row in table):
-            raise ValueError(
-                f"{source}: likelihoods.{name} must have a row for each of the {len(names[target])} states of "
-                f"{target!r}, each with {len(names[name])} numbers or one that holds for every state, got {rows}"
-            )
-        tables[name] = np.array(table, dtype=np.float64)
-    model = NaiveBayes(**normalised(source, target, np.array(figures.prior, dtype=np.float64), tables, names))
-    if declaration.features is not None:
-        _check(declaration, "number of features", declaration.features, model.n_features)
-    features = declaration.feature_names or model.feature_names
-    _check(declaration, "features", sorted(features), sorted(model.feature_names))
-    return DeclaredNetwork(model, target, declaration.positive, features)
-
-
-def _numbered(count: int) -> list[str]:
-    return [str(place) for place in range(count)]
-
-
-def compare_with_files(declaration: NetworkDeclaration, cache: Cache) -> bool:
-    """Compare a network that is declared as figures with its files, to the last bit.
-
-    Returns whether there are files to compare with: those in the cache, or fetched unless it is offline. Raises
-    `FactsMismatch` if anything differs.
-    """
-    if declaration.figures is None or not declaration.files:
-        return False
-    fetched = find_file if cache.offline else fetch_file
-    paths = {role: path for role, file in declaration.files.items() if (path := fetched(file, cache)) is not None}
-    if len(paths) < len(declaration.files):
-        return False
-    loaded = _load_figures(declaration, declaration.figures)
-    filed = _load_ace(replace(declaration, features=len(loaded.features)), paths)
-    one, other = cast("NaiveBayes", loaded.model), cast("NaiveBayes", filed.model)
-    parts = {
-        "the order of features": (loaded.features, filed.features),
-        "names": ((one.feature_names, one.class_variable), (other.feature_names, other.class_variable)),
-        "the prior": (one.prior.tolist(), other.prior.tolist()),
-        **{
-            f"P({name} | {one.class_variable})": (left.tolist(), right.tolist())
-            for name, left, right in zip(one.feature_names, one.likelihoods, other.likelihoods, strict=False)
-        },
-    }
-    for what, (left, right) in parts.items():
-        if left != right:
-            raise FactsMismatch(f"network {declaration.name!r}: {what} must be as in its files, {right}, got {left}")
-    return True
-
-
-def _load_whole(declaration: NetworkDeclaration, paths: dict[str, Path]) -> DeclaredNetwork:
-    path = paths["network"]
-    endings = {f".{declaration.format}", *({".xml"} if declaration.format == "xmlbif" else ())}
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    if ending not in endings:
-        raise ValueError(
-            f"network {declaration.name!r}: a file of format {declaration.format!r} must end in "
-            f"{' or '.join(sorted(endings))} (and .gz), got {path.name!r}"
-        )
-    trusted = declaration.path is None  # its hash is declared
-    model = BayesianNetwork.read(path, max_unpacked=_LONGEST if trusted else MAX_UNPACKED)
-    target = [] if declaration.target is None else [declaration.target]
-    _check_nodes(declaration, model, "target", target)
-    _check_nodes(declaration, model, "features", declaration.feature_names or ())
-    _check_nodes(declaration, model, "evidence", declaration.evidence)
-    leaves = tuple(node for node in model.nodes if not model.children(node) and node != declaration.target)
-    if declaration.features is not None:
-        _check(declaration, "number of features (leaves)", declaration.features, len(leaves))
-    evidence = model.read_evidence(paths["evidence"]) if "evidence" in paths else declaration.evidence
-    for node, state in declaration.evidence.items():
-        if state not in model.states(node):
-            raise ValueError(
-                f"network {declaration.name!r}: evidence on {node!r} must be one of its states, "
-                f"{listed(model.states(node))}, got {state!r}"
-            )
-    features = declaration.feature_names or tuple(node for node in leaves if node not in declaration.evidence)
-    return DeclaredNetwork(model, declaration.target, declaration.positive, features, evidence)
-
-
-def _check_nodes(declaration: NetworkDeclaration, model: BayesianNetwork, what: str, names: Iterable[str]) -> None:
-    for name in names:
-        if name not in model.nodes:
-            raise ValueError(
-                f"network {declaration.name!r}: {what} must be one of its nodes, {', '.join(model.nodes[:20])}"
-                f"{', ...' if len(model.nodes) > 20 else ''}, got {name!r}"
-            )
-
-
-def _check(declaration: NetworkDeclaration, what: str, declared: object, found: object) -> None:
-    if declared != found:
-        raise ValueError(f"network {declaration.name!r}: {what} must be {declared!r}, got {found!r} in its files")
-
-
-# Networks as they are declared in YAML, checked and frozen.
-
-
 @settings
 class _Facts:
     features: Positive
@@ -273,15 +150,19 @@ class _WholeFile:
 
 
 @settings
-class _AceProblem:
+class AceProblem:
+    """A network and a classification problem in the files of ACE."""
+
     format: Literal["ace"]
     files: _AceFiles
     target: Text
     positive: Text
     facts: _Facts
     path: ClassVar[None] = None
-    features: ClassVar[None] = None
-    evidence: ClassVar[None] = None
+
+    def load(self, what: str, paths: Mapping[str, Path]) -> DeclaredNetwork:
+        """Read the files; ValueError if they do not hold what was declared."""
+        return _load_ace(what, paths, self.target, self.positive, self.facts.features)
 
 
 @settings
@@ -289,35 +170,73 @@ class Figures:
     """A naive Bayes network as figures, which are rounded: each distribution is normalised.
 
     `likelihoods` has, for each feature, a row P(state | class) for each state of the class; one number in place of a
-    row holds for every state. `states` has the names of states that are not ``"0", "1", ...``.
+    row holds for every state. `states` has the names of states that are not ``"0", "1", ...``. The figures were read
+    from `files`, if there are any.
     """
 
-    prior: Annotated[list[Share], Field(min_length=2)]
-    likelihoods: Annotated[dict[Text, list[Share | list[Share]]], Field(min_length=1)]
-    states: dict[Text, list[Text]] = field(default_factory=dict)
-
-
-@settings
-class _FiguresProblem(Figures):
     format: Literal["tables"]
     target: Text
     positive: Text
+    prior: Annotated[list[Share], Field(min_length=2)]
+    likelihoods: Annotated[dict[Text, list[Share | list[Share]]], Field(min_length=1)]
+    states: dict[Text, list[Text]] = field(default_factory=dict)
     features: list[Text] | None = None
     files: _AceFiles | None = None
     facts: _Facts | None = None
     path: ClassVar[None] = None
-    evidence: ClassVar[None] = None
+
+    def load(self, what: str, _: Mapping[str, Path]) -> DeclaredNetwork:
+        """Make the network; ValueError if the figures do not fit each other."""
+        names = {self.target: self.states.get(self.target) or _numbered(len(self.prior))}
+        tables = {}
+        for name, rows in self.likelihoods.items():
+            width = max((len(row) for row in rows if isinstance(row, list)), default=len(self.states.get(name, "01")))
+            names[name] = self.states.get(name) or _numbered(width)
+            table = [row if isinstance(row, list) else [row] * width for row in rows]
+            if len(table) != len(self.prior) or any(len(row) != len(names[name]) for row in table):
+                allowed = f"a row for each of the {len(self.prior)} states of {self.target!r}, each with"
+                allowed += f" {len(names[name])} numbers or one that holds for every state"
+                raise ValueError(f"{what}: likelihoods.{name} must have {allowed}, got {rows}")
+            tables[name] = np.array(table, dtype=np.float64)
+        model = NaiveBayes(**normalised(what, self.target, np.array(self.prior, dtype=np.float64), tables, names))
+        if self.facts is not None:
+            _check(what, "number of features", self.facts.features, model.n_features)
+        features = tuple(self.features or model.feature_names)
+        _check(what, "features", sorted(features), sorted(model.feature_names))
+        return DeclaredNetwork(model, self.target, self.positive, features)
+
+
+def _numbered(count: int) -> list[str]:
+    return [str(place) for place in range(count)]
+
+
+def _load_ace(what: str, paths: Mapping[str, Path], target: str, positive: str, n_features: int) -> DeclaredNetwork:
+    model = NaiveBayes.read_ace(paths["cnf"], paths["lmap"])
+    problem = read_problem(paths["search"])
+    for part, declared, found in (
+        ("target", target, problem.target),
+        ("target", target, model.class_variable),
+        ("number of features", n_features, model.n_features),
+        ("features", sorted(model.feature_names), sorted(problem.costs)),
+    ):
+        _check(what, part, declared, found)
+    return DeclaredNetwork(model, target, positive, tuple(problem.costs))
 
 
 @settings
-class _Network:
+class WholeNetwork:
+    """A network in one file: of the user's own (`path`), or fetched, with evidence in a file beside it if there is one.
+
+    Its features are those that are declared, or the leaves; `facts` has the number of leaves.
+    """
+
     format: Literal["bif", "erg", "uai", "xmlbif"]
     files: _WholeFile | None = None
     path: Text | None = None
     target: Text | None = None
     positive: Text | None = None
     features: list[Text] | None = None
-    evidence: dict[str, Text] | None = None
+    evidence: dict[str, Text] = field(default_factory=dict)
     facts: _Facts | None = None
 
     def __post_init__(self) -> None:
@@ -325,111 +244,149 @@ class _Network:
         if (self.target is None) != (self.positive is None):
             raise ValueError("give both target and positive, or neither")
         for name in self.features or ():
-            if name in (self.target, *(self.evidence or ())):
+            if name in (self.target, *self.evidence):
                 raise ValueError(f"features must be neither the target nor in evidence, got {name!r}")
-        if self.target in (self.evidence or ()):
+        if self.target in self.evidence:
             raise ValueError(f"evidence must not be on the target, got {self.target!r}")
         if self.evidence and self.files is not None and self.files.evidence is not None:
             raise ValueError("give either evidence or files.evidence, not both")
 
+    def load(self, what: str, paths: Mapping[str, Path]) -> DeclaredNetwork:
+        """Read the file; ValueError if it does not hold what was declared."""
+        path = paths["network"]
+        endings = {f".{self.format}", *({".xml"} if self.format == "xmlbif" else ())}
+        if Path(path.name.lower().removesuffix(".gz")).suffix not in endings:
+            raise ValueError(
+                f"{what}: a file of format {self.format!r} must end in {' or '.join(sorted(endings))} (and .gz), "
+                f"got {path.name!r}"
+            )
+        # Of a file that is declared with its hash, more is expected.
+        model = BayesianNetwork.read(path, max_unpacked=MAX_UNPACKED if self.path else _LONGEST)
+        target = [] if self.target is None else [self.target]
+        for part, names in (("target", target), ("features", self.features or ()), ("evidence", self.evidence)):
+            for name in names:
+                if name not in model.nodes:
+                    raise ValueError(f"{what}: {part} must be one of its nodes, {some(model.nodes, 20)}, got {name!r}")
+        leaves = tuple(node for node in model.nodes if not model.children(node) and node != self.target)
+        if self.facts is not None:
+            _check(what, "number of features (leaves)", self.facts.features, len(leaves))
+        evidence = model.read_evidence(paths["evidence"]) if "evidence" in paths else self.evidence
+        for node, state in self.evidence.items():
+            if state not in model.states(node):
+                states = listed(model.states(node))
+                raise ValueError(f"{what}: evidence on {node!r} must be one of its states, {states}, got {state!r}")
+        features = self.features or (node for node in leaves if node not in self.evidence)
+        return DeclaredNetwork(model, self.target, self.positive, tuple(features), evidence)
 
-_AnyNetwork = Annotated[_AceProblem | _FiguresProblem | _Network, Field(discriminator="format")]
+
+def _check(what: str, part: str, declared: object, found: object) -> None:
+    if declared != found:
+        raise ValueError(f"{what}: {part} must be {declared!r}, got {found!r} in its files")
+
+
+_AnyNetwork = Annotated[AceProblem | Figures | WholeNetwork, Field(discriminator="format")]
 
 
 @dataclass(frozen=True)
 class NetworkDeclaration:
-    """A named Bayesian network in files or as figures, and the class that is stated for it.
-
-    Attributes
-    ----------
-    files : mapping from role to FileDeclaration
-        Empty where `path` is given. Of `figures`, those that they were read from.
-    path : Path, optional
-        A file of the user's own that holds the whole network.
-    target, positive : str, optional
-        Class node, and the state of it that counts as positive; None where the network comes without a class.
-    features : int, optional
-        Number of feature nodes in an ACE problem, otherwise of leaves.
-    feature_names : tuple of str, optional
-        The features; None where they are those of the ACE problem, or the leaves.
-    evidence : mapping from node to state
-        What is observed; empty where it is in a file, or nothing is.
-    figures : Figures, optional
-        The network itself, which then needs no file.
-    """
+    """A named Bayesian network in files or as figures, with the class that is stated for it: its `source`."""
 
     name: str
-    format: str
-    files: Mapping[str, FileDeclaration]
-    path: Path | None = None
-    target: str | None = None
-    positive: str | None = None
-    features: int | None = None
-    feature_names: tuple[str, ...] | None = None
-    evidence: Mapping[str, str] = field(default_factory=dict)
-    figures: Figures | None = None
+    source: AceProblem | Figures | WholeNetwork
 
     @cached_property
     def sha256(self) -> str:
         """SHA-256 over the figures, or over the roles and hashes of the files; reads the user's own file."""
-        if self.figures is not None:
-            stated = [self.target, self.figures.prior, self.figures.likelihoods, self.figures.states]
+        if isinstance(self.source, Figures):
+            stated = [self.source.target, self.source.prior, self.source.likelihoods, self.source.states]
             return hashlib.sha256(json.dumps(stated).encode()).hexdigest()
         hashes = {role: file.sha256 for role, file in self.files.items()}
-        if self.path is not None:
-            hashes["network"] = hashlib.sha256(self.own_file().read_bytes()).hexdigest()
+        if self.source.path is not None:
+            hashes["network"] = hashlib.sha256(self._own_file().read_bytes()).hexdigest()
         lines = (f"{role} {sha256}\n" for role, sha256 in sorted(hashes.items()))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     @property
+    def files(self) -> dict[str, FileDeclaration]:
+        """The declared files, by their roles; of figures, those that they were read from."""
+        files = self.source.files
+        return {} if files is None else {role: file for role, file in vars(files).items() if file is not None}
+
+    @property
+    def needed(self) -> dict[str, FileDeclaration]:
+        """The files without which the network cannot be read."""
+        return {} if isinstance(self.source, Figures) else self.files
+
+    @property
     def where(self) -> str:
         """Where the network comes from, in a few words."""
-        if self.figures is not None:
+        if isinstance(self.source, Figures):
             return "declared as figures"
-        return self.path.name if self.path else urlsplit(next(iter(self.files.values())).url).netloc
+        path = self.source.path
+        return Path(path).name if path else urlsplit(next(iter(self.files.values())).url).netloc
 
     def road(self, cache: Cache) -> str:
         """Return where this machine has the network from; empty if it has not."""
         return self.where if is_here(self, cache) else ""
 
-    def own_file(self) -> Path:
-        """Return the path of the user's own file; `DataUnavailable` if there is no such file."""
-        return existing(f"network {self.name!r}", str(self.path))
-
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return, for each file that is needed, where copies of it may be."""
-        if self.figures is not None:
-            return []
-        if self.path is not None:
-            return [[self.path]]
-        return [cache.copies(file.path, file.sha256) for file in self.files.values()]
+        own = [] if self.source.path is None else [[Path(self.source.path)]]
+        return own + [cache.copies(file.path, file.sha256) for file in self.needed.values()]
+
+    def paths(self, cache: Cache) -> dict[str, Path]:
+        """Return the files that are needed by their roles, fetched where necessary."""
+        own = {} if self.source.path is None else {"network": self._own_file()}
+        return own | {role: fetch_file(file, cache) for role, file in self.needed.items()}
+
+    def _own_file(self) -> Path:
+        return existing(f"network {self.name!r}", str(self.source.path))
 
 
 def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclaration:
-    """Check the declaration of a network.
+    """Check the declaration of a network: ``format`` and the keys of that format (the fields of its class).
 
-    Its keys are ``format``; ``files`` (with an evidence file if there is one), or ``path`` for a file of the user's
-    own; ``target`` and ``positive``; ``features`` and ``evidence``, of a network in one file; ``facts`` with
-    ``features``. An ACE problem needs files, a class and facts, and one of format ``tables`` a class and the keys of
-    `Figures`; other networks may come without a class and without facts. Raises `ConfigurationError`, which names the
-    network and the key, if a key or its value is wrong.
+    Raises `ConfigurationError`, which names the network and the key, if a key or its value is wrong.
     """
-    keys = validated(cast("type[_AceProblem | _FiguresProblem | _Network]", _AnyNetwork), mapping, f"network {name!r}")
-    return NetworkDeclaration(
-        name=name,
-        format=keys.format,
-        files={} if keys.files is None else {role: file for role, file in vars(keys.files).items() if file is not None},
-        path=None if keys.path is None else Path(keys.path),
-        target=keys.target,
-        positive=keys.positive,
-        features=None if keys.facts is None else keys.facts.features,
-        feature_names=None if keys.features is None else tuple(keys.features),
-        evidence=keys.evidence or {},
-        figures=keys if isinstance(keys, _FiguresProblem) else None,
-    )
+    return NetworkDeclaration(name, validated(cast("type[WholeNetwork]", _AnyNetwork), mapping, f"network {name!r}"))
 
 
-# From the declaration of a data set to its table, and of a network to its files.
+def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwork:
+    """Fetch and read a declared network; raises ValueError if the files do not hold what was declared."""
+    return declaration.source.load(f"network {declaration.name!r}", declaration.paths(cache))
+
+
+def compare_with_files(declaration: NetworkDeclaration, cache: Cache) -> bool:
+    """Compare a network that is declared as figures with its files, to the last bit.
+
+    Returns whether there are files to compare with: those in the cache, or fetched unless it is offline. Raises
+    `FactsMismatch` if anything differs.
+    """
+    source, what = declaration.source, f"network {declaration.name!r}"
+    fetched = find_file if cache.offline else fetch_file
+    paths = {role: path for role, file in declaration.files.items() if (path := fetched(file, cache)) is not None}
+    if not isinstance(source, Figures) or not paths or len(paths) < len(declaration.files):
+        return False
+    loaded = source.load(what, {})
+    filed = _load_ace(what, paths, source.target, source.positive, len(loaded.features))
+    stated, found = map(_parts, (loaded, filed))
+    for part in (part for part in stated | found if stated.get(part) != found.get(part)):
+        raise FactsMismatch(f"{what}: {part} must be as in its files, {found.get(part)}, got {stated.get(part)}")
+    return True
+
+
+def _parts(loaded: DeclaredNetwork) -> dict[str, object]:
+    model = cast("NaiveBayes", loaded.model)
+    tables = zip(model.feature_names, model.likelihoods, strict=True)
+    return {
+        "the order of features": loaded.features,
+        "names": (model.feature_names, model.class_variable),
+        "the prior": model.prior.tolist(),
+        **{f"P({name} | {model.class_variable})": table.tolist() for name, table in tables},
+    }
+
+
+# From the declaration of a data set to its table.
 
 Declaration = DatasetDeclaration | NetworkDeclaration
 
@@ -465,15 +422,6 @@ def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
     raise DataUnavailable(
         "; ".join(str(error).removesuffix(f"; {WAY_OUT}") for error in failures.values()) + f"; {WAY_OUT}", whole=True
     )
-
-
-def network_paths(declaration: NetworkDeclaration, cache: Cache) -> dict[str, Path]:
-    """Return the files that a declared network needs by their role, fetched where necessary."""
-    if declaration.figures is not None:
-        return {}
-    if declaration.path is not None:
-        return {"network": declaration.own_file()}
-    return {role: fetch_file(file, cache) for role, file in declaration.files.items()}
 
 
 # Which data is on this machine and can be read, and what stands in the way of the rest.

@@ -17,7 +17,7 @@ import tempfile
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -120,16 +120,8 @@ class _TextSource(Source):
     @functools.cached_property
     def reading(self) -> TableSettings:
         """How the table is to be read."""
-        return TableSettings(
-            separator=self.separator,
-            encoding=self.encoding,
-            decimal=self.decimal,
-            drop=tuple(self.drop),
-            features=None if self.features is None else tuple(self.features),
-            id=self.id if self.id is None or isinstance(self.id, str) else tuple(self.id),
-            types=self.types,
-            missing_values=tuple(self.missing_values),
-        )
+        own = {one.name: getattr(self, one.name) for one in fields(TableSettings) if hasattr(self, one.name)}
+        return TableSettings(**own)
 
     def _read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = (), omit: Sequence[int] = ()) -> Dataset:
         table = read_table(name, self.target, paths, self.columns, self.reading, self.values, skip, omit)

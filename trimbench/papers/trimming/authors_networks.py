@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from trimbench.networks.formats.ace import ParameterClause, read_blocks, read_literal_map
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import DatasetDeclaration, Figures, declare_network, network_paths
+from trimbench.papers.data.declarations import DatasetDeclaration, Figures, declare_network
 from trimbench.papers.data.encodings import categorize
 from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, fields, job, listed, number
 
@@ -268,14 +267,15 @@ def _blocks(network: vocab.Input) -> dict[str, list[ParameterClause]]:
     if not isinstance(declared, Mapping) or declared.get("format") not in ("ace", "tables"):
         raise ValueError(f"network {network.name!r} must have the format 'tables' or 'ace', which list parameters")
     declaration = declare_network(network.name, declared)
-    if declaration.figures is not None:
-        return _clauses(str(declaration.target), declaration.figures)
-    paths = network_paths(declaration, Cache.from_environment(offline=True))
-    return read_blocks(Path(paths["cnf"]), read_literal_map(Path(paths["lmap"])))
+    if isinstance(declaration.source, Figures):
+        return _clauses(declaration.source)
+    paths = declaration.paths(Cache.from_environment(offline=True))
+    return read_blocks(paths["cnf"], read_literal_map(paths["lmap"]))
 
 
-def _clauses(target: str, figures: Figures) -> dict[str, list[ParameterClause]]:
+def _clauses(figures: Figures) -> dict[str, list[ParameterClause]]:
     """Return figures as the clauses of ACE files, of which one for the class alone holds for every state."""
+    target = figures.target
     blocks = {target: [ParameterClause(0, {target: state}, one) for state, one in enumerate(figures.prior)]}
     for name, rows in figures.likelihoods.items():
         blocks[name] = [

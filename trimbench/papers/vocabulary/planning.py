@@ -14,11 +14,11 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import (
     DatasetDeclaration,
     Declaration,
+    Figures,
     compare_with_files,
     is_here,
     load_dataset,
     load_network,
-    network_paths,
     obstacle,
 )
 from trimbench.papers.execution.job import Job
@@ -94,13 +94,13 @@ def fetch(declaration: Declaration, cache: Cache, *, verify: bool = False) -> st
     try:
         if isinstance(declaration, DatasetDeclaration):
             return f"verified ({load_dataset(declaration, cache).road})"
-        network_paths(declaration, cache)
+        declaration.paths(cache)
     except (DataUnavailable, DeclarationError, OSError) as error:
         blocked = obstacle(declaration, cache)
         if blocked or isinstance(error, OSError):
             raise DataUnavailable(blocked or str(error)) from error
         raise
-    if declaration.figures is None:
+    if not isinstance(declaration.source, Figures):
         return "verified"
     load_network(declaration, cache)
     compared = compare_with_files(declaration, cache if verify else dataclasses.replace(cache, offline=True))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trimbench.networks.learning import learn
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
-from trimbench.trimming.costs import Choice, checked_budget, checked_costs, is_affordable
+from trimbench.trimming.costs import Choice, checked_budget, checked_choice, checked_costs
 from trimbench.trimming.engines.choice import Engine
 from trimbench.trimming.engines.table import DenseEngine, SubsetBatch, subset_batches
 from trimbench.trimming.result import AGREEMENT_TOLERANCE
@@ -167,21 +167,15 @@ def select_by_information_gain(
     engine: Engine | None = None,
 ) -> tuple[str, ...]:
     """Return features by information gain, the most informative affordable one first, as in `select_features`."""
-    price = checked_costs(checked_classifier(classifier).features, costs)
-    limit = checked_budget(budget)
+    choice = checked_choice(checked_classifier(classifier).features, budget, costs)
     chosen: list[int] = []
     gains = information_gains(classifier, engine=engine)
-    while True:
-        spent = [price[i] for i in chosen]
-        open_ = [
-            i for i in range(classifier.n_features) if i not in chosen and is_affordable([*spent, price[i]], limit)
-        ]
-        if not open_:
-            return tuple(classifier.features[i] for i in chosen)
+    while open_ := choice.open_units(chosen):
         if joint and chosen:
             gains = information_gains(classifier, given=chosen, engine=engine)
         highest = max(gains[i] for i in open_)
         chosen.append(next(i for i in open_ if gains[i] >= highest - _TIE))
+    return tuple(classifier.features[i] for i in chosen)
 
 
 def _joint(classifier: BayesianClassifier, features: Sequence[int], engine: Engine | None) -> NDArray[np.float64]:

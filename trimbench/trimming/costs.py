@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -72,6 +72,16 @@ class Choice:
     def is_affordable(self, features: Iterable[int]) -> bool:
         """Return whether a feature subset is within the budget."""
         return self.cost(features) <= highest_cost(self.budget)
+
+    def open_units(self, bought: Collection[int]) -> list[int]:
+        """Return the units that can still be afforded, in order."""
+        left = highest_cost(self.budget) - math.fsum(self.costs[unit] for unit in bought)
+        return [unit for unit, cost in enumerate(self.costs) if unit not in bought and cost <= left]
+
+    def n_affordable(self, units: Iterable[int]) -> int:
+        """Return how many of some units can be afforded: the cheapest of them."""
+        cheapest = sorted(self.costs[unit] for unit in units)
+        return sum(is_affordable(cheapest[: n + 1], self.budget) for n in range(len(cheapest)))
 
     def filled(self, units: Iterable[int], order: Iterable[int]) -> tuple[int, ...]:
         """Return some units and, while the budget lasts, more of them in the given order."""

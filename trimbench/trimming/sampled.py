@@ -21,7 +21,7 @@ from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.inference.rows import Lookup
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.costs import Choice, highest_cost, is_affordable
+from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.search.exchange import PosteriorSearch, RowSearch, search_rows
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
@@ -411,7 +411,6 @@ def _effort(classifier: BayesianClassifier, features: Sequence[int]) -> int:
 def _cover(choice: Choice, order: Sequence[int], left_out: int) -> list[int] | None:
     """Return the first features of `order` such that every affordable subset leaves out at least `left_out` of them."""
     chosen: list[int] = []
-    costs: list[float] = []
     units: set[int] = set()
     for feature in order:
         unit = choice.unit_of.get(feature)
@@ -419,11 +418,8 @@ def _cover(choice: Choice, order: Sequence[int], left_out: int) -> list[int] | N
             continue
         if unit is not None:
             units.add(unit)
-            costs.append(choice.costs[unit])
         chosen.append(feature)
-        cheapest = sorted(costs)
-        affordable = sum(is_affordable(cheapest[: n + 1], choice.budget) for n in range(len(cheapest)))
-        if len(chosen) - affordable >= left_out:
+        if len(chosen) - choice.n_affordable(units) >= left_out:
             return chosen
     return None
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trimbench._typing import FloatArray, IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.costs import Choice, is_affordable
+from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.table import separation
 
 _COARSE, _FINE = 2**10, 2**13
@@ -147,16 +147,6 @@ class _Candidates:
         strength = [max(separation(classifier.tables[i]) for i in members) for members in choice.units]
         self.by_separation = sorted(range(len(strength)), key=lambda unit: -strength[unit])
 
-    def affordable(self, bought: Sequence[int]) -> list[int]:
-        """Return the units that fit into the budget beside those that are bought."""
-        costs = self.choice.costs
-        spent, have = [costs[unit] for unit in bought], set(bought)
-        return [
-            unit
-            for unit in range(len(costs))
-            if unit not in have and is_affordable([*spent, costs[unit]], self.choice.budget)
-        ]
-
     def distribution(self, selection: ForwardSelection, bought: Sequence[int]) -> FloatArray:
         """Return the distribution of the sum over the features of some units."""
         distribution = selection.nothing()
@@ -196,14 +186,12 @@ def select_forward(
     """
     candidates = _Candidates(classifier, choice)
     bought = sorted(choice.required_units) if stopped is None else list(stopped.bought)
-    n_kept = len(choice.features(bought)) + sum(
-        is_affordable(sorted(choice.costs)[: n + 1], choice.budget) * max(len(unit) for unit in choice.units)
-        for n in range(len(choice.costs))
-    )
+    n_most = choice.n_affordable(range(len(choice.units))) * max(len(unit) for unit in choice.units)
+    n_kept = len(choice.features(bought)) + n_most
     coarse = ForwardSelection(classifier, n_kept, _COARSE)
     n_evaluations = 0 if stopped is None else stopped.n_evaluations
     distribution = candidates.distribution(coarse, bought)
-    while units := candidates.affordable(bought):
+    while units := choice.open_units(bought):
         if not may_go_on(n_evaluations + len(units) - 1):
             filled = list(choice.features(choice.filled(bought, candidates.by_separation)))
             return Selection(filled, n_evaluations, False, tuple(bought))
@@ -232,7 +220,7 @@ def _exchange(
         exchangeable = [unit for unit in bought if unit not in choice.required_units]
         for place, out in enumerate(exchangeable):
             others = [unit for unit in bought if unit != out]
-            units = candidates.affordable(others)
+            units = choice.open_units(others)
             if not may_go_on(n_evaluations + len(units) + _SHORT_LIST):
                 untried = exchangeable[place:]
                 in_turn = (*untried, *(unit for unit in bought if unit not in untried))
@@ -382,9 +370,7 @@ def search_rows(search: RowSearch, choice: Choice, may_go_on: Callable[[int], bo
 def _few_subsets(choice: Choice, required: Sequence[int]) -> list[tuple[int, ...]] | None:
     """Return all affordable subsets that nothing can be added to, or None if there are many."""
     optional = [unit for unit in range(len(choice.units)) if unit not in choice.required_units]
-    cheapest = sorted(choice.costs[unit] for unit in optional)
-    most = sum(is_affordable(cheapest[: n + 1], choice.budget) for n in range(len(cheapest)))
-    if math.comb(len(optional), min(most, len(optional) // 2)) > _FEW_SUBSETS:
+    if math.comb(len(optional), min(choice.n_affordable(optional), len(optional) // 2)) > _FEW_SUBSETS:
         return None
     found: list[tuple[int, ...]] = []
     stack: list[tuple[tuple[int, ...], int]] = [(tuple(required), 0)]
@@ -395,7 +381,7 @@ def _few_subsets(choice: Choice, required: Sequence[int]) -> list[tuple[int, ...
         if visited > 4 * _FEW_SUBSETS or len(found) > _FEW_SUBSETS:
             return None
         if place == len(optional):
-            if not open_units(choice, units):
+            if not choice.open_units(units):
                 found.append(units)
             continue
         stack.append((units, place + 1))
@@ -406,7 +392,7 @@ def _few_subsets(choice: Choice, required: Sequence[int]) -> list[tuple[int, ...
 
 def _ranked(search: RowSearch, choice: Choice, required: Sequence[int]) -> list[int]:
     """Return the units that are affordable, those that explain most on their own first."""
-    alone = {unit: search.with_features(search.nothing(), choice.units[unit]) for unit in open_units(choice, required)}
+    alone = {unit: search.with_features(search.nothing(), choice.units[unit]) for unit in choice.open_units(required)}
     return sorted(alone, key=lambda unit: -search.explained(alone[unit]))
 
 
@@ -422,7 +408,7 @@ def _best_pair(
     best, best_score = list(required), -1.0
     for one in ranked[:_PAIRED]:
         groups = search.with_features(start, choice.units[one])
-        others = [unit for unit in open_units(choice, [*required, one]) if unit > one or unit not in ranked[:_PAIRED]]
+        others = [unit for unit in choice.open_units([*required, one]) if unit > one or unit not in ranked[:_PAIRED]]
         for other in (
             others
             if len(others) <= _SHORT_LIST_ROW_SEARCH
@@ -443,7 +429,7 @@ def _greedy(
     bought = list(start)
     groups = search.with_features(search.nothing(), choice.features(bought))
     best = Found(tuple(bought), search.score(groups))
-    while (candidates := open_units(choice, bought)) and may_go_on(search.n_evaluations):
+    while (candidates := choice.open_units(bought)) and may_go_on(search.n_evaluations):
         grown = (search.with_features(groups, choice.units[unit]) for unit in candidates)
         chosen = candidates[int(np.argmax([search.score(more, tie_break) for more in grown]))]
         groups = search.with_features(groups, choice.units[chosen])
@@ -486,21 +472,11 @@ def exchanged(
     """
     others = [unit for unit in best.units if unit != out]
     score = score_with(others)
-    scores = {unit: score(unit) for unit in open_units(choice, others) if unit != out}
+    scores = {unit: score(unit) for unit in choice.open_units(others) if unit != out}
     unit = max(scores, key=scores.__getitem__, default=out)
     if unit == out or scores[unit] <= best.score + _IMPROVEMENT:
         return best
     return Found((*others, unit), scores[unit])
-
-
-def open_units(choice: Choice, bought: Sequence[int]) -> list[int]:
-    """Return the units that can still be afforded."""
-    have = set(bought)
-    return [
-        unit
-        for unit in range(len(choice.units))
-        if unit not in have and choice.is_affordable(choice.features([*bought, unit]))
-    ]
 
 
 # Improvement of a feature subset on drawn rows, with the exact posterior of the trimmed classifier.
@@ -554,7 +530,7 @@ class PosteriorSearch:
         """Return better units than those given, if any are found: first more of them, then others in their place."""
         best = Found(tuple(units), self._score(units))
         bought = list(units)
-        while (candidates := open_units(self.choice, bought)) and self._has_time():
+        while (candidates := self.choice.open_units(bought)) and self._has_time():
             scores = [self._score([*bought, unit]) for unit in candidates]
             bought.append(candidates[int(np.argmax(scores))])
             if max(scores) > best.score:

@@ -139,7 +139,7 @@ class _Search:
         self.finished = True
 
     def selection(self) -> Selection:
-        if not self.finished and (additions := self._additions(self._best)):
+        if not self.finished and (additions := self._choice.open_units(self._best)):
             before = self._best
             gains = dict(zip(additions, self.values_with(before, additions), strict=True))
             filled = frozenset(self._choice.filled(before, sorted(gains, key=gains.__getitem__, reverse=True)))
@@ -165,7 +165,7 @@ class _Search:
         """Add the unit that gains most, or most for its cost, until nothing more is affordable."""
         chosen = frozenset(units)
         value = self._objective.value(self._choice.features(chosen))
-        while additions := self._additions(chosen):
+        while additions := self._choice.open_units(chosen):
             if not self.goes_on():
                 return
             values = self.values_with(chosen, additions)
@@ -186,9 +186,9 @@ class _Search:
             others = self._best - {out}
             self._note(others, self._objective.value(self._choice.features(others)))
             self._n_evaluations += 1
-            if additions := [unit for unit in self._additions(others) if unit != out]:
+            if additions := [unit for unit in self._choice.open_units(others) if unit != out]:
                 self.values_with(others, additions)
-        if self._additions(self._best):
+        if self._choice.open_units(self._best):
             self.add_greedily(self._best, per_cost=False)
         return self._value > before + TOLERANCE
 
@@ -196,11 +196,6 @@ class _Search:
         """Return whether another step is allowed."""
         self.finished = self.finished and self._may_go_on(self._n_evaluations)
         return self.finished
-
-    def _additions(self, units: Collection[int]) -> list[int]:
-        spent = self.cost(units)
-        limit = highest_cost(self._choice.budget)
-        return [unit for unit, cost in enumerate(self._choice.costs) if unit not in units and spent + cost <= limit]
 
     def _note(self, units: Collection[int], value: float) -> None:
         gain = value - self._value

@@ -280,7 +280,8 @@ def _arrays(resealed: bool, folder: Path) -> Reader:
         given, calls = path.read_bytes(), []
         found = remember("fuzzed", {}, lambda: calls.append(1) or dict(values))  # type: ignore[func-returns-value]
         if not resealed and (bool(calls) != (given != whole) or not np.array_equal(found["values"], values["values"])):
-            raise Wrong("arrays that were changed are used")
+            what = "changed" if given != whole else "sound"
+            raise Wrong(f"arrays that are {what} were {'computed again' if calls else 'used'}")
 
     remember("fuzzed", {}, lambda: values)
     (path,) = folder.rglob("fuzzed-*.npz")

@@ -530,15 +530,35 @@ class RSource(Source):
 def _objects(path: Path) -> dict[str, Any]:
     """Return the objects in an R file by name."""
     import rdata
+    from rdata.parser import DEFAULT_ALTREP_MAP, _parser
 
+    # Compiled functions, which are no data, claim room in memory before they have it in the file.
+    setattr(_parser.Parser, "_parse_bytecode", _no_function)  # noqa: B010 (it is no part of what rdata declares)
+    known = {name: _short_range(make) if b"compact" in name else make for name, make in DEFAULT_ALTREP_MAP.items()}
     try:
         with warnings.catch_warnings():
             # It warns of unknown classes, whose values it reads all the same, and of what it then cannot read.
             warnings.simplefilter("ignore")
             # Files of older versions of R do not say how their texts are encoded.
-            return dict(rdata.read_rda(io.BytesIO(_unpacked(path)), default_encoding="utf-8"))
+            content = io.BytesIO(_unpacked(path))
+            return dict(rdata.read_rda(content, default_encoding="utf-8", altrep_constructor_dict=known))
     except Exception as error:  # the parser fails in many ways on damaged files
         raise Unreadable(f"the file is no intact data file of R ({one_line_reason(error)})") from error
+
+
+def _no_function(*_: Any) -> Any:
+    raise ValueError("it has a compiled function; save data alone")
+
+
+def _short_range(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Limit a range, of which a file holds the ends and the step alone, to as many numbers as the longest file holds."""
+
+    def limited(state: Any) -> Any:
+        if state.value[0] > _MAX_UNPACKED / 8:
+            raise ValueError(f"a range must have at most {_MAX_UNPACKED // 8} numbers, got {state.value[0]:.0f}")
+        return make(state)
+
+    return limited
 
 
 def _unpacked(path: Path) -> bytes:

@@ -551,7 +551,7 @@ def _no_function(*_: Any) -> Any:
 
 
 def _short_range(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Limit a range, of which a file holds the ends and the step alone, to as many numbers as the longest file holds."""
+    """Limit a range, of which a file holds only ends and step, to as many numbers as the longest file holds."""
 
     def limited(state: Any) -> Any:
         if state.value[0] > _MAX_UNPACKED / 8:

@@ -115,7 +115,7 @@ def test_imputers_that_look_at_other_columns_do_better() -> None:
     rows = (rng.random((800, 12)) < np.where(base, 0.9, 0.1)).astype(np.uint8)
     gaps = np.where(rng.random(rows.shape) < 0.3, np.nan, rows)
     error = {}
-    for name in ("mean", "em", "mice", "knn", "normal_draw"):
+    for name in ("mean", "em", "mice", "mice_drawn", "knn", "normal_draw"):
         filled = fit_imputer(name, rows, n_components=2)(gaps)
         error[name] = float(np.abs(filled - rows)[np.isnan(gaps)].mean())
     assert max(error["em"], error["mice"], error["knn"]) < 0.7 * error["mean"]
@@ -159,7 +159,7 @@ def test_imputers_of_real_valued_columns(name: Any) -> None:
         if name in FILLS:
             values = getattr(np, f"nan{name}")(rows, axis=0)
             np.testing.assert_allclose(filled[np.isnan(gaps)], np.broadcast_to(values, gaps.shape)[np.isnan(gaps)])
-        if name != "normal_draw":
+        if name not in ("normal_draw", "mice_drawn"):
             missing = filled[np.isnan(gaps[:, 0]), 0]
             assert ((missing >= REAL[:, 0].min()) & (missing <= REAL[:, 0].max())).all()
             assert ((filled[:, 2] >= 0) & (filled[:, 2] <= 1)).all()
@@ -195,7 +195,7 @@ def test_values_that_imputers_refuse() -> None:
 
 def test_unknown_imputers_and_fills() -> None:
     with pytest.raises(
-        ValueError, match="imputer must be one of min, max, mean, median, em, normal_draw, mice, knn, got"
+        ValueError, match="imputer must be one of min, max, mean, median, em, normal_draw, mice, mice_drawn, knn, got"
     ):
         fit_imputer("mode", ROWS)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="rows must have at least one row"):

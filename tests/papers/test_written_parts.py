@@ -31,6 +31,13 @@ def test_the_committed_picture_is_current(drawing: ModuleType) -> None:
     assert drawing.PICTURE.read_text(encoding="utf-8") == drawing.picture(), "run scripts/docs"
 
 
+def test_the_committed_search_is_that_of_figure_2() -> None:
+    module = script("search_tree")
+    assert module.PICTURE.read_text(encoding="utf-8") == module.picture(), "run scripts/docs"
+    last = module.nodes()[-1]
+    assert (last.excluded, last.bound, last.agreement, last.pruned) == ((0,), 0.95, 0.97, True)
+
+
 def test_every_room_is_a_box(drawing: ModuleType) -> None:
     root = ElementTree.fromstring(drawing.picture())
     texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}

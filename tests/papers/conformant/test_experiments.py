@@ -201,6 +201,7 @@ def test_max_imputation_is_compared_with_the_worst_of_the_rest() -> None:
 
 def test_em_and_mice_are_compared_with_the_text() -> None:
     entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "max": 0.9, "normal_draw": 0.8, "mice": 0.25}
+    entropies |= {"mice_drawn": 0.15}
     common = {"dataset": "mnist", "missing": 0.01, "missing_percent": 0.9, "status": "ok", "fit_on": "test"}
     rest = {"accuracy": 0.5, "f1_weighted": 0.5, "fit_seconds": 1.0, "ms_per_row": 1.0}
     rows = pd.DataFrame(
@@ -211,7 +212,10 @@ def test_em_and_mice_are_compared_with_the_text() -> None:
     experiment = EmMice(datasets=["mnist"], missing=[0.01], methods=methods, fit_on=["test"], settings=options)
     found = experiment.outcome(rows)
     values = {number.quantity: number.value for number in found.numbers}
-    assert values == {"em_from_worst": 2, "mice_less_mean": pytest.approx(0.05), "outperformed": 2}
+    expected = {"em_from_worst": 2, "mice_less_mean": pytest.approx(0.05), "outperformed": 2}
+    assert values == expected | {"mice_seconds_by_nacl": 1}
+    inferred = {one.quantity: one.explanation.value for one in found.numbers if one.explanation}
+    assert inferred == {"mice_less_mean": pytest.approx(-0.05), "outperformed": 2}
     assert {(number.row, number.jobs) for number in found.numbers} == {("mnist 1 %", tuple(entropies))}
     assert not experiment.outcome(rows.assign(dataset="adult")).numbers, "the text says nothing of others"
     nothing = experiment.outcome(rows.assign(missing_percent=0.0))
@@ -254,6 +258,8 @@ def test_table_2_says_which_data_sets_are_balanced(dataset: str, claim: str) -> 
             "status": ["ok", "failed"],
             "job": ["a", "b"],
             "class_counts": [[30, 10], None],
+            "most_values": [9, None],
+            "most_valued": ["a", None],
             **{name: [8.0, None] for name in ("rows", "n_train", "n_test", "n_columns", "n_features", "features")},
             "n_classes": [2.0, None],
         }

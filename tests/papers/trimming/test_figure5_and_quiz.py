@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import rankdata
 
 import trimbench as tb
 from trimbench.papers.data.cache import Cache
@@ -68,7 +69,11 @@ def test_figure_5_is_what_its_definition_says() -> None:
     assert set(values) == {
         *(f"toy highest {pick}/{quantity}" for pick in ("ECA", "accuracy") for quantity in ("agreement", "accuracy")),
         *(f"toy/{name}" for name in ("full_accuracy", "better_than_full_percent", "agreement_lead", "accuracy_lead")),
+        *("toy/rank_correlation", "toy/frontier"),
     }
+    assert values["toy/frontier"] == len(frontier)
+    x, y = (rankdata(cloud[:, place]) for place in (0, 1))
+    assert values["toy/rank_correlation"] == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert values["toy highest ECA/accuracy"] == pytest.approx(rows["optimal_eca_accuracy"].mean())
     lead = rows["optimal_eca_agreement"].mean() - rows["information_gain_agreement"].mean()
     assert values["toy/agreement_lead"] == pytest.approx(lead)
@@ -90,7 +95,8 @@ def test_figure_5_gives_prediction_intervals_for_one_more_split() -> None:
     assert number.interval.kind == "prediction"
     assert (number.interval.low, number.interval.high) == pytest.approx((mean - half, mean + half))
     assert number.jobs == tuple(rows["job"])
-    assert all((one.interval is None) == one.quantity.endswith("lead") for one in outcome.numbers)
+    claims = ("agreement_lead", "accuracy_lead", "rank_correlation", "frontier")
+    assert all((one.interval is None) == (one.quantity in claims) for one in outcome.numbers)
     one_split = experiment.outcome(rows[:1])
     assert one_split.tables[1].frame["full_accuracy low"].isna().all()
     assert not any(one.interval for one in one_split.numbers)
@@ -103,7 +109,7 @@ def test_figure_5_gives_the_numbers_that_are_reported() -> None:
     outcome = experiment.outcome(rows)
     reported = Literature.of(PROJECT).reported("trimming/figure5")
     check_numbers(reported, outcome.numbers, complete=True)
-    assert len(outcome.numbers) == len(reported) == 17
+    assert len(outcome.numbers) == len(reported) == 21
     # The toy data have other rows than the printed shares, each of which is then no share of the stated test rows.
     shares = [one for one in outcome.numbers if one.quantity in ("agreement", "accuracy")]
     assert len(shares) == 8

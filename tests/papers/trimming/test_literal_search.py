@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
-from trimbench.papers.trimming.table6 import trim_literally
+from trimbench.papers.trimming.table6 import search_nodes, trim_literally
 
 Instance = tuple[int, ...]
 Joint = dict[Instance, tuple[Fraction, Fraction]]
@@ -126,6 +126,45 @@ def test_the_search_is_the_printed_one(
     assert whole.agreement == pytest.approx(found.agreement, abs=1e-12)
     assert whole.n_evaluations >= found.n_evaluations
     assert found.agreement == pytest.approx(tb.trim(classifier, budget).agreement, abs=1e-12)
+
+
+def figure_2(included: tuple[int, ...], excluded: tuple[int, ...]) -> float:
+    """Values of the kind that Figure 2 draws: the best is 0.97, for F1 and F3."""
+    return {(): 0.6, (0,): 0.8, (0, 1): 0.9, (0, 2): 0.97}[included]
+
+
+def test_the_search_of_figure_2() -> None:
+    costs = [0.5, 1.0, 1.0, 2.0]
+    bounds = {(): 1.0, (1,): 0.99, (0,): 0.95}
+    nodes = list(search_nodes(range(4), costs, 1.5, figure_2, bounds.__getitem__))
+    assert [(node.included, node.excluded) for node in nodes] == [
+        ((), ()),
+        ((0,), ()),
+        ((0, 1), ()),
+        ((0,), (1,)),
+        ((0, 2), (1,)),
+        ((0,), (1, 2)),
+        ((), (0,)),
+    ]
+    last = nodes[-1]
+    # "We backtrack the search after excluding F1, because the upper bound for subsets of F2, F3, F4 is 0.95", though
+    # they cost 4.0; no node below it is visited, and no other branch ends by its bound.
+    assert (last.bound, last.agreement, last.best, last.pruned) == (0.95, 0.97, (0, 2), True)
+    assert sum(costs[1:]) == 4.0
+    assert [node.pruned for node in nodes[:-1]] == [False] * 6
+    # F4 costs more than what F1 leaves, so that no bound is needed there.
+    assert nodes[5].bound is None
+
+
+def test_a_feature_beyond_the_budget_has_no_agreement() -> None:
+    nodes = list(search_nodes([0, 1], [3.0, 1.0], 2.0, lambda kept, _: 0.5 + 0.1 * len(kept), lambda _: 1.0))
+    assert [(node.included, node.achieved) for node in nodes] == [
+        ((), 0.5),
+        ((0,), None),
+        ((), 0.5),
+        ((1,), 0.6),
+        ((), 0.5),
+    ]
 
 
 def test_what_the_search_refuses() -> None:

@@ -15,7 +15,7 @@ from trimbench.conformant.layout import CHUNK_ROWS, as_table
 from trimbench.conformant.model import ConformantModel
 from trimbench.papers.measures import checked_labels
 
-ImputerName = Literal["min", "max", "mean", "median", "em", "normal_draw", "mice", "knn"]
+ImputerName = Literal["min", "max", "mean", "median", "em", "normal_draw", "mice", "mice_drawn", "knn"]
 IMPUTERS: tuple[ImputerName, ...] = get_args(ImputerName)
 Imputer = Callable[[ArrayLike], Matrix]
 _Fill = Callable[[Matrix], Matrix]
@@ -39,8 +39,9 @@ def fit_imputer(
         ``"min"``, ``"max"``, ``"mean"``, ``"median"``: a constant for each column. ``"em"``: expectations of a mixture
         of independent binary columns, learned by expectation-maximisation. ``"normal_draw"``: a draw from a normal
         distribution with the mean and deviation of the observed values of the column, which is what the published
-        experiments ran under the name EM. ``"mice"``: chained equations (scikit-learn's IterativeImputer). ``"knn"``:
-        the mean of the nearest rows (scikit-learn's KNNImputer).
+        experiments ran under the name EM. ``"mice"``: chained equations (scikit-learn's IterativeImputer).
+        ``"mice_drawn"``: the same with draws from the posterior in place of its mean, rounded in columns of zeros and
+        ones. ``"knn"``: the mean of the nearest rows (scikit-learn's KNNImputer).
     rows : array of shape (n_rows, n_columns)
         Training rows, or the rows to fill themselves; NaN where missing. Any finite numbers; for ``"em"`` zeros and
         ones.
@@ -142,16 +143,17 @@ def _from_scikit_learn(
     from sklearn.impute import IterativeImputer, KNNImputer
 
     table = np.asarray(rows, dtype=np.float64)
+    binary = _are_binary(table)
     if name == "knn":
         imputer = KNNImputer(n_neighbors=min(n_neighbours, len(table)), keep_empty_features=True)
     else:
-        binary = _are_binary(table)
         imputer = IterativeImputer(
             max_iter=max_iterations,
             n_nearest_features=n_nearest_features,
             min_value=np.where(binary, 0.0, -np.inf),
             max_value=np.where(binary, 1.0, np.inf),
             random_state=seed % 2**32,
+            sample_posterior=name == "mice_drawn",
             keep_empty_features=True,
         )
     with warnings.catch_warnings():
@@ -161,8 +163,11 @@ def _from_scikit_learn(
     def fill(gaps: Matrix) -> Matrix:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # KNNImputer sets a column without training values to 0 even where it is observed.
-            return np.where(np.isnan(gaps), imputer.transform(gaps), gaps)
+            filled = imputer.transform(gaps)
+        if name == "mice_drawn":
+            filled = np.where(binary, filled.round(), filled)
+        # KNNImputer sets a column without training values to 0 even where it is observed.
+        return np.where(np.isnan(gaps), filled, gaps)
 
     return fill
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field, replace
 from typing import Any
 
 import pandas as pd
@@ -17,10 +18,14 @@ _TRAINING_ROWS_PRINTED = ("mnist", "fashion")
 
 @vocab.settings
 class Table2:
-    """Size, classes and features of the data sets (Table 2), with both encodings and the classifiers."""
+    """Size, classes and features of the data sets (Table 2), with both encodings and the classifiers.
+
+    The files of the `named_rows` have one more column, which names each row: counting it is an inferred set-up.
+    """
 
     datasets: vocab.Axis[str]
     encodings: vocab.Axis[Encoding]
+    named_rows: list[str] = field(default_factory=list)
     seed: int = 0
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
@@ -49,14 +54,30 @@ class Table2:
                     listed.append({"data": name} | printed)
                     share = "balanced_percent" if name in _BALANCED else "unbalanced_percent"
                     quantities = ("size_thousands", "classes", share, "features")
-                    numbers += vocab.numbers_of(name, dict(zip(quantities, printed.values(), strict=True)), sizes)
+                    found = vocab.numbers_of(name, dict(zip(quantities, printed.values(), strict=True)), sizes)
+                    if name in self.named_rows:
+                        named = vocab.Explanation("the name of the sequence is counted, too", printed["features"] + 1)
+                        found[-1] = replace(found[-1], explanation=named)
+                    numbers += found
                 line = {"data": name, "encoding": encoding, **{title: size[key] for key, title in _SIZES.items()}}
                 encoded.append(line | ({t: fits.iloc[0][key] for key, t in _FIT.items()} if len(fits) else {}))
         tables = (
             vocab.Table.of("Table 2: the data sets", listed, _LISTED),
             vocab.Table.of(_ENCODED_TITLE, encoded, _ENCODED, name="encoded"),
         )
-        return vocab.Outcome(tables, (), numbers)
+        return vocab.Outcome(tables, (), [*numbers, *self._most_values(rows)])
+
+    def _most_values(self, rows: pd.DataFrame) -> list[vocab.Number]:
+        """Return how many values the categorical features have at most, with what contradicts the printed number."""
+        done = vocab.successes(rows, part="rows")
+        if not {"adult", "covtype"} <= set(done["dataset"]) or "most_values" not in done:
+            return []
+        widest = done.sort_values("most_values").to_dict("records")[-1]
+        most, proof = int(widest["most_values"]), ""
+        if most != vocab.printed_numbers("conformant/table2")["all data sets", "values"].value:
+            feature = f"{widest['most_valued']} of {widest['dataset']}"
+            proof = f"{feature}, a data set of Table 2, has {most} values, a missing one included."
+        return [vocab.number_of("all data sets", "values", most, done, contradiction=proof)]
 
 
 def _printed(name: str, size: pd.Series[Any]) -> dict[str, float]:

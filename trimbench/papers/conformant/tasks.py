@@ -25,7 +25,7 @@ from trimbench.papers.data.declarations import DatasetDeclaration, is_here
 from trimbench.papers.data.encodings import BinaryEncoding, CutRule, encode_binary
 from trimbench.papers.data.masks import split_rows
 from trimbench.papers.execution.code_hash import code_version
-from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, listed, seed_for
+from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, TEXT, job, listed, seed_for
 from trimbench.papers.execution.store import Arrays, remember
 from trimbench.papers.measures import accuracy, weighted_f1
 
@@ -248,14 +248,19 @@ def rows_at_hand(task: Task) -> EncodedRows | None:
     {
         **dict.fromkeys(("n_train", "n_test", "n_columns", "n_features", "n_classes", *_SIZES), COUNT),
         "class_counts": listed(COUNT),
+        "most_values": COUNT,
+        "most_valued": TEXT,
     }
 )
 def count_rows(task: Task) -> dict[str, vocab.Json]:
     """Encode the rows of a task and count rows, columns, features and classes."""
     rows = encoded_rows(task)
     counts = np.bincount(np.concatenate([rows.train_labels, rows.test_labels]), minlength=len(rows.classes))
+    most, widest = max((len(columns), feature) for columns, feature in zip(rows.columns, rows.features, strict=True))
     return {
         **rows.sizes,
+        "most_values": most,
+        "most_valued": widest,
         "n_train": len(rows.train),
         "n_test": len(rows.test),
         "n_columns": rows.train.shape[1],

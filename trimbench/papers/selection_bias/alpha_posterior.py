@@ -55,13 +55,23 @@ class AlphaPosterior(Replicated):
         table = vocab.Table.of_groups(title, vocab.groups(methods, "k", "correction"), columns)
         shown = methods[methods["replicate"] == 0] if len(methods) else methods
         figures = [_figure(ours, labels["k"], self.n_features, truth) for labels, ours in vocab.groups(shown, "k")]
+        numbers = [
+            vocab.number_of(f"k = {labels['k']}", "closer mean", _closer(ours, truth), ours)
+            for labels, ours in vocab.groups(rows, "k")
+        ]
         notes = []
         if self.prior.n_alpha > Prior().n_alpha:
             notes.append(
                 f"The grid has {self.prior.n_alpha} values of alpha, more than the {Prior().n_alpha} of predictions, "
                 "to draw narrow posteriors."
             )
-        return vocab.Outcome((table,), figures, (), notes)
+        return vocab.Outcome((table,), figures, numbers, notes)
+
+
+def _closer(rows: pd.DataFrame, truth: float) -> float:
+    """Return by how much closer to the truth the correction brings the mean of the posterior, over the replicates."""
+    corrected, uncorrected = (abs(float(rows[f"{c}_mean_log_alpha"].mean()) - truth) for c in CORRECTIONS)
+    return uncorrected - corrected
 
 
 def _density(log_alpha: Sequence[float], log_density: Sequence[float]) -> tuple[Vector, Vector]:

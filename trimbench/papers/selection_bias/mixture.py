@@ -24,7 +24,7 @@ from trimbench.papers.selection_bias.simulated_cases import (
     check_ks,
     simulate_mixture,
 )
-from trimbench.papers.selection_bias.simulation import comparison_figures, comparison_tables
+from trimbench.papers.selection_bias.simulation import comparison_figures, comparison_tables, gains
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.mixture import LEAST_SAMPLE_SIZE, R_HAT_LIMIT, mixture_priors
@@ -118,7 +118,9 @@ class Mixture:
         figures = comparison_figures(
             f"n = {self.n_train}", errors.frame, losses.frame, self.n_features, model="mixture model"
         )
-        return vocab.Outcome((errors, losses, diagnostics), figures, (), notes)
+        done = vocab.successes(rows)
+        numbers = vocab.numbers_of("binary mixture models", gains(done), done) if len(done) else []
+        return vocab.Outcome((errors, losses, diagnostics), figures, numbers, notes)
 
 
 def _extreme(result: str, kind: str) -> Callable[[pd.DataFrame], float]:

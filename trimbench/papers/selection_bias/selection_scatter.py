@@ -52,7 +52,7 @@ class SelectionScatter(Replicated):
         """Return the cut-offs, what the printed ones tell of the sizes, and a scatter plot for each size."""
         drawn = vocab.unlisted(rows, "k", self.ks, ["gammas", "mean_sample", "mean_true"])
         found = vocab.printed_numbers("selection_bias/selection_scatter")
-        printed = {int(row.rsplit(" ", 1)[1]): one for (row, _), one in found.items()}  # the same for each size
+        printed = {int(row.rsplit(" ", 1)[1]): one for (row, _), one in found.items()}
         tests: dict[_Sizes, vocab.Held[int]] = {}
         for sizes, ours in vocab.groups(drawn, "n0", "n1"):
             cut_offs = {labels["k"]: own["gammas"].tolist() for labels, own in vocab.groups(ours, "k")}
@@ -72,20 +72,22 @@ class SelectionScatter(Replicated):
     def _numbers(
         self, drawn: pd.DataFrame, printed: Mapping[int, vocab.Reported], tests: Mapping[_Sizes, vocab.Held[int]]
     ) -> Iterator[vocab.Number]:
-        """Yield the mean cut-offs; those of the stated size with the inferred one, and the proof against the stated."""
+        """Yield the mean cut-offs of the stated size, with the inferred one and the proof against the stated."""
         means = {
             (labels["n0"], labels["n1"], labels["k"]): (vocab.mean_of(ours["gammas"], "prediction"), ours)
             for labels, ours in vocab.groups(drawn, "n0", "n1", "k")
         }
         for (n0, n1, k), (mean, ours) in means.items():
+            if (n0, n1) != STATED_SIZES:
+                continue
             explanation, proof = None, ""
             one = printed.get(k)
-            if (n0, n1) == STATED_SIZES and one and not mean.holds(one.value):
+            if one and not mean.holds(one.value):
                 proof = self._contradiction(k, one)
                 if inferred := means.get((*INFERRED_SIZES, k)):
                     explanation = vocab.Explanation(_SETUP, inferred[0].value, inferred[0].interval)
             yield vocab.number_of(
-                f"{show_sizes((n0, n1))}, k = {k}",
+                f"k = {k}",
                 "cut-off",
                 mean,
                 ours,

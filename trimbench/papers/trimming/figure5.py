@@ -389,9 +389,26 @@ def averages_of(name: str, setup: str, ours: pd.DataFrame) -> Averages:
     remarks = _averages(name, ours, REMARKS)
     draws |= {(name, quantity): ours[quantity].tolist() for quantity in REMARKS}
     claim = _claims(ours)
+    numbers += _picture(name, ours)
     claimed = (*_LEADS, _MORE_ACCURATE) if name == _OFTEN_MORE_ACCURATE else _LEADS
     numbers += remarks + vocab.numbers_of(name, {quantity: claim[quantity] for quantity in claimed}, ours)
     return Averages(ours, tests, labels | _spread(remarks), labels | {"splits": len(ours)} | claim, numbers, draws)
+
+
+def _picture(name: str, ours: pd.DataFrame) -> list[vocab.Number]:
+    """Return what the text reads off the scatter of one split: accuracy goes with agreement, and there is a frontier.
+
+    A rank correlation over the feasible subsets, and how many of them no other beats in both.
+    """
+    numbers = []
+    for first in ours[ours["split"] == 0].to_dict("records"):
+        cloud = pd.DataFrame(first["points"])
+        values = {
+            "rank_correlation": cloud[0].corr(cloud[1], method="spearman"),
+            "frontier": len(_frontier(first["points"])),
+        }
+        numbers += vocab.numbers_of(name, values, ours[ours["split"] == 0])
+    return numbers
 
 
 def spread_columns(table: Literal["tests", "remarks"]) -> dict[str, str]:

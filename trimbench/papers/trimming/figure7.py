@@ -187,6 +187,7 @@ def _point(
 
 # Agreements that differ by less are equal: both are exact up to rounding.
 _EQUAL = 1e-9
+_WHOLE = 1.0 - _EQUAL
 AT_LEAST = "at least as often as information gain"
 STRICTLY = "strictly more often"
 SUBSTITUTE = "substitute_"
@@ -286,7 +287,7 @@ def _claim(points: pd.DataFrame) -> list[dict[str, object]]:
         return []
     lead = points["agreement"] - points[["gain_same_threshold", "gain_best_threshold"]].max(axis=1)
     lead_at_same = points["agreement"] - points["gain_same_threshold"]
-    looks = points["no_feature"] < 1.0 - _EQUAL
+    looks = points["no_feature"] < _WHOLE
     return [
         {
             "settings": title,
@@ -488,12 +489,22 @@ class Figure7:
 
 
 def _numbers(claim: vocab.Table, solved: pd.DataFrame) -> list[vocab.Number]:
-    """Return in how many percent of all settings the claim holds, read in two ways."""
+    """Return in how many percent of all settings the claim holds, read in two ways, and of the sensitivity to T.
+
+    The last is the share of the classes whose trimming keeps other features at other thresholds, of those in which the
+    original looks at its features at some.
+    """
     if claim.frame.empty:
         return []
     every = claim.frame.iloc[0]
     readings = {"at_least_as_often_percent": AT_LEAST, "more_often_percent": STRICTLY}
     percents = {quantity: 100 * float(every[column] / every["number"]) for quantity, column in readings.items()}
+    looking = [
+        row["points"] for row in solved.to_dict("records") if min(p["no_feature"] for p in row["points"]) < _WHOLE
+    ]
+    if looking:
+        other = [len({tuple(point["features"]) for point in points}) > 1 for points in looking]
+        percents["classes_with_other_features_percent"] = 100 * sum(other) / len(other)
     return vocab.numbers_of("all settings", percents, solved)
 
 

@@ -12,7 +12,7 @@ TEXT = README.read_text(encoding="utf-8")
 
 
 def test_it_is_short() -> None:
-    assert len(TEXT.splitlines()) <= 120
+    assert len(TEXT.splitlines()) <= 110
 
 
 def test_the_example_of_each_family_prints_what_the_readme_says() -> None:

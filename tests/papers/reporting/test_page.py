@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import Entry, part_of, read_part, render_page, write_part
+from trimbench.papers.reporting.page import Entry, counted, part_of, read_part, render_page, write_part
 from trimbench.papers.reporting.runs import write_findings
-from trimbench.papers.reporting.verdicts import compare
+from trimbench.papers.reporting.verdicts import CAUSES, Counted, compare, once
 from trimbench.papers.vocabulary.numbers import Number
 from trimbench.papers.vocabulary.reported import Literature, Paper, ReportedExperiment
 from trimbench.papers.vocabulary.tables import Table
@@ -116,29 +119,68 @@ def test_a_paper_says_what_came_out_of_its_own_experiments(tmp_path: Path) -> No
     for name, value in values.items():
         judged = compare([reported("a", "0.3")], [Number("a", "value", value)])
         entries.append(Entry(name, "complete", "", judged, findings(name)))
-    outcomes = re.findall(r'<p class="outcome">(.*?)</p>', rendered(entries, tmp_path))
+    outcomes = re.findall(r'<p class="outcome">(.*?)\s*<a', rendered(entries, tmp_path))
     assert outcomes == [
-        "1 of 2 numbers reproduced, 1 differs, with profile=quick.",
         "1 of 1 number reproduced, with profile=quick.",
-        "0 of 1 number reproduced, 1 differs, with profile=quick.",
+        "0 of 1 number reproduced, 1 differs, with profile=quick. Of what differs: open.",
     ]
+
+
+def test_each_printed_number_and_each_sentence_counts_once(tmp_path: Path) -> None:
+    claims = [reported(row, "0", "at_least", subject="claim") for row in ("a case", "another", "a third")]
+    numbers = [reported(row, "1") for row in ("all", "all, threshold kept")]
+    values = {"a case": 1.0, "another": -1.0, "all": 1.0, "all, threshold kept": 2.0}
+    judged = compare([*claims, *numbers], [Number(row, "value", value) for row, value in values.items()])
+    part = part_of(Entry("trimming/table6", "complete", "", judged, findings("trimming/table6")), tmp_path)
+    found = [(one.row, one.verdict, one.cause) for one in counted(part)]
+    assert found == [("another", "fails", "unexplained"), ("all, threshold kept", "differs", "unexplained")]
+
+
+@pytest.mark.parametrize("place", range(len(CAUSES)))
+def test_a_sentence_that_fails_in_several_cases_counts_with_what_is_known_least(place: int) -> None:
+    cases = [Counted("claim", "fails", cause, cause, "led") for cause in CAUSES[: place + 1]]
+    assert once([*cases, Counted("claim", "holds", None, "d", "led")]) == [cases[-1]]
+
+
+def test_what_is_said_of_the_papers_names_what_there_is() -> None:
+    known = Literature.of(Catalogue((configuration_folder(),)))
+    texts = yaml.safe_load((files("trimbench.papers.reporting") / "page" / "papers.yaml").read_text("utf-8"))
+    names = Catalogue((configuration_folder(),)).names("experiment")
+    documented = (configuration_folder().parent / "docs" / "findings.md").read_text("utf-8")
+    anchors = [
+        re.sub(r"[^\w -]", "", line[3:].lower()).replace(" ", "-")
+        for line in documented.splitlines()
+        if line[:3] == "## "
+    ]
+    assert [*texts] == [*known.papers]
+    for family, text in texts.items():
+        assert text["doi"] in documented + known.papers[family].citation or family == "selection_bias"
+        assert list(text["short"]) == ["Holds", "Differs", "Open"]
+        assert text["finding"] in anchors
+        assert {name for name in names if name.startswith(family)} == {*text["beyond"]} | {
+            name for name in known.experiments if name.startswith(family)
+        }
+        for name, rows in text.get("repeated", {}).items():
+            assert {*rows} < {one.row for one in known.reported(name)}
 
 
 def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str) -> None:
     assert headings(text, 2) == [
+        "Author (2000): A paper",
+        "Every table and figure",
         "What differs, and why",
         "All numbers, claims, curves and times",
         "Author (2000): A paper",
         "Beyond the papers",
+        "Glossary",
     ]
     assert headings(text, 3) == [
-        "2 unexplained: another &lt;machine&gt;",
         "Scope",
-        "Figure 9: 1 number not attempted family/zeta",
+        "Figure 9: 1 number not attempted",
         "Table 1: 2 of 4 numbers reproduced, 1 differs, 1 not attempted; 1 of 1 identity holds; "
-        "1 of 2 claims hold, 1 fails; 1 of 1 time faster, with profile=quick family/one",
-        "Table 2 family/changed",
-        "family/of_mine beyond the papers",
+        "0 of 1 claim holds, 1 fails; 1 of 1 time faster, with profile=quick",
+        "Table 2",
+        "family/of_mine",
     ]
     assert '<p class="remark">1 of 2 jobs failed</p>' in text
     assert '<p class="remark">complete</p>' not in text
@@ -178,7 +220,7 @@ def test_a_picture_is_shown_in_a_format_that_browsers_know(tmp_path: Path, forma
 
 def test_without_any_experiment_of_a_paper_nothing_is_compared(tmp_path: Path) -> None:
     text = rendered([Entry("mine/x", "complete", "", (), None)], tmp_path)
-    assert headings(text, 2) == ["All numbers, claims, curves and times", "Beyond the papers"]
+    assert headings(text, 2) == ["All numbers, claims, curves and times", "Beyond the papers", "Glossary"]
     assert "No number of the papers is compared with this run." in text
 
 
@@ -209,7 +251,12 @@ def column(view: Any, table: str, place: int) -> list[str]:
     return [text.strip() for text in view.locator(rows).all_inner_texts()]
 
 
+def unfold(view: Any) -> None:
+    view.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+
+
 def test_sorting_and_filtering(view: Any) -> None:
+    unfold(view)
     # By number, both ways, missing values last; with the keyboard too.
     head = view.locator("#family-one-table-1 th").nth(1)
     head.click()
@@ -223,54 +270,43 @@ def test_sorting_and_filtering(view: Any) -> None:
     words, shown = view.locator("#numbers input[type=search]"), view.locator("[data-counts=all-numbers]")
     assert shown.inner_text() == "9 of 9 rows"
     words.fill("Another <machine")
-    assert column(view, "all-numbers", 2) == ["c/value", "e/value"]
+    assert column(view, "all-numbers", 2) == ["c", "e"]
     assert shown.inner_text() == "2 of 9 rows"
-    words.fill("one")
-    view.locator("#numbers input[data-verdict=differs]").uncheck()
-    assert column(view, "all-numbers", 6) == [
-        *("exact", "within", "not attempted", "fails unexplained", "holds", "faster", "exact")
+    words.fill("table 1")
+    view.locator("#numbers input[data-verdict=open]").uncheck()
+    assert column(view, "all-numbers", 7) == [
+        *("as printed", "close", "not run", "as printed", "shorter time", "as printed")
     ]
-
-
-def test_a_count_shows_the_statements_of_its_kind_alone(view: Any) -> None:
-    exact = view.locator("#overview a.chip.exact")
-    for place, (cell, kind) in enumerate((("a/value", "number"), ("h/value", "identity"))):
-        assert exact.nth(place).inner_text() == "1"
-        exact.nth(place).click()
-        assert (column(view, "all-numbers", 2), column(view, "all-numbers", 3)) == ([cell], [kind])
 
 
 def test_from_a_difference_to_its_reason_and_its_jobs_in_two_clicks(view: Any) -> None:
     jobs = view.locator("#family-one-jobs")
     assert not jobs.evaluate("e => e.open")
-    # From the first screen: the count leads to the numbers that differ, with their reasons; those lead to their jobs.
-    view.locator("#overview a.chip.differs").click()
-    assert column(view, "all-numbers", 2) == ["c/value"]
-    assert column(view, "all-numbers", 8) == [REASON]
-    view.locator("#all-numbers tr:not([hidden]) a[data-jobs]").click()
-    assert jobs.evaluate("e => e.open")
-    assert column(view, "family-one-job-list", 2) == ["3", "4"]
-    assert jobs.locator(".behind").inner_text().startswith("Behind c/value")
+    # From the first screen: the count leads to the table, which says of each number how it stands.
+    view.locator("#matrix a", has=view.locator(".chip.open")).click()
+    assert view.locator("#family-one .printed a.open").all_inner_texts() == ["12 → 100 open", "≥ 0 → -0.25 open"]
     # From the paper's table: the number leads to its row, though it is filtered away, and does so again.
     row = view.locator("#all-numbers tr:target")
     for _ in range(2):
+        unfold(view)
         view.locator("#numbers input[type=search]").fill("nothing")
         assert column(view, "all-numbers", 2) == []
-        view.locator("#family-one .printed a.fails").click()
+        view.locator("#family-one .printed a.open").last.click()
         assert row.is_visible()
-    assert "e/value" in row.inner_text()
+    assert row.locator("td").all_inner_texts()[1:3] == ["e", "value"]
     assert REASON in row.inner_text()
     row.locator("a[data-jobs]").click()
     assert column(view, "family-one-job-list", 2) == ["0", "1", "2", "3", "4"]
     # From the list of all numbers by way of the reason.
-    view.locator("#all-numbers a", has_text="differs").click()
-    reason = view.locator("article.reason:target")
-    assert reason.locator("h3").inner_text() == f"2 unexplained: {REASON}"
+    view.locator("#all-numbers a", has_text="open").first.click()
+    reason = view.locator("details.reason:target")
+    assert reason.locator("summary").inner_text() == f"open: {REASON} Table 1, 2 rows"
     reason.locator("a[data-of]").first.click()
     assert column(view, "family-one-job-list", 2) == ["3", "4"]
 
 
 def test_lists_of_jobs(view: Any) -> None:
+    unfold(view)
     jobs = view.locator("#family-one-jobs")
     links = view.locator("#all-numbers a[data-jobs]")
     assert links.all_inner_texts() == ["3", "1", "2", "5", "5", "5", "5"]
@@ -309,6 +345,6 @@ def test_nothing_is_wider_than_the_window(browser: Any, folder: Path, width: int
     cells = view.locator("#n2 td")
     tops = {cell.bounding_box()["y"] for cell in cells.all()}
     assert (len(tops) > 1) == (width < 640)
-    before = cells.nth(3).evaluate("e => getComputedStyle(e, '::before').content")
+    before = cells.nth(4).evaluate("e => getComputedStyle(e, '::before').content")
     assert before == ('"reported"' if width < 640 else "none")
     view.close()

@@ -10,10 +10,28 @@ from pathlib import Path
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.files import without_homes, write_csv, write_text
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import Entry, Part, counted, part_file, part_of, render_page, write_part
+from trimbench.papers.reporting.page import (
+    Entry,
+    Part,
+    counted,
+    part_file,
+    part_of,
+    render_page,
+    repeated,
+    write_part,
+)
 from trimbench.papers.reporting.runs import make_run, nothing_stored, profile_of, runs_in, unattempted, write_findings
 from trimbench.papers.reporting.tables import markdown, side_by_side
-from trimbench.papers.reporting.verdicts import COLUMNS, NOT_ATTEMPTED, PAPER, Judgement, compare, in_words, tally
+from trimbench.papers.reporting.verdicts import (
+    COLUMNS,
+    NOT_ATTEMPTED,
+    PAPER,
+    Judgement,
+    compare,
+    counted_once,
+    in_words,
+    tally,
+)
 from trimbench.papers.validation import WAY_OUT, by_host
 from trimbench.papers.vocabulary.planning import NO_DATA, Findings
 from trimbench.papers.vocabulary.reported import Literature, NumbersError
@@ -69,7 +87,7 @@ class Overview:
             say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
         elif judgements:
             say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
-            say(f"Of the paper: {in_words(judgements, detailed=True, profile=self._profile)}.\n")
+            say(f"Of the paper: {in_words(counted(part), detailed=True, profile=self._profile)}.\n")
         if findings.failures:
             say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         _say_files(written)
@@ -140,7 +158,8 @@ def _status(findings: Findings) -> str:
 def _headline(entry: Entry, profile: str) -> str:
     """Say in a line how the jobs went, unless all is well, and what was reproduced."""
     attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
-    compared = in_words(entry.judgements, profile=profile) if attempted and not entry.altered else ""
+    ours = counted_once(entry.judgements, repeated(entry.name))
+    compared = in_words(ours, profile=profile) if attempted and not entry.altered else ""
     if entry.status != _COMPLETE:
         return "; ".join(filter(None, [entry.status, compared]))
     if entry.altered:
@@ -171,7 +190,7 @@ def _counts(parts: Sequence[Part], literature: Literature, profile: str) -> Tabl
             "experiment": part["name"],
             "table": literature.table(part["name"]) or "beyond the papers",
             "status": ": ".join(filter(None, [part["status"], part["error"]])),
-            **tally([counted(number) for number in part["numbers"]]),
+            **tally(counted(part)),
         }
         for part in ordered
     ]
@@ -188,7 +207,7 @@ def write_summary(
     """
     folder.mkdir(parents=True, exist_ok=True)
     table = _counts(parts, literature, profile)
-    page = render_page(parts, literature, run=run, profile=profile)
+    page = render_page(parts, literature, run=run, profile=profile, folder=folder)
     return table, [
         write_csv(table.frame, folder / f"summary{suffix}.csv"),
         write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md"),

@@ -9,6 +9,7 @@ import math
 import re
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,17 +23,14 @@ from trimbench.papers.reporting.figures.drawing import points_name
 from trimbench.papers.reporting.runs import SHORT_KEY, computed_with
 from trimbench.papers.reporting.tables import asked, heading, printable, shown
 from trimbench.papers.reporting.verdicts import (
-    CAUSES,
-    COLUMNS,
-    PLURALS,
-    VERDICTS,
-    VERDICTS_ON,
+    PAPER,
+    STANDINGS,
     Counted,
     Judgement,
     causes_in_words,
-    column_of,
     in_words,
-    tally,
+    once,
+    standing,
 )
 from trimbench.papers.validation import Json
 from trimbench.papers.vocabulary.planning import Findings
@@ -100,18 +98,18 @@ def _cell(value: object, text: str) -> dict[str, object]:
     return {"text": text, "is_number": number is not None, "value": f"{number:.6g}" if known else ""}
 
 
+def _text(name: str) -> str:
+    """Return a file of the folder ``page``."""
+    return (files("trimbench.papers.reporting") / "page" / name).read_text(encoding="utf-8")
+
+
 @functools.cache
 def _environment() -> jinja2.Environment:
     import jinja2
     from markupsafe import Markup
 
-    room = files("trimbench.papers.reporting") / "page"
-
-    def text(name: str) -> str:
-        return (room / name).read_text(encoding="utf-8")
-
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(text),
+        loader=jinja2.FunctionLoader(_text),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -120,7 +118,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= _FILTERS
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}  # lists of jobs are long
     # Style and script are our own; everything else on a page is escaped.
-    environment.globals |= {"style": Markup(text("page.css")), "script": Markup(text("page.js"))}
+    environment.globals |= {"style": Markup(_text("page.css")), "script": Markup(_text("page.js"))}
     return environment
 
 
@@ -138,61 +136,87 @@ def _breakable(name: str) -> Markup:
     return Markup(re.sub("([/_])", r"\1<wbr>", str(escape(name))))
 
 
+def _words(column: object) -> str:
+    """Return the heading of a column, in words where it is one of the papers' tables."""
+    names = [paper["names"] for paper in _texts().values() if "_" in str(column)]  # plain words may be a user's
+    return next((str(found[column]) for found in names if column in found), heading(column))
+
+
 _FILTERS: dict[str, Callable[..., str]] = {
     "anchor": anchor,
     "count": count,
     "prose": _prose,
     "breakable": _breakable,
-    "words": heading,
+    "words": _words,
 }
 
 
 # The page of a run: what was reproduced, what differs and why, and every table and figure with its jobs.
 
 # A value of the template.
-_Shown: TypeAlias = Mapping[str, object]
+_Shown: TypeAlias = Mapping[str, Any]
+# The pages of findings, where a clone has its results.
+_FINDINGS = "../../docs/findings.md"
 
 
-def render_page(parts: Sequence[Part], literature: Literature, *, run: str, profile: str) -> str:
+@functools.cache
+def _texts() -> Mapping[str, Mapping[str, Any]]:
+    """Return what is said of each paper besides its numbers, by family; ``papers.yaml`` says what it is."""
+    import yaml
+
+    content: Mapping[str, Mapping[str, Any]] = yaml.safe_load(_text("papers.yaml"))
+    return content
+
+
+def _text_of(name: str, kind: str) -> Mapping[str, Any]:
+    """Return one kind of what is said of the paper of an experiment or a family."""
+    found: Mapping[str, Any] = _texts().get(name.split("/")[0], {}).get(kind, {})
+    return found
+
+
+def render_page(
+    parts: Sequence[Part], literature: Literature, *, run: str, profile: str, folder: Path | None = None
+) -> str:
     """Return the page of a run: papers and tables in their order, then the experiments beyond the papers.
 
-    The page is to be a file in the folder that the parts were made for.
+    The page is to be a file in the `folder` that the parts were made for.
     """
     by_name = {part["name"]: part for part in parts}
     ordered = [by_name[name] for name in literature.in_order(by_name)]
     judged = [(part, number) for part in ordered if not part["altered"] for number in part["numbers"]]
     accounts = list(dict.fromkeys(_account(number) for _, number in judged if number["differs"]))
     numbers = [_number(place, *one, literature, accounts) for place, one in enumerate(judged)]
-    families = {part["name"].split("/")[0]: list[_Shown]() for part in ordered}
+    shown: dict[str, list[_Shown]] = {part["name"].split("/")[0]: [] for part in ordered}
     beyond: list[_Shown] = []
     for part in ordered:
         own = [one for one in numbers if one["experiment"] == part["name"]]
-        shown = _experiment(part, literature, own, profile)
-        (families[part["name"].split("/")[0]] if part["numbers"] else beyond).append(shown)
-    found = [counted(number) for _, number in judged]
+        experiment = _experiment(part, literature, own, profile)
+        (shown[part["name"].split("/")[0]] if part["numbers"] else beyond).append(experiment)
+    has_findings = folder is not None and (folder / _FINDINGS).is_file()
     return render(
         "run.html",
         facts=facts_of(f"run {run}", f"profile {profile}"),
-        kinds=[
-            (PLURALS[subject], [(verdict, column_of(subject, verdict)) for verdict in verdicts])
-            for subject, verdicts in VERDICTS_ON.items()
-        ],
-        subjects={plural: subject for subject, plural in PLURALS.items()},
-        causes=CAUSES,
-        columns=len(COLUMNS) - len(PLURALS),
-        verdicts=VERDICTS,
-        outcome=in_words(found, profile=profile),
-        because=causes_in_words(found),
-        papers=[_paper(family, literature, parts, judged, profile) for family, parts in families.items() if parts],
+        standings=STANDINGS,
+        papers=[_paper(family, literature, own, profile) for family, own in shown.items() if own],
         beyond=beyond,
         numbers=numbers,
         reasons=_by_account(accounts, numbers),
+        of_paper=profile == PAPER,
+        findings=_FINDINGS if has_findings else "",
     )
 
 
-def counted(number: Part) -> Counted:
-    """Return what tallies count of a number of a part."""
-    return Counted(number["subject"], number["verdict"], number["cause"])
+def counted(part: Part) -> list[Counted]:
+    """Return what tallies count of a part."""
+    numbers = part["numbers"]
+    found = [Counted(*(one[key] for key in ("subject", "verdict", "cause", "row", "quantity"))) for one in numbers]
+    return once(found, repeated(part["name"]))
+
+
+def repeated(experiment: str) -> Sequence[str]:
+    """Return the rows of an experiment that hold a number printed once to a second reading of the paper."""
+    rows: Sequence[str] = _text_of(experiment, "repeated").get(experiment, ())
+    return rows
 
 
 def _account(number: Part) -> tuple[str, str]:
@@ -203,43 +227,63 @@ def _number(
     place: int, part: Part, number: Part, literature: Literature, accounts: Sequence[tuple[str, str]]
 ) -> _Shown:
     """Return a number with what it is on this page: its own anchor, and that of what accounts for a difference."""
+    names = _text_of(part["name"], "names")
+    row = names.get(number["row"]) or " ".join(names.get(word, word) for word in number["row"].split())
     return {
         **number,
         "id": f"n{place}",
         "experiment": part["name"],
         "table": literature.table(part["name"]) or part["name"],
-        "cause": number["cause"] or "",
+        "row": row,
+        "quantity": names.get(number["quantity"], heading(number["quantity"])),
+        "standing": standing(number["subject"], number["verdict"], number["cause"]),
         "why": f"why-{accounts.index(_account(number))}" if number["differs"] else "",
     }
 
 
 def _by_account(accounts: Sequence[tuple[str, str]], numbers: Sequence[_Shown]) -> list[_Shown]:
-    """Return what accounts for differences, each with its numbers: unexplained ones first, then the most frequent."""
-    groups: list[dict[str, object]] = []
-    for place, (cause, account) in enumerate(accounts):
+    """Return what accounts for differences, each with its numbers: explanations first, what is open last."""
+    groups: list[_Shown] = []
+    for place, (_, account) in enumerate(accounts):
         ours = [number for number in numbers if number["why"] == f"why-{place}"]
-        groups.append({"id": f"why-{place}", "cause": cause, "reason": account, "numbers": ours, "count": len(ours)})
-    return sorted(groups, key=lambda group: (group["cause"] != "unexplained", -int(str(group["count"]))))
+        # What is said of a paper's numbers stands without the words that its heading repeats.
+        reason = account.removeprefix("inferred set-up: ")
+        groups.append({"id": f"why-{place}", "standing": ours[0]["standing"], "reason": reason, "numbers": ours})
+    order = [*STANDINGS, "longer time"]
+    return sorted(groups, key=lambda group: (order.index(group["standing"]), -len(group["numbers"])))
 
 
-def _paper(
-    family: str, literature: Literature, parts: Sequence[_Shown], judged: Sequence[tuple[Part, Part]], profile: str
-) -> _Shown:
-    ours = [counted(number) for part, number in judged if part["name"].split("/")[0] == family]
+def _paper(family: str, literature: Literature, experiments: Sequence[_Shown], profile: str) -> _Shown:
     paper = literature.papers.get(family) or Paper(title=family, citation=family)
-    outcome = in_words(ours, profile=profile)
-    return {"id": anchor(family), "paper": paper, "experiments": parts, "tally": tally(ours), "outcome": outcome}
+    ours = [one for experiment in experiments for one in experiment["counted"]]
+    return {
+        "id": anchor(family),
+        "paper": paper,
+        "citation": paper.citation.partition(", doi:")[0],
+        **{"doi": "", "finding": "", "short": {}, "not_run": {}, **_texts().get(family, {})},
+        "experiments": experiments,
+        "outcome": in_words(ours, profile=profile),
+        "because": causes_in_words(ours),
+        "tally": _standings(ours),
+    }
+
+
+def _standings(found: Sequence[Counted]) -> Counter[str]:
+    return Counter(standing(one.subject, one.verdict, one.cause) for one in found)
 
 
 def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown], profile: str) -> _Shown:
-    compared = [] if part["altered"] else [counted(number) for number in part["numbers"]]
+    compared = [] if part["altered"] else counted(part)
+    name = part["name"]
     return {
         **part,
-        "id": anchor(part["name"]),
-        "table": literature.table(part["name"]),
+        "id": anchor(name),
+        "table": literature.table(name),
+        "title": literature.table(name) or _text_of(name, "beyond").get(name, name),
         "status": "" if part["status"] == "complete" else part["status"],
         "n_reported": len(part["numbers"]),
-        "tally": tally(compared),
+        "counted": compared,
+        "tally": _standings(compared),
         "outcome": in_words(compared, profile=profile),
         "side_by_side": _side_by_side(numbers),
         "earlier": "" if part["commit"] == present_commit() else part["commit"],

@@ -6,7 +6,7 @@ import math
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from trimbench.papers.vocabulary.numbers import Explanation, Number
 from trimbench.papers.vocabulary.reported import SUBJECTS, Reported, Subject
@@ -186,28 +186,65 @@ PLURALS: Mapping[Subject, str] = {
 _NAMED_WITH_SUBJECT = ("identity", "curve")
 
 
-class Judged(Protocol):
-    """What is counted: the verdict on a kind of statement, and the cause of a difference."""
-
-    @property
-    def subject(self) -> Subject:
-        """The kind of statement."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict on it."""
-
-    @property
-    def cause(self) -> Cause | None:
-        """What accounts for a difference."""
-
-
 class Counted(NamedTuple):
-    """A judgement without the number."""
+    """A judgement without its numbers: what counts."""
 
     subject: Subject
     verdict: Verdict
-    cause: Cause | None
+    cause: Cause | None = None
+    row: str = ""
+    quantity: str = ""
+
+
+def counted_once(judgements: Sequence[Judgement], repeated: Sequence[str] = ()) -> list[Counted]:
+    """Return what is counted of judgements: each printed number once, and each sentence of the paper once.
+
+    The rows of a claim are the cases of one sentence, which fails if it does in one of them. The rows `repeated` hold a
+    number that is printed once to a second reading of the paper.
+    """
+    found = [
+        Counted(one.subject, one.verdict, one.cause, one.reported.row, one.reported.quantity) for one in judgements
+    ]
+    return once(found, repeated)
+
+
+def once(found: Sequence[Counted], repeated: Sequence[str] = ()) -> list[Counted]:
+    """Return each printed number and each sentence of a paper once; see `counted_once`."""
+    groups: dict[tuple[str, ...], list[Counted]] = {}
+    for one in found:
+        if one.row not in repeated:
+            groups.setdefault((one.quantity, "" if one.subject == "claim" else one.row), []).append(one)
+    return [max(group, key=_severity) for group in groups.values()]
+
+
+def _severity(one: Counted) -> int:
+    if one.verdict not in DIFFERENCES:
+        return int(one.verdict != NOT_ATTEMPTED)
+    return 2 + (CAUSES.index(one.cause) if one.cause else 0)
+
+
+# How a page sums verdicts up over all kinds of statements; a time is none of these.
+STANDINGS: Mapping[str, str] = {
+    "as printed": "rounds to the printed digits, or holds as claimed",
+    "close": "inside a tolerance declared before, or where one more run of the paper's size would lie",
+    "better": "on the better side of the printed number",
+    "explained": "differs; an inferred set-up, which is not in the paper, gives the printed number",
+    "contradicted": "differs; what the paper states cannot all be true",
+    "chance": "differs; the printed number is one draw, and not too far out among ours",
+    "open": "differs, and nothing that was tried accounts for it",
+    "not run": "not computed in this run",
+}
+
+
+def standing(subject: Subject, verdict: Verdict, cause: Cause | None) -> str:
+    """Return in which of `STANDINGS` a judgement is; that on a time is ``shorter time`` or ``longer time``."""
+    if verdict == NOT_ATTEMPTED:
+        return "not run"
+    if subject == "time":
+        return "shorter time" if verdict == "faster" else "longer time"
+    if verdict in DIFFERENCES:
+        return {"contradicts itself": "contradicted", "unexplained": "open"}.get(str(cause), str(cause))
+    return {"within": "close", "trend": "better"}.get(verdict, "as printed")
 
 
 def column_of(subject: Subject, verdict: Verdict) -> str:
@@ -244,7 +281,7 @@ _DID_NOT: Mapping[Subject, tuple[str, str]] = {
 _ACCOUNTED: Mapping[str, str] = {"contradicts itself": "contradicted by the paper itself", "chance": "by chance"}
 
 
-def tally(judgements: Sequence[Judged]) -> dict[str, int]:
+def tally(judgements: Sequence[Counted | Judgement]) -> dict[str, int]:
     """Return the counts under the names of `COLUMNS`."""
     found: list[str] = []
     for one in judgements:
@@ -254,7 +291,7 @@ def tally(judgements: Sequence[Judged]) -> dict[str, int]:
     return {column: found.count(column) for column in COLUMNS}
 
 
-def in_words(judgements: Sequence[Judged], *, detailed: bool = False, profile: str = PAPER) -> str:
+def in_words(judgements: Sequence[Counted | Judgement], *, detailed: bool = False, profile: str = PAPER) -> str:
     """Return what came out, for example ``16 of 72 numbers reproduced, 56 differ; 3 of 3 claims hold``.
 
     It ends with the name of the profile where that has not the papers' repetitions.
@@ -267,7 +304,7 @@ def in_words(judgements: Sequence[Judged], *, detailed: bool = False, profile: s
     return "; ".join(filter(None, parts)) + (f", with profile={profile}" if attempted and profile != PAPER else "")
 
 
-def causes_in_words(judgements: Sequence[Judged]) -> str:
+def causes_in_words(judgements: Sequence[Counted | Judgement]) -> str:
     """Return how many differences have which cause, for example ``30 explained, 1 unexplained``; empty without any."""
     counts = tally(judgements)
     found = [(counts[cause], _ACCOUNTED.get(cause, cause)) for cause in CAUSES if counts[cause]]
@@ -277,7 +314,7 @@ def causes_in_words(judgements: Sequence[Judged]) -> str:
     return ", ".join(f"{count} {words}" for count, words in found)
 
 
-def _of_subject(subject: Subject, judgements: Sequence[Judged], detailed: bool) -> str:
+def _of_subject(subject: Subject, judgements: Sequence[Counted | Judgement], detailed: bool) -> str:
     ours = [one for one in judgements if one.subject == subject]
     verdicts = [one.verdict for one in ours]
     several = len(ours) != 1

@@ -40,20 +40,16 @@ const makeSortable = (head) => {
 };
 // Lists of jobs that show only the rows behind one number.
 const chosen = new Map();
-// Tables of numbers that show one kind of statement only.
-const subjects = new Map();
 const filter = (name) => {
   const controls = controlsOf(name);
   const words = controls.filter((c) => c.type === "search").flatMap((c) => c.value.toLowerCase().split(/\s+/).filter(Boolean));
-  const subject = subjects.get(name);
   const hidden = new Set(controls.filter((c) => c.type === "checkbox" && !c.checked).map((c) => c.dataset.verdict));
   const only = chosen.get(name);
   const rows = [...document.getElementById(name).tBodies[0].rows];
   let shown = 0;
   for (const row of rows) {
     const text = row.textContent.toLowerCase();
-    const wanted = (!only || only.has(Number(row.dataset.place))) && (!subject || row.dataset.subject === subject);
-    row.hidden = !wanted || hidden.has(row.dataset.verdict) || !words.every((word) => text.includes(word));
+    row.hidden = (only && !only.has(Number(row.dataset.place))) || hidden.has(row.dataset.verdict) || !words.every((word) => text.includes(word));
     shown += !row.hidden;
   }
   for (const count of document.querySelectorAll("[data-counts]")) {
@@ -111,30 +107,22 @@ const ranges = (text) =>
     }),
   );
 const controlsOf = (name) => [...document.querySelectorAll("input[data-filters]")].filter((c) => c.dataset.filters === name);
-// Show the statements of one experiment and kind with one verdict; all of them without arguments.
-const select = (experiment = "", verdict = null, subject = null) => {
-  subjects.set("all-numbers", subject);
-  for (const control of controlsOf("all-numbers")) {
-    if (control.type === "search") control.value = experiment;
-    else control.checked = !verdict || control.dataset.verdict === verdict;
+const showAll = (name) => {
+  for (const control of controlsOf(name)) {
+    if (control.type === "search") control.value = "";
+    else control.checked = true;
   }
-  filter("all-numbers");
+  filter(name);
 };
 document.querySelectorAll(".sortable th").forEach(makeSortable);
 document.querySelectorAll(".cards").forEach(label);
 for (const control of document.querySelectorAll("input[data-filters]")) {
-  control.addEventListener("input", () => {
-    subjects.delete(control.dataset.filters);
-    filter(control.dataset.filters);
-  });
+  control.addEventListener("input", () => filter(control.dataset.filters));
 }
 for (const count of document.querySelectorAll("[data-counts]")) filter(count.dataset.counts);
 for (const details of document.querySelectorAll("details.jobs")) {
   details.addEventListener("toggle", () => fill(details));
   details.querySelector("button").addEventListener("click", () => choose(details, null, ""));
-}
-for (const link of document.querySelectorAll("a[data-experiment]")) {
-  link.addEventListener("click", () => select(link.dataset.experiment, link.dataset.verdict, link.dataset.subject));
 }
 for (const link of document.querySelectorAll("a[data-jobs], a[data-of]")) {
   link.addEventListener("click", () => {
@@ -143,14 +131,13 @@ for (const link of document.querySelectorAll("a[data-jobs], a[data-of]")) {
     choose(details, ranges(jobs), number);
   });
 }
-// A link opens the list of jobs that it leads to, and shows the number that it leads to even if it is filtered away.
+// A link unfolds what it leads to, and shows a row even if it is filtered away.
 const reveal = (hash) => {
   const target = targetOf(hash);
-  if (target instanceof HTMLDetailsElement) target.open = true;
-  if (target instanceof HTMLTableRowElement && target.hidden) {
-    select();
-    target.scrollIntoView();
-  }
+  if (!target) return;
+  if (target.matches("tr[hidden]")) showAll(target.closest("table").id);
+  for (let part = target; (part = part.closest("details")); part = part.parentElement) part.open = true;
+  target.scrollIntoView();
 };
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href^='#']");

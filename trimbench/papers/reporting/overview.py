@@ -17,7 +17,6 @@ from trimbench.papers.reporting.page import (
     part_file,
     part_of,
     render_page,
-    repeated,
     write_part,
 )
 from trimbench.papers.reporting.runs import make_run, nothing_stored, profile_of, runs_in, unattempted, write_findings
@@ -158,7 +157,7 @@ def _status(findings: Findings) -> str:
 def _headline(entry: Entry, profile: str) -> str:
     """Say in a line how the jobs went, unless all is well, and what was reproduced."""
     attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
-    ours = counted_once(entry.judgements, repeated(entry.name))
+    ours = counted_once(entry.judgements)
     compared = in_words(ours, profile=profile) if attempted and not entry.altered else ""
     if entry.status != _COMPLETE:
         return "; ".join(filter(None, [entry.status, compared]))

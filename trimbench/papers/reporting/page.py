@@ -210,13 +210,7 @@ def counted(part: Part) -> list[Counted]:
     """Return what tallies count of a part."""
     numbers = part["numbers"]
     found = [Counted(*(one[key] for key in ("subject", "verdict", "cause", "row", "quantity"))) for one in numbers]
-    return once(found, repeated(part["name"]))
-
-
-def repeated(experiment: str) -> Sequence[str]:
-    """Return the rows of an experiment that hold a number printed once to a second reading of the paper."""
-    rows: Sequence[str] = _text_of(experiment, "repeated").get(experiment, ())
-    return rows
+    return once(found)
 
 
 def _account(number: Part) -> tuple[str, str]:

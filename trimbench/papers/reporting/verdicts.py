@@ -196,24 +196,17 @@ class Counted(NamedTuple):
     quantity: str = ""
 
 
-def counted_once(judgements: Sequence[Judgement], repeated: Sequence[str] = ()) -> list[Counted]:
-    """Return what is counted of judgements: each printed number once, and each sentence of the paper once.
-
-    The rows of a claim are the cases of one sentence, which fails if it does in one of them. The rows `repeated` hold a
-    number that is printed once to a second reading of the paper.
-    """
-    found = [
-        Counted(one.subject, one.verdict, one.cause, one.reported.row, one.reported.quantity) for one in judgements
-    ]
-    return once(found, repeated)
+def counted_once(judgements: Sequence[Judgement]) -> list[Counted]:
+    """Return what is counted of the judgements of an experiment."""
+    rows = [(one, one.reported) for one in judgements]
+    return once([Counted(one.subject, one.verdict, one.cause, of.row, of.quantity) for one, of in rows])
 
 
-def once(found: Sequence[Counted], repeated: Sequence[str] = ()) -> list[Counted]:
-    """Return each printed number and each sentence of a paper once; see `counted_once`."""
-    groups: dict[tuple[str, ...], list[Counted]] = {}
+def once(found: Sequence[Counted]) -> list[Counted]:
+    """Return each sentence of a paper once: the rows of a claim are its cases, and it fails if one of them does."""
+    groups: dict[tuple[str, str], list[Counted]] = {}
     for one in found:
-        if one.row not in repeated:
-            groups.setdefault((one.quantity, "" if one.subject == "claim" else one.row), []).append(one)
+        groups.setdefault((one.quantity, "" if one.subject == "claim" else one.row), []).append(one)
     return [max(group, key=_severity) for group in groups.values()]
 
 

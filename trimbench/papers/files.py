@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import fcntl
+import functools
 import getpass
 import hashlib
 import logging
@@ -254,6 +256,14 @@ def temporary_folder(above: Path | None = None, stem: str = "trimbench") -> Iter
         yield folder
     finally:
         remove_temporary_folder(folder)
+
+
+@functools.cache
+def lasting_folder(above: Path | None = None, stem: str = "trimbench") -> Path:
+    """Return the temporary folder of this program that is removed at its end."""
+    folder = make_temporary_folder(above, stem)
+    atexit.register(remove_temporary_folder, folder)
+    return folder
 
 
 def remove_temporary_folders(above: Path | None = None, stem: str = "trimbench") -> None:

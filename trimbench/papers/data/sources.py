@@ -89,7 +89,6 @@ class Source(ABC):
 # Tables in files of one's own, or fetched.
 
 _log = logging.getLogger(__name__)
-_PLAIN = TableSettings()
 
 
 @settings
@@ -123,9 +122,44 @@ class _TextSource(Source):
         own = {one.name: getattr(self, one.name) for one in fields(TableSettings) if hasattr(self, one.name)}
         return TableSettings(**own)
 
-    def _read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = (), omit: Sequence[int] = ()) -> Dataset:
-        table = read_table(name, self.target, paths, self.columns, self.reading, self.values, skip, omit)
-        return build_dataset(name, self.facts, table, self.target)
+    def _read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = (0,), omit: Sequence[int] = ()) -> Dataset:
+        """Read the table in files, one below the other, each without its first `skip` lines, and leave rows out."""
+        return build_dataset(name, self.facts, self._table(f"data set {name!r}", paths, skip, omit), self.target)
+
+    @within_memory
+    def _table(self, owner: str, paths: Sequence[Path], skip: Sequence[int], omit: Sequence[int]) -> pd.DataFrame:
+        """Return the target and the features, whose class labels stay as they are written; log what was repaired."""
+        import pandas as pd
+
+        reading, parts, repairs = self.reading, [], []
+        for path, lines in zip(paths, skip, strict=True):
+            part, mended = read_file(
+                owner,
+                path,
+                reading.separator,
+                reading.encoding,
+                self.columns,
+                check=lambda names: check_columns(owner, names, self.target, reading),
+                wanted=reading.columns(self.target),
+                skip=lines,
+            )
+            parts.append(part)
+            repairs += mended
+        frame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+        if omit:
+            if max(omit) >= len(frame):
+                raise DeclarationError(f"{owner}: omit must be below the {len(frame)} rows, got {max(omit)}")
+            frame = frame.drop(frame.index[list(omit)]).reset_index(drop=True)
+        for column, others in self.values.items():
+            if column not in frame.columns:
+                raise DeclarationError(
+                    f"{owner}: values must name columns, got {column!r}; there are {list(frame)[:20]}"
+                )
+            frame[column] = frame[column].replace(others)
+        table, notes = read_declared(SourceTable(owner, owner, frame), self.target, reading)
+        for note in [*repairs, *notes]:
+            _log.warning("%s: %s", owner, note)
+        return table
 
 
 @settings
@@ -179,55 +213,6 @@ class PackageSource(_TextSource, PackageDeclaration):
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return where the members may be."""
         return [cache.copies(file.path, file.sha256) for file in self.files]
-
-
-@within_memory
-def read_table(
-    name: str,
-    target: str,
-    paths: Sequence[Path],
-    columns: Sequence[str] = (),
-    reading: TableSettings = _PLAIN,
-    values: Mapping[str, Mapping[str, str]] | None = None,
-    skip: Sequence[int] = (),
-    omit: Sequence[int] = (),
-) -> pd.DataFrame:
-    """Read the target and the features of a data set, whose class labels stay as they are written.
-
-    `columns` has the names of the columns where files have no header line, `skip` the numbers of lines before the table
-    in each file, `values`, by column, what stands for another value, and `omit` the places of rows that are left out.
-    What had to be repaired is logged.
-    """
-    import pandas as pd
-
-    owner = f"data set {name!r}"
-    parts, repairs = [], []
-    for path, lines in zip(paths, skip or [0] * len(paths), strict=True):
-        part, mended = read_file(
-            owner,
-            path,
-            reading.separator,
-            reading.encoding,
-            columns,
-            check=lambda names: check_columns(owner, names, target, reading),
-            wanted=reading.columns(target),
-            skip=lines,
-        )
-        parts.append(part)
-        repairs += mended
-    frame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
-    if omit:
-        if max(omit) >= len(frame):
-            raise DeclarationError(f"{owner}: omit must be below the {len(frame)} rows, got {max(omit)}")
-        frame = frame.drop(frame.index[list(omit)]).reset_index(drop=True)
-    for column, others in (values or {}).items():
-        if column not in frame.columns:
-            raise DeclarationError(f"{owner}: values must name columns, got {column!r}; there are {list(frame)[:20]}")
-        frame[column] = frame[column].replace(others)
-    table, notes = read_declared(SourceTable(name, owner, frame), target, reading)
-    for note in [*repairs, *notes]:
-        _log.warning("%s: %s", owner, note)
-    return table
 
 
 # Data sets of OpenML: downloaded from its documented addresses, and read by the `openml` package.
@@ -477,7 +462,7 @@ class RSource(Source):
         """Read the table or the R file from the cache, or download the R file and keep it if its values are right."""
         table = find_file(self.table, cache) if self.table is not None else None
         if table is not None:
-            return build_dataset(name, self.facts, read_table(name, self.target, [table]), self.target)
+            return CsvSource(path=str(table), target=self.target, facts=self.facts).load(name, cache)
         for path in cache.copies(self.file.path, self._fingerprint):
             if not path.is_file():
                 continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import itertools
 import logging
 import math
@@ -15,11 +14,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,17 +26,9 @@ from typing import Any, Literal
 from trimbench.papers.execution import ray_task
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record, usable_cpus
-from trimbench.papers.execution.task import NotBegun, Terms, keep, last_line, read_answer, run_task
-from trimbench.papers.execution.workers import (
-    ExecutorError,
-    Files,
-    OnRecord,
-    WorkerSettings,
-    describe,
-    failure,
-    take,
-)
-from trimbench.papers.files import make_temporary_folder, remove_temporary_folder, without_homes
+from trimbench.papers.execution.task import NotBegun, Terms, keep, last_line, only_data, read_answer, run_task
+from trimbench.papers.execution.workers import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
+from trimbench.papers.files import lasting_folder, make_temporary_folder, remove_temporary_folder, without_homes
 from trimbench.papers.validation import reason, settings
 
 # After this many tasks that could not run, on machines that nobody can name, no other will.
@@ -84,7 +74,7 @@ class Cluster(ABC):
         return f"node {machine}"
 
     def gone(self) -> Collection[str]:
-        """Look at the machines, and return those that have left since the last call."""
+        """Look at the machines, and return those that have left since the run began."""
         return ()
 
     @abstractmethod
@@ -195,11 +185,8 @@ class _Sweep:
     def _out(self, *, for_good: bool = False) -> set[str]:
         """Return the machines that take no more jobs; `for_good`, those that do not even begin with them."""
         rows = self._in_a_row.items()
-        return {
-            machine
-            for machine, row in rows
-            if sum(not (for_good and isinstance(what, Job)) for what in row) >= _MOST_IN_A_ROW
-        }
+        n_failures = {name: sum(not (for_good and isinstance(what, Job)) for what in row) for name, row in rows}
+        return {name for name, n in n_failures.items() if n >= _MOST_IN_A_ROW}
 
     def _size(self, room: int) -> int:
         """Return how many of the jobs a task gets that it may not last long, and that all machines end together."""
@@ -330,7 +317,7 @@ class RayExecutor(RemoteExecutor):
     def connected(self) -> Iterator[RayCluster]:
         """Provide the cluster for one run."""
         # The logs of all runs of this program, which share the workers, as long as they are there.
-        yield RayCluster(self._connected_ray(), self, _folder_until_exit())
+        yield RayCluster(self._connected_ray(), self, lasting_folder())
 
     def _connected_ray(self) -> Any:
         """Return the module of Ray, connected to a cluster."""
@@ -368,9 +355,8 @@ class RayCluster(Cluster):
         self._ray, self._options, self.logs = ray, options, logs
         ray.cloudpickle.register_pickle_by_value(ray_task)
         self._run_task = ray.remote(num_cpus=1, max_retries=0)(ray_task.run)
-        self._nodes: dict[str, dict[str, Any]] = {}
+        self._names: dict[str, str] = {}
         self._look()
-        _watch_pickles()
 
     def send(self, terms: Terms) -> None:
         """Give the files of a run to Ray, from which each machine takes them that has them not."""
@@ -388,26 +374,24 @@ class RayCluster(Cluster):
     def has_others(self, machines: Collection[str]) -> bool:
         """Tell whether there are machines with processors other than these."""
         self._look()
-        return any(_processors(node) for name, node in self._nodes.items() if name not in machines)
+        return any(count for name, count in self._processors.items() if name not in machines)
 
     def title(self, machine: str) -> str:
         """Return the name of a machine, and the beginning of Ray's: several may run on one."""
-        found = self._nodes.get(machine, {})
-        return super().title(f"{found.get('NodeManagerHostname', 'unknown')} ({machine[:8]})")
+        return super().title(f"{self._names.get(machine, 'unknown')} ({machine[:8]})")
 
-    def gone(self) -> list[str]:
-        """Return the machines that have left since the last call."""
-        if time.monotonic() < self._looked + _GLANCE_SECONDS:
-            return []
-        before = [name for name, node in self._nodes.items() if node["Alive"]]
-        self._look()
-        return [name for name in before if not self._nodes[name]["Alive"]]
+    def gone(self) -> Collection[str]:
+        """Look at the machines now and then, and return those that have left."""
+        if time.monotonic() > self._looked + _GLANCE_SECONDS:
+            self._look()
+        return self._names.keys() - self._processors
 
     def _look(self) -> None:
-        self._nodes |= {node["NodeID"]: node for node in self._ray.nodes()}
+        nodes = [node for node in self._ray.nodes() if node["Alive"]]
+        self._names |= {node["NodeID"]: node["NodeManagerHostname"] for node in nodes}
+        self._processors = {node["NodeID"]: float(node["Resources"].get("CPU", 0)) for node in nodes}
         self._looked = time.monotonic()
-        n_tasks = round(_TASKS_PER_PROCESSOR * sum(map(_processors, self._nodes.values())))
-        self.room = self._options.workers or max(1, n_tasks)
+        self.room = self._options.workers or max(1, round(_TASKS_PER_PROCESSOR * sum(self._processors.values())))
 
     def wait(self, tasks: Collection[Task]) -> list[Task]:
         """Wait until a task ends, but not for long; return all that have ended by then."""
@@ -418,15 +402,13 @@ class RayCluster(Cluster):
     def result(self, task: Task) -> bytes:
         """Return what a task gave, which is never an object that Ray makes of it: that could run anything."""
         try:
-            _reading.only_data = True
-            answer: bytes = self._ray.get(task)
+            with only_data():
+                answer: bytes = self._ray.get(task)
         except self._ray.exceptions.RayError as error:
             text = str(error).strip()
             if type(error).__name__ in _NOT_RUN or isinstance(error, self._ray.exceptions.RayTaskError):
                 raise RuntimeError(last_line(text)) from error
             raise TaskLost(text.partition("\n")[0]) from error
-        finally:
-            _reading.only_data = False
         return answer
 
     def cancel(self, tasks: Collection[Task]) -> None:
@@ -436,25 +418,6 @@ class RayCluster(Cluster):
                 self._ray.cancel(task, force=True)
         if tasks:
             self._ray.wait(list(tasks), num_returns=len(tasks), timeout=_END_SECONDS)
-
-
-_reading = threading.local()
-
-
-def _refuse_objects(event: str, _: object) -> None:
-    """Keep a thread that reads data from looking up any function or class that a pickle names."""
-    if event == "pickle.find_class" and getattr(_reading, "only_data", False):
-        raise pickle.UnpicklingError("a task must send back bytes, got an object")
-
-
-@functools.cache
-def _watch_pickles() -> None:
-    # Python itself asks this hook, whatever library reads the pickle, and never lets it go.
-    sys.addaudithook(_refuse_objects)
-
-
-def _processors(node: Mapping[str, Any]) -> float:
-    return float(node["Resources"].get("CPU", 0.0)) if node["Alive"] else 0.0
 
 
 def _check_reachable(address: str) -> None:
@@ -480,21 +443,14 @@ def ray_folder() -> str | None:
     if len(os.fsencode(room)) > _LONGEST_ROOM:
         return None
     room.mkdir(parents=True, exist_ok=True)
-    return str(_folder_until_exit(room, "tb-ray"))
-
-
-@functools.cache
-def _folder_until_exit(above: Path | None = None, stem: str = "trimbench") -> Path:
-    """Return the temporary folder of this program that is removed at its end."""
-    folder = make_temporary_folder(above, stem)
-    atexit.register(remove_temporary_folder, folder)
-    return folder
+    return str(lasting_folder(room, "tb-ray"))
 
 
 # Jobs on a Slurm cluster, through submitit.
 
 # Slurm is polled rarely, because its controller serves all users.
 _LOOK_SECONDS = {"local": 0.1, "slurm": 10.0}
+_ANSWER = ".json"  # beside submitit's own file with the result
 _PARTITION = re.compile(r"\w[\w.+-]*(,\w[\w.+-]*)*", re.ASCII)
 
 
@@ -613,7 +569,7 @@ class SubmititCluster(Cluster):
 
         submitit's own file with the result is not read, which could run anything.
         """
-        answer = _answer_of(task.paths)
+        answer: Path = task.paths.result_pickle.with_suffix(_ANSWER)
         limit = time.monotonic() + (0 if self._is_local else _END_SECONDS)
         while not answer.is_file() and time.monotonic() < limit:  # the file system may be slow
             time.sleep(_LOOK_SECONDS["local"])
@@ -641,10 +597,4 @@ def _write_task(jobs: Sequence[Job], terms: Terms) -> None:
     import submitit
 
     content = run_task(jobs, terms, os.environ.get("SLURMD_NODENAME") or socket.gethostname())
-    keep(_answer_of(submitit.JobEnvironment().paths), content)
-
-
-def _answer_of(paths: Any) -> Path:
-    """Return the file with the answer of a task."""
-    path: Path = paths.result_pickle
-    return path.with_suffix(".json")
+    keep(submitit.JobEnvironment().paths.result_pickle.with_suffix(_ANSWER), content)

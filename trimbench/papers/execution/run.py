@@ -137,10 +137,8 @@ class Work:
     def __init__(self, keys: Sequence[str], expected: Mapping[str, float], n_workers: int) -> None:
         known = [expected[key] for key in keys if key in expected]
         self._mean = sum(known) / len(known) if known else None
-        self._expected = expected
-        self._left = set(keys)
-        self._seconds_left = sum(map(self._of, keys))
-        self._seconds_ended = 0.0
+        self._left = {key: expected.get(key, self._mean or 0.0) for key in keys}
+        self._seconds = self._seconds_left = sum(self._left.values())
         # Wall time for one expected second; from experience as soon as there is some.
         self._rate = 1 / max(1, min(n_workers, len(keys)))
         self.size = len(keys)
@@ -149,20 +147,16 @@ class Work:
         """Take note that a job has ended, `elapsed` seconds after the start."""
         if key not in self._left:
             return
-        self._left.remove(key)
-        self._seconds_left -= self._of(key)
-        self._seconds_ended += self._of(key)
+        self._seconds_left -= self._left.pop(key)
+        ended = self._seconds - self._seconds_left
         # One job in twenty is experience enough; the first ones also pay for the start of the workers.
-        if self._seconds_ended and len(self._left) <= 0.95 * self.size:
-            self._rate = elapsed / self._seconds_ended
+        if ended and len(self._left) <= 0.95 * self.size:
+            self._rate = elapsed / ended
 
     @property
     def seconds_left(self) -> float | None:
         """Wall time of the jobs that have not ended; None if nothing is known of them."""
         return None if self._mean is None else self._rate * max(self._seconds_left, 0.0)
-
-    def _of(self, key: str) -> float:
-        return self._expected.get(key, self._mean or 0.0)
 
 
 class Report:

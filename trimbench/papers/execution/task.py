@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
 import os
 import pickle
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -23,10 +26,6 @@ from trimbench.papers.files import remove_abandoned, user_cache, write
 from trimbench.papers.validation import reason
 
 _LONGEST_NAME = 100
-# Variables that a worker on another machine needs as well, unless they are set there.
-_FOLDERS = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
-_PASSED_ON = (*_FOLDERS, RUN_VARIABLE)
-_as_started = {name: os.environ[name] for name in _FOLDERS if name in os.environ}
 _SENT = "sent"
 _kept: dict[tuple[object, ...], Workers] = {}
 
@@ -68,12 +67,12 @@ class SentFile(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What all tasks of a run need: limits, a folder for logs, the run's versions, variables and files."""
+    """What all tasks of a run need: limits, a folder for logs, whose arrays to read, the run's versions and files."""
 
     limits: JobLimits
     logs: Path
+    arrays_of: str | None
     versions: Mapping[str, str]
-    environment: Mapping[str, str]
     files: tuple[SentFile, ...]
 
     @classmethod
@@ -84,8 +83,7 @@ class Terms(NamedTuple):
         for name, path in (*files.items(), *(("", Path(one)) for one in own)):
             with contextlib.suppress(OSError):  # the jobs will say so
                 sent.append(SentFile.of(name, path))
-        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        return cls(limits, logs, deciding_versions(), environment, tuple(sent))
+        return cls(limits, logs, os.environ.get(RUN_VARIABLE), deciding_versions(), tuple(sent))
 
 
 class NotBegun(Exception):  # noqa: N818 - an event of the cluster, not a mistake
@@ -113,9 +111,12 @@ def run_task(
                 why = f"it has {name} {here[name]}, and the run {version}"
                 return json.dumps({"machine": machine, "error": why, "refused": True}).encode()
         own = _bring(terms.files, fetch)
-        key = (terms.limits, terms.logs, *map(os.environ.get, _PASSED_ON))
+        key = terms[:3]
         if key not in _kept:
             _stop_kept()
+            os.environ.pop(RUN_VARIABLE, None)
+            if terms.arrays_of:
+                os.environ[RUN_VARIABLE] = terms.arrays_of
             _kept[key] = Workers(1, terms.limits, terms.logs)
         placed = [replace(job, places=tuple((text, own.get(path, path)) for text, path in job.places)) for job in jobs]
         records: dict[Job, Record] = {}
@@ -130,15 +131,7 @@ def run_packed(jobs: bytes, terms: bytes, machine: str, fetch: Callable[[str], b
     """Run a task in a process of Ray, which has read neither jobs nor terms."""
     # A spawned process first runs the file of its parent's __main__, which here would take seconds to import Ray.
     vars(sys.modules["__main__"]).pop("__file__", None)
-    unpacked: Terms = pickle.loads(terms)
-    sent = dict(unpacked.environment)
-    if unpacked.files:  # to another machine, whose folders may be elsewhere
-        sent = {name: value for name, value in sent.items() if name not in _FOLDERS or Path(value).is_dir()}
-        sent |= _as_started
-    for name in _PASSED_ON:
-        os.environ.pop(name, None)
-    os.environ.update(sent)
-    return run_task(pickle.loads(jobs), unpacked, machine, fetch)
+    return run_task(pickle.loads(jobs), pickle.loads(terms), machine, fetch)
 
 
 def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> dict[str, str]:
@@ -204,6 +197,31 @@ def _record(job: Job, line: bytes) -> Record:
     except (ValueError, TypeError, RecursionError) as error:
         return failure(job, "failed", f"what its task sent back is not used: {reason(error)}", 0.0)
     return replace(record, log=log, want=want)
+
+
+_reading = threading.local()
+
+
+@contextmanager
+def only_data() -> Iterator[None]:
+    """Refuse to look up any function or class that a pickle names, in this thread."""
+    _watch_pickles()
+    _reading.only_data = True
+    try:
+        yield
+    finally:
+        _reading.only_data = False
+
+
+@functools.cache
+def _watch_pickles() -> None:
+    """Add the hook of `only_data`: Python itself asks it, whatever library reads the pickle, and never lets it go."""
+
+    def refuse(event: str, _: object) -> None:
+        if event == "pickle.find_class" and getattr(_reading, "only_data", False):
+            raise pickle.UnpicklingError("a task must send back bytes, got an object")
+
+    sys.addaudithook(refuse)
 
 
 def last_line(text: str) -> str:

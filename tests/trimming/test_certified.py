@@ -24,9 +24,9 @@ def random_case(seed: int) -> tuple[tb.BayesianClassifier, list[int]]:
     return classifier, [i for i in range(classifier.n_features) if rng.random() < 0.5]
 
 
-def test_bounds_hold_the_exact_agreement_on_1000_models() -> None:
+def test_bounds_hold_the_exact_agreement_of_any_model() -> None:
     widths = []
-    for seed in range(1000):
+    for seed in range(300):
         classifier, subset = random_case(seed)
         names = [classifier.features[i] for i in subset]
         threshold = 0.05 + 0.9 * np.random.default_rng(seed).random()
@@ -81,7 +81,7 @@ def test_impossible_values_are_infinite_weights() -> None:
     assert (positive.infinite, negative.infinite) == (pytest.approx(0.5), pytest.approx(0.75))
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(50))
 def test_no_trimming_exceeds_the_upper_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     classifier = brute_force.random_classifier(rng, rng.integers(2, 4, size=6).tolist(), 0.5, coarse=seed % 3 == 0)
@@ -95,7 +95,7 @@ def test_the_upper_bound_says_something_about_strong_classifiers() -> None:
     # Forty weak features determine the class almost surely, three of them do not.
     likelihood = [[0.7, 0.3], [0.3, 0.7]]
     classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], [likelihood] * 60), positive="0")
-    trimming = tb.trim(classifier, 3)
+    trimming = tb.trim(classifier, 3, evaluation_limit=200)
     assert trimming.agreement == pytest.approx(0.784, abs=0.01)
     assert trimming.agreement < trimming.upper_bound < 0.87
     assert not trimming.optimal
@@ -143,7 +143,7 @@ def test_trivial_thresholds_are_refused() -> None:
         tb.expected_agreement(classifier, ["x0"], 0, interval=True)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(75))
 def test_bounds_hold_at_ties_and_with_zeros(seed: int) -> None:
     rng = np.random.default_rng(seed)
     classifier = brute_force.random_classifier(rng, rng.integers(2, 4, size=5).tolist(), 0.5, coarse=seed % 3 > 0)
@@ -191,7 +191,7 @@ def test_limits_are_kept_with_many_features() -> None:
     assert len(stopped.features) == 6
     some = tb.trim(classifier, 6, evaluation_limit=130)
     assert 0 < some.n_evaluations <= 130
-    assert some.agreement_interval[0] <= tb.trim(classifier, 6).agreement_interval[1]
+    assert some.agreement_interval[0] <= tb.trim(classifier, 6, evaluation_limit=400).agreement_interval[1]
     nothing = tb.trim(classifier, 0)
     assert nothing.features == ()
     assert nothing.agreement <= nothing.upper_bound < nothing.agreement + 1e-4
@@ -207,7 +207,7 @@ def test_free_features_count_in_the_upper_bound() -> None:
     costs = [5.0] + [0.0] * 59
     assert (
         CertifiedEngine(classifier).upper_bound(checked_choice(classifier.features, 0, costs))
-        >= (tb.trim(classifier, 0, costs).agreement_interval[0])
+        >= (tb.trim(classifier, 0, costs, evaluation_limit=100).agreement_interval[0])
     )
 
 

@@ -44,11 +44,11 @@ def tree_augmented(n_features: int, seed: int, *, coarse: bool = False) -> tb.Ba
 
 
 def test_intervals_and_bounds_cover_the_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both hold with probability 0.9 at least; 20 models of which each may miss by chance."""
+    """Both hold with probability 0.9 at least; 10 models of which each may miss by chance."""
     for name, value in (("_SEARCH_ROWS", 4000), ("_BOUND_ROWS", 2000), ("_LOOKUPS_PER_SECOND", 10**5)):
         monkeypatch.setattr(f"trimbench.trimming.sampled.{name}", value)
     missed = {"interval": 0, "bound": 0}
-    for seed in range(20):
+    for seed in range(10):
         classifier = tree_augmented(8, seed, coarse=seed % 2 == 0)
         choice = checked_choice(classifier.features, 3)
         found = trim_by_sampling(classifier, choice, seed=seed, confidence=0.9, width=0.05)
@@ -57,15 +57,15 @@ def test_intervals_and_bounds_cover_the_exact_values(monkeypatch: pytest.MonkeyP
         missed["interval"] += not found.interval[0] <= exact <= found.interval[1]
         missed["bound"] += found.upper_bound < tb.trim(classifier, 3, engine="dense").agreement
         assert found.interval[1] - found.interval[0] <= 0.055
-    # With the stated confidence, more than 5 misses of 20 have a probability below 1.2 %.
-    assert binom.sf(5, 20, 0.1) < 0.012
-    assert max(missed.values()) <= 5
+    # With the stated confidence, more than 3 misses of 10 have a probability below 1.3 %.
+    assert binom.sf(3, 10, 0.1) < 0.013
+    assert max(missed.values()) <= 3
 
 
 def test_bounds_hold_where_variables_are_hidden() -> None:
-    """With probability 0.9 at least; 40 models of which each may miss by chance."""
+    """With probability 0.9 at least; 10 models of which each may miss by chance."""
     missed, nontrivial = 0, 0
-    for seed in range(20):
+    for seed in range(10):
         every = tree_augmented(9, seed, coarse=seed % 2 == 0)
         hidden = tb.BayesianClassifier(every.model, "c", positive="1", features=every.features[2:])
         assert hidden.whole_rows.sums
@@ -74,8 +74,8 @@ def test_bounds_hold_where_variables_are_hidden() -> None:
         bound = upper_bound(hidden, choice, rows[:500], rows[500:], 0.9, 10**7)
         missed += bound < tb.trim(hidden, 2, engine="dense").agreement
         nontrivial += bound < 0.99
-    assert missed <= 5
-    assert nontrivial >= 15
+    assert missed <= 3
+    assert nontrivial >= 7
 
 
 def test_few_rows_bound_less_and_none_nothing() -> None:
@@ -120,7 +120,7 @@ def test_the_features_that_matter_are_enough() -> None:
 
 
 def test_sixty_features_with_a_narrow_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 2.0)
+    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 1.0)
     classifier = tree_augmented(60, 7)
     trimming = tb.trim(classifier, 10)
     low, high = trimming.agreement_interval
@@ -245,7 +245,7 @@ def test_bounds_on_means_hold() -> None:
 
 def test_exact_posteriors_fill_a_large_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 16 features, hardly two rows look alike; averages over rows that do say nothing about more features."""
-    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 2.0)
+    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 1.0)
     classifier = tree_augmented(40, 7)
     few = trim_by_sampling(classifier, checked_choice(classifier.features, 6))
     many = trim_by_sampling(classifier, checked_choice(classifier.features, 16))
@@ -272,9 +272,9 @@ def test_no_time_gives_a_bound_all_the_same() -> None:
 
 def test_a_search_on_drawn_rows_that_was_limited_can_go_on() -> None:
     classifier = tree_augmented(40, 3)
-    stopped = tb.trim(classifier, 5, evaluation_limit=10)
+    stopped = tb.trim(classifier, 3, evaluation_limit=10)
     assert stopped.confidence < 1.0
-    whole = tb.trim(classifier, 5)
+    whole = tb.trim(classifier, 3)
     assert stopped.n_evaluations < whole.n_evaluations
     finished = stopped.resume()
     assert (finished.features, finished.agreement) == (whole.features, whole.agreement)

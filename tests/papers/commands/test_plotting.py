@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.figures.drawing import write_figures
+from trimbench.papers.reporting.figures.drawing import read_points, write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import make_run
+from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.figures import LineFigure
 
 from ..command_line import Command
@@ -152,13 +153,13 @@ def test_what_is_missing_is_named(command: Command, root: Path, tmp_path: Path) 
     assert re.match("no run has written to '.*nowhere' yet; start one with task=run", nothing.err)
 
 
-@pytest.mark.parametrize(
-    "damaged", ["", "series,x\na,1\n", "series,x,y\na,1,b\n", "series,x,y\na,1,2\nb,1,2,3\n", "\udcff"]
-)
-def test_points_that_cannot_be_read_are_named(damaged: str, command: Command, root: Path) -> None:
-    delete_pictures(root / "quick")
+def test_points_that_cannot_be_read_are_named(command: Command, root: Path) -> None:
     points = root / "quick/trimming/curves_points.csv"
-    points.write_text(damaged, encoding="utf-8", errors="surrogateescape")
+    for damaged in ("", "series,x\na,1\n", "series,x,y\na,1,b\n", "series,x,y\na,1,2\nb,1,2,3\n", "\udcff"):
+        points.write_text(damaged, encoding="utf-8", errors="surrogateescape")
+        with pytest.raises(ConfigurationError, match="curves_points.csv cannot be read: "):
+            read_points(points, ["series"])
+    delete_pictures(root / "quick")
     answer = command("task=plot", "run=quick", code=1)
     assert "  results/quick/trimming/curves_points.csv cannot be read: " in answer.out
     assert (root / "quick/trimming/figure5.png").exists(), "the others are drawn"
@@ -181,7 +182,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("word", "message"), MISTAKES.items(), ids=MISTAKES)
 def test_a_mistake_is_explained(word: str, message: str, command: Command) -> None:
-    answer = command("task=plot", word, code=2)
+    answer = command("task=plot", "experiment=trimming/table4", word, code=2)
     assert answer.err.startswith(message)
 
 

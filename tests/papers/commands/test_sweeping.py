@@ -101,11 +101,11 @@ def test_two_sweeps_share_no_folder_but_the_same_sweep_does(command: Command, tm
 
 def test_many_points_take_little_more_than_their_jobs(command: Command, tmp_path: Path) -> None:
     began = time.process_time()
-    command("-m", T4, "seed=range(1,100)", SERIAL, code=0)
+    command("-m", T4, "seed=range(1,31)", SERIAL, code=0)
     seconds = time.process_time() - began
     folder = sweep_folder(tmp_path / "results")
-    assert len(pd.read_csv(folder / "sweep.csv")) == len([*(folder / "points").iterdir()]) == 99
-    assert seconds / 99 < 0.2
+    assert len(pd.read_csv(folder / "sweep.csv")) == len([*(folder / "points").iterdir()]) == 30
+    assert seconds / 30 < 0.2
 
 
 def test_a_sweep_over_experiments(command: Command, tmp_path: Path) -> None:

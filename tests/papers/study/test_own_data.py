@@ -39,7 +39,7 @@ OWN = (
 )
 
 CONFORMANT = (
-    *("--config-dir", "mine", "experiment=conformant/digits", "datasets=[clinic]", "missing=[0,0.5]", "offline=true"),
+    *("--config-dir", "mine", "experiment=conformant/digits", "datasets=[clinic]", "missing=[0.5]", "offline=true"),
     "executor=serial",
 )
 

@@ -192,12 +192,12 @@ def test_nothing_could_run(tmp_path: Path) -> None:
     assert lines_of(written([failed], tmp_path)["sweep.csv"]) == [["seed", "error"], ["1", "no data"]]
 
 
-def test_five_hundred_points_take_little_time(tmp_path: Path) -> None:
-    points = [point({"threshold": place / 500, "net works": "all"}, place) for place in range(1, 501)]
+def test_a_hundred_points_take_little_time(tmp_path: Path) -> None:
+    points = [point({"threshold": place / 100, "net works": "all"}, place) for place in range(1, 101)]
     before = time.perf_counter()
     files = written(points, tmp_path)
     assert time.perf_counter() - before < 0.1 * len(points)
-    assert len(lines_of(files["sweep.csv"])) == 1001
+    assert len(lines_of(files["sweep.csv"])) == 201
 
 
 @pytest.mark.parametrize("formats", [["pdf"], ["svg", "pdf"]])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import trimbench as tb
@@ -18,25 +20,14 @@ def naive_bayes(n_features: int, seed: int = 0) -> tb.BayesianClassifier:
     return brute_force.random_classifier(np.random.default_rng(seed), [2] * n_features, 0.4)
 
 
+def ten_features(seed: int = 0) -> tb.BayesianClassifier:
+    """Return a classifier of three classes."""
+    rng = np.random.default_rng(seed)
+    return tb.BayesianClassifier(tb.NaiveBayes([0.2, 0.3, 0.5], [rng.dirichlet([1, 1], size=3) for _ in range(10)]))
+
+
 def network(seed: int = 0) -> tb.BayesianClassifier:
     return brute_force.random_network_classifier(np.random.default_rng(seed), 5, 0.4)
-
-
-@pytest.mark.parametrize("engine", ["dense", "log_odds"])
-@pytest.mark.parametrize("step", [3, 11])
-def test_a_search_in_parts_ends_where_a_whole_one_does(engine: EngineName, step: int) -> None:
-    classifier = naive_bayes(8)
-    whole = tb.trim(classifier, 3, engine=engine)
-    part = tb.trim(classifier, 3, engine=engine, evaluation_limit=step)
-    bounds = [part.upper_bound]
-    while not part.optimal:
-        part = part.resume(evaluation_limit=part.n_evaluations + step)
-        bounds.append(part.upper_bound)
-    assert len(bounds) > 1
-    assert bounds == sorted(bounds, reverse=True)
-    assert min(bounds) >= whole.agreement - 1e-12
-    assert part.agreement == pytest.approx(whole.agreement, abs=1e-12)
-    assert part.resume() is part
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -62,20 +53,27 @@ def test_a_search_without_time_has_a_bound(n_features: int) -> None:
     assert not stopped.optimal
 
 
-def test_a_hurried_search_is_continued_exactly() -> None:
-    classifier = naive_bayes(20)
-    stopped = tb.trim(classifier, 3, time_limit=1e-6)
+@pytest.mark.parametrize("limits", [{"evaluation_limit": 1}, {"time_limit": 1e-6}])
+@pytest.mark.parametrize("classifier", [naive_bayes(20), ten_features()])
+def test_a_hurried_search_is_continued_exactly(classifier: tb.BayesianClassifier, limits: dict[str, Any]) -> None:
+    stopped = tb.trim(classifier, 3, **limits)
+    assert not stopped.optimal
+    assert stopped.agreement <= stopped.upper_bound < 1.0 - 1e-6
     finished = stopped.resume()
     assert finished.optimal
     assert finished.agreement == pytest.approx(tb.trim(classifier, 3).agreement, abs=1e-12)
     assert finished.agreement <= stopped.upper_bound + 1e-12
 
 
-@pytest.mark.parametrize("engine", ["dense", "log_odds"])
-def test_progress_tells_incumbent_and_bound(engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("classifier", "engine"), [(naive_bayes(10), "dense"), (naive_bayes(10), "log_odds"), (ten_features(1), "auto")]
+)
+def test_progress_tells_incumbent_and_bound(
+    classifier: tb.BayesianClassifier, engine: EngineName, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("trimbench.trimming.limits._PAUSE", 0.0)
     told: list[Progress] = []
-    found = tb.trim(naive_bayes(10), 4, engine=engine, progress=told.append)
+    found = tb.trim(classifier, 4, engine=engine, progress=told.append)
     assert told[-1].n_evaluations == found.n_evaluations
     assert told[-1].agreement == pytest.approx(found.agreement, abs=1e-12)
     assert told[-1].upper_bound == pytest.approx(found.agreement, abs=1e-12)
@@ -125,6 +123,28 @@ def test_a_stopped_trimming_can_be_pickled() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"budget": -1}, "budget must be a number >= 0, got -1"),
+        ({"budget": math.nan}, "budget must be a number >= 0, got nan"),
+        ({"budget": "3"}, "budget must be a number >= 0, got '3'"),
+        ({"costs": [1, -2, 1, 1]}, "costs must be finite numbers >= 0, got -2 for 'x1'"),
+        ({"costs": [1, math.inf, 1, 1]}, r"costs must be finite numbers >= 0, got inf for 'x1'.*named in forbidden"),
+        ({"costs": [1, 1e308, 1, 1]}, r"costs must be at most 1e\+300, .* got 1e\+308 for 'x1'"),
+        ({"costs": [1, 10**400, 1, 1]}, r"costs must be at most 1e\+300, .* got 1000"),
+        (
+            {"costs": pd.DataFrame({"cost": [1, 2]})},
+            r"costs must be .*, got a DataFrame of shape \(2, 1\); take one",
+        ),
+        ({"costs": [1]}, "costs must have 4 entries, one for each feature, got 1"),
+        ({"costs": {"x0": 1}}, "costs must have an entry for every feature, got none for 'x1'"),
+        ({"costs": {"x0": 1, "y": 1}}, "costs must be given for names among .*, got 'y'"),
+        ({"costs": 5}, "costs must be a mapping or a Series .*, or a sequence of costs, got 5"),
+        ({"costs": ["1", 2, 1, 1]}, "costs must be finite numbers >= 0, got '1' for 'x0'"),
+        ({"costs": set(range(1000))}, "costs must be a mapping .* got {0, 1"),
+        ({"engine": "sdd2"}, "engine must be one of .* got 'sdd2'"),
+        ({"engine": None}, "engine must be one of"),
+        ({"evaluation_limit": 2.5}, r"evaluation_limit must be a whole number, 1 or more, or None, got 2\.5"),
+        ({"evaluation_limit": 0}, "evaluation_limit must be a whole number, 1 or more, or None, got 0"),
+        ({"time_limit": 0}, "time_limit must be a positive number of seconds or None, got 0"),
         ({"time_limit": "5"}, "time_limit must be a positive number of seconds or None, got '5'"),
         ({"time_limit": True}, "time_limit must be a positive number"),
         ({"n_jobs": 0}, "n_jobs must be a number of threads, 1 or more, got 0"),
@@ -137,6 +157,8 @@ def test_a_stopped_trimming_can_be_pickled() -> None:
             {"groups": {"g": ["x0"]}, "costs": [1, 2]},
             "costs must be a mapping by name, or None, where",
         ),
+        ({"groups": {1: ["x0"], "1": ["x1"]}}, "groups must have different names"),
+        ({"required": 5}, "required must be a sequence of names, got 5"),
         ({"required": ["y"]}, "required must be among .*, got 'y'"),
         ({"required": ["x0"], "forbidden": ["x0"]}, "required and forbidden must not share a feature, got 'x0'"),
         ({"required": ["x0", "x1", "x2"]}, "budget must be at least the cost of what is required, 3, got 2"),
@@ -144,13 +166,12 @@ def test_a_stopped_trimming_can_be_pickled() -> None:
     ],
 )
 def test_bad_limits_and_choices_are_named(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        tb.trim(naive_bayes(4), 2, **arguments)
+    with pytest.raises(ValueError, match=message) as caught:
+        tb.trim(naive_bayes(4), **({"budget": 2} | arguments))  # type: ignore[call-overload]
+    assert len(str(caught.value)) < 500
 
 
 def test_costs_may_be_a_series() -> None:
-    import pandas as pd
-
     classifier = naive_bayes(3)
     costs = pd.Series({"x2": 3.0, "x0": 1.0, "x1": 2.0})
     assert tb.trim(classifier, 3, costs).features == tb.trim(classifier, 3, [1.0, 2.0, 3.0]).features

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import pickle
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +14,10 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import distributions
+from tests.trimming.test_anytime import ten_features
 from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.engines.table import ClassMeasures
-from trimbench.trimming.limits import Limits, Progress
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
 from trimbench.trimming.trim import trim_by_model
 
@@ -239,22 +238,6 @@ def test_a_search_in_parts_ends_where_a_whole_one_does(
     assert found.resume() is found
 
 
-def ten_features(seed: int = 0) -> tb.BayesianClassifier:
-    rng = np.random.default_rng(seed)
-    return tb.BayesianClassifier(tb.NaiveBayes([0.2, 0.3, 0.5], [rng.dirichlet([1, 1], size=3) for _ in range(10)]))
-
-
-@pytest.mark.parametrize("limits", [{"evaluation_limit": 1}, {"time_limit": 1e-6}])
-def test_a_search_without_time_has_a_bound(limits: dict[str, Any]) -> None:
-    classifier = ten_features()
-    stopped = tb.trim(classifier, 3, **limits)
-    assert not stopped.optimal
-    assert stopped.agreement <= stopped.upper_bound < 1.0 - 1e-6
-    finished = stopped.resume()
-    assert finished.optimal
-    assert finished.agreement == tb.trim(classifier, 3).agreement <= stopped.upper_bound
-
-
 def test_a_search_without_time_gives_informative_features() -> None:
     better_than_required = []
     for seed in range(10):
@@ -266,25 +249,6 @@ def test_a_search_without_time_gives_informative_features() -> None:
         assert stopped.n_evaluations <= 3
         better_than_required.append(gain < stopped.agreement <= best)
     assert sum(better_than_required) >= 8
-
-
-def test_progress_tells_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.limits._PAUSE", 0.0)
-    told: list[Progress] = []
-    found = tb.trim(ten_features(1), 3, progress=told.append)
-    assert (told[-1].n_evaluations, told[-1].agreement) == (found.n_evaluations, found.agreement)
-    assert told[-1].upper_bound == found.upper_bound == found.agreement
-    for attribute, falling in (("agreement", False), ("n_evaluations", False), ("upper_bound", True)):
-        values = [getattr(now, attribute) for now in told]
-        assert values == sorted(values, reverse=falling)
-        assert len(set(values)) > 1
-
-
-def test_a_stopped_trimming_can_be_pickled() -> None:
-    stopped = tb.trim(ten_features(), 3, evaluation_limit=3)
-    again = pickle.loads(pickle.dumps(stopped))
-    assert (again.features, again.upper_bound) == (stopped.features, stopped.upper_bound)
-    assert again.resume() is again
 
 
 @given(classifier=classifiers(), n_left_out=st.integers(1, 3), n_hidden=st.integers(0, 1))

@@ -180,10 +180,6 @@ def test_messages_name_the_parameter() -> None:
     for call, message in [
         (lambda: tb.trimming_curve(classifier, 2), "budgets must be a sequence of numbers, got 2"),  # type: ignore[arg-type]
         (lambda: tb.trimming_curve(classifier, [2], thresholds=0.5), "thresholds must be a sequence of numbers"),  # type: ignore[arg-type]
-        (lambda: tb.trim(classifier, 2, required=5), "required must be a sequence of names, got 5"),  # type: ignore[call-overload]
-        (lambda: tb.trim(classifier, 2, engine=None), "engine must be one of"),  # type: ignore[call-overload]
-        (lambda: tb.trim(classifier, 2, set(range(1000))), "costs must be a mapping .* got {0, 1"),  # type: ignore[call-overload]
-        (lambda: tb.trim(classifier, 2, groups={1: ["x0"], "1": ["x1"]}), "groups must have different names"),  # type: ignore[call-overload]
         (lambda: tb.expected_agreement(classifier, [], 0.5, n_points=-1, interval=True), "n_points must be"),
     ]:
         with pytest.raises(ValueError, match=message) as caught:

@@ -6,7 +6,6 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -124,43 +123,6 @@ def test_the_trimmed_classifier_predicts_from_its_features_alone() -> None:
     predicted = trimming.classifier.predict(seen)
     expected = np.where(trimming.classifier.posterior(seen) >= trimming.threshold, "0", "1")
     assert predicted.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"budget": -1}, r"budget must be a number >= 0, got -1"),
-        ({"budget": math.nan}, r"budget must be a number >= 0, got nan"),
-        ({"budget": 1, "costs": [1, -2]}, r"costs must be finite numbers >= 0, got -2 for 'x1'"),
-        (
-            {"budget": 1, "costs": [1, math.inf]},
-            r"costs must be finite numbers >= 0, got inf for 'x1'.*named in forbidden",
-        ),
-        ({"budget": 1, "costs": [1, 1e308]}, r"costs must be at most 1e\+300, .* got 1e\+308 for 'x1'"),
-        ({"budget": 1, "costs": [1, 10**400]}, r"costs must be at most 1e\+300, .* got 1000"),
-        (
-            {"budget": 1, "costs": pd.DataFrame({"cost": [1, 2]}, index=["x0", "x1"])},
-            r"costs must be a mapping or a Series .*, got a DataFrame of shape \(2, 1\); take one column",
-        ),
-        ({"budget": 1, "costs": [1]}, r"costs must have 2 entries, one for each feature, got 1"),
-        ({"budget": 1, "costs": {"x0": 1}}, r"costs must have an entry for every feature, got none for 'x1'"),
-        ({"budget": 1, "costs": {"x0": 1, "y": 1}}, r"costs must be given for names among \['x0', 'x1'\], got 'y'"),
-        ({"budget": "3"}, r"budget must be a number >= 0, got '3'"),
-        ({"budget": 1, "costs": 5}, r"costs must be a mapping or a Series .*, or a sequence of costs, got 5"),
-        ({"budget": 1, "costs": ["1", 2]}, r"costs must be finite numbers >= 0, got '1' for 'x0'"),
-        (
-            {"budget": 1, "evaluation_limit": 2.5},
-            r"evaluation_limit must be a whole number, 1 or more, or None, got 2\.5",
-        ),
-        ({"budget": 1, "engine": "sdd2"}, r"engine must be one of .* got 'sdd2'"),
-        ({"budget": 1, "time_limit": 0}, r"time_limit must be a positive number of seconds or None, got 0"),
-        ({"budget": 1, "evaluation_limit": 0}, r"evaluation_limit must be a whole number, 1 or more, or None, got 0"),
-    ],
-)
-def test_bad_arguments_are_named(arguments: dict[str, object], message: str) -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(0), [2, 2], 0.5)
-    with pytest.raises(ValueError, match=message):
-        tb.trim(classifier, **arguments)
 
 
 def test_classifiers_need_two_sides_and_known_names() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -173,14 +172,6 @@ def test_a_file_that_is_not_yaml_is_named(command: Command, tmp_path: Path, grou
     assert ("odd.yaml" in answer.err, "Traceback" in answer.err) == (True, False)
 
 
-def test_a_results_folder_that_cannot_be_written(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("a file")
-    for folder in ("taken", "taken/inside"):
-        answer = command(T4, f"results={folder}", "executor=serial")
-        assert re.match(f"results must be a folder that can be written, got '{folder}'; .*taken cannot", answer.err)
-        assert answer.code == 2
-
-
 def test_a_cache_that_is_not_a_folder(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "taken").write_text("a file")
     monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "taken"))
@@ -196,19 +187,3 @@ def test_a_cache_that_does_not_exist_is_named(
     note = f"TRIMBENCH_CACHE names a folder that does not exist, '{tmp_path / 'cahce'}'; creating an empty one.\n"
     assert command("task=list", T4).err == note
     assert command("task=list", T4).err == ""
-
-
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("offline=true,false", "a sweep must go over experiments, their settings or seed, got offline; give offline"),
-        ("threshold=0.5,1.5", f"{IN_CURVE} threshold must be a probability in [0, 1], got 1.5"),
-        ("threshold=interval(0,1)", "a swept setting must have values separated by commas or a range, got threshold="),
-    ],
-)
-def test_a_wrong_point_of_a_sweep_is_found_before_the_first_runs(
-    command: Command, tmp_path: Path, word: str, message: str
-) -> None:
-    answer = command("-m", CURVE, word, code=2)
-    assert answer.err.startswith(message)
-    assert not list(tmp_path.rglob("breast_cancer*"))

@@ -157,7 +157,7 @@ def test_points_that_cannot_be_read_are_named(command: Command, root: Path) -> N
     points = root / "quick/trimming/curves_points.csv"
     for damaged in ("", "series,x\na,1\n", "series,x,y\na,1,b\n", "series,x,y\na,1,2\nb,1,2,3\n", "\udcff"):
         points.write_text(damaged, encoding="utf-8", errors="surrogateescape")
-        with pytest.raises(ConfigurationError, match="curves_points.csv cannot be read: "):
+        with pytest.raises(ConfigurationError, match=r"curves_points\.csv cannot be read: "):
             read_points(points, ["series"])
     delete_pictures(root / "quick")
     answer = command("task=plot", "run=quick", code=1)

@@ -23,11 +23,9 @@ from trimbench.papers.own_table import study
 from trimbench.papers.own_table.report import Share, conclusions, figures_of, model_lines, notes
 from trimbench.papers.own_table.settings import StudySettings, keep_table
 from trimbench.papers.own_table.steps import (
-    CANDIDATES,
     INFORMATION,
     TRIMMING,
     _about,
-    by_sequential_selection,
     choose_budget,
     reliability,
 )
@@ -95,18 +93,6 @@ def test_agreement_of_rows_and_of_the_model_are_blended_by_their_weight(weight: 
     for end, own, other in (("", rows.value, trimming.agreement), ("_low", rows.interval[0], low)):
         assert found[f"blended_agreement{end}"] == weight * own + (1 - weight) * other
     assert found["blended_agreement_high"] == weight * rows.interval[1] + (1 - weight) * high
-
-
-def test_selection_step_by_step_takes_everything_where_that_is_affordable() -> None:
-    rng = np.random.default_rng(0)
-    coded = pd.DataFrame({f"f{i}": pd.Categorical(rng.integers(0, 2, 40)) for i in range(CANDIDATES + 2)})
-    wanted = rng.integers(0, 2, 40)
-    for n_features in (CANDIDATES + 2, CANDIDATES + 3):
-        assert set(by_sequential_selection(coded, wanted, n_features, 0)) == set(coded)
-    assert len(by_sequential_selection(coded, wanted, CANDIDATES, 0)) == CANDIDATES
-    with pytest.raises(ValueError, match=f"compares the {CANDIDATES} most informative features and cannot take 13"):
-        by_sequential_selection(coded, wanted, CANDIDATES + 1, 0)
-    assert len(by_sequential_selection(coded, wanted, 2, 0)) == 2
 
 
 def test_figures_and_lines_speak_of_costs_where_there_are_some(tmp_path: Path) -> None:

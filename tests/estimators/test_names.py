@@ -1,4 +1,4 @@
-"""Names of columns survive: in models, explanations, tables of them and conversions."""
+"""Names of columns survive: in models, explanations, tables of them and conversions; what errors advise works."""
 
 from __future__ import annotations
 
@@ -168,3 +168,48 @@ def test_tables_of_other_libraries_keep_their_names_in_files(library: str, tmp_p
         loaded.predict(table.select(["rash", "cough", "fever"]))
     model = tb.conform(LogisticRegression().fit(X, y), table)
     np.testing.assert_array_equal(model.predict_proba(table.select(["rash", "cough", "fever"])), model.predict_proba(X))
+
+
+# What an error advises works: the setting, or the table, is changed as it says.
+
+_N = 40
+TABLE = pd.DataFrame({"age": np.arange(_N) * 7 % 11 / 3, "size": np.arange(_N) * 5 % 13 / 4, "ward": ["u", "v"] * 20})
+NUMBERS = TABLE[["age", "size"]]
+SIDES = np.array(["a", "b"])[(np.arange(_N) * 7 % 5 < 2).astype(int)]
+T, C, S = TrimmedClassifier, NaiveConformantClassifier, SelectionCorrectedNB
+
+ADVICE: list[tuple[Any, dict[str, Any], pd.DataFrame, str, dict[str, Any], Any]] = [
+    (T, {"budget": -1}, TABLE, "must be a number >= 0, got -1; 0 keeps only", {"budget": 0}, None),
+    (T, {"required": ["agee"]}, TABLE, r"among \['age', 'size'", {"required": ["age"]}, None),
+    (T, {"forbidden": "size"}, TABLE, "must be a sequence of names", {"forbidden": ["size"]}, None),
+    (T, {"density": "bayes"}, TABLE, "must be one of naive_bayes", {"density": "naive_bayes"}, None),
+    (T, {"costs": {"age": 1}}, TABLE[["age", "ward"]], "got none for 'ward'", {"costs": {"age": 1, "ward": 1}}, None),
+    (T, {"costs": {"age": 1, "size": -1}}, NUMBERS, "named in forbidden", {"costs": None, "forbidden": ["size"]}, None),
+    (T, {"budget": 1, "required": ["age", "size"]}, TABLE, "raise the budget", {"budget": 2}, None),
+    (T, {"required": ["age"], "forbidden": ["age"]}, TABLE, "must not share a feature", {"forbidden": None}, None),
+    (T, {}, TABLE.replace(0.0, np.inf), "mark a missing value with NaN", {}, lambda X: X.replace(np.inf, np.nan)),
+    (T, {}, TABLE.set_axis(["a", "a", "b"], axis=1), "rename one", {}, lambda X: X.set_axis(["a", "c", "b"], axis=1)),
+    (C, {"solver": "newtn"}, TABLE, "must be one of newton", {"solver": "newton"}, None),
+    (C, {"n_components": 0}, TABLE, "must be 1 or more, or 'auto'", {"n_components": "auto"}, None),
+    (C, {"categorical_features": ["wrd"]}, TABLE, r"'size', 'ward'\]", {"categorical_features": ["ward"]}, None),
+    (C, {"estimator": LogisticRegression()}, NUMBERS, "call its fit first", {"estimator": 0}, None),
+    (S, {"k": 99}, NUMBERS, "from 1 to 2", {"k": 2}, None),
+    (S, {"n_alpha": 0}, NUMBERS, "got 0; use 100", {"n_alpha": 100}, None),
+    (S, {"ties": "x"}, NUMBERS, "'exact' suits almost every use", {"ties": "exact"}, None),
+    (S, {"features": "gaussian", "cuts": [0, 0]}, NUMBERS, "it is for 'binary' only", {"features": "binary"}, None),
+    (S, {}, TABLE, "leave it out, or make numbers of it", {}, lambda X: X.drop(columns="ward")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "given", "X", "advice", "change", "mend"), ADVICE, ids=[one[3] for one in ADVICE])
+def test_advice_works_when_it_is_followed(
+    kind: Any, given: dict[str, Any], X: pd.DataFrame, advice: str, change: dict[str, Any], mend: Any
+) -> None:
+    usual = {T: {"budget": 2}, C: {}, S: {"k": 1}}[kind]
+    with pytest.raises((ValueError, TypeError), match=advice) as caught:
+        kind(**usual | given).fit(X, SIDES)
+    assert "\n" not in str(caught.value)
+    mended = X if mend is None else mend(X)
+    if "estimator" in change:
+        change = {"estimator": LogisticRegression().fit(X, SIDES)}
+    assert kind(**usual | given | change).fit(mended, SIDES).predict_proba(mended).shape == (_N, 2)

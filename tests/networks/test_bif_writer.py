@@ -51,3 +51,6 @@ def test_names_that_bif_cannot_carry_are_refused_and_nothing_is_written(tmp_path
 def test_other_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"path must end in \.bif or \.json, got '.*lawn\.uai'"):
         lawn().write(tmp_path / "lawn.uai")
+    # JSON in a file of another name would not be read again.
+    with pytest.raises(ValueError, match=r"must not end like a file of another format, got '.*\.bif'; save as \.json"):
+        lawn().save(tmp_path / "lawn.bif")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from trimbench.papers.commands import tasks
+from trimbench.papers.commands.invocation import TASKS
 from trimbench.papers.configuration import configuration_folder
 
 from ..command_line import CURVE, OTHER, PROJECT, T4, T6, Command, write
@@ -109,6 +111,31 @@ def test_a_mistake_is_explained_and_nothing_is_written(
     assert (answer.code, answer.out) == (2, "")
     assert "Traceback" not in answer.err
     assert not list(tmp_path.iterdir())
+
+
+ADVISED = [
+    words
+    for words, message in [*NAMES, *KEYS, *FORMS]
+    if any(mark in message for mark in ("did you mean", "; write ", "; add -m")) and "..." not in message
+]
+
+
+def followed(words: str, said: str) -> str:
+    """Return a command line after what its error advises."""
+    if meant := re.search(r"got '(\S+)'; did you mean '(\S+?)'", said):
+        return words.replace(meant[1], meant[2], 1)
+    meant = re.search(r"; write (\S+)", said)
+    return f"-m {words}" if "; add -m" in said else str(meant and meant[1])
+
+
+@pytest.mark.parametrize("words", ADVISED)
+def test_a_command_works_once_the_advice_is_followed(
+    command: Command, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    for task in TASKS:
+        monkeypatch.setitem(tasks.PERFORM, task, lambda _: 0)
+    said = command(*words.split(), code=2).err
+    assert command(*followed(words, said).split(), code=0).err == ""
 
 
 @pytest.fixture

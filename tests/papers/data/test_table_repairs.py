@@ -390,6 +390,7 @@ def test_an_index_is_no_feature_unless_it_is_asked_for(tmp_path: Path) -> None:
 # Text is looked at once, with the whole column as evidence.
 
 AMOUNTS = [1_000 + 8_641 * row for row in range(ROWS)]
+POINTED = [f"{size:,}".replace(",", ".") for size in AMOUNTS]
 
 
 @pytest.mark.parametrize(
@@ -397,7 +398,7 @@ AMOUNTS = [1_000 + 8_641 * row for row in range(ROWS)]
     [
         ([f"{size:,}".replace(",", ".") for size in [1_234_567, *AMOUNTS[1:]]], "number", 1_234_567, "groups of"),
         ([f"{size:,}" for size in [1_234_567, *AMOUNTS[1:]]], "number", 1_234_567, "groups of digits"),
-        ([f"{size:,}".replace(",", ".") for size in AMOUNTS], "number", 1.0, "if it parts thousands, say decimal=','"),
+        (POINTED, "number", 1.0, "if it parts thousands, say decimal=','"),
         ([f"{size:,}.5".replace(",", "\u2019") for size in AMOUNTS], "number", 1000.5, "groups of digits"),
         (["2,923", "1,045,442.22", *cycled("10.44", "76.33")[:-2]], "number", 2923, "groups of digits"),
         (cycled("(517)", *map(str, range(516, 540))), "number", -517, "'(517)' is -517"),
@@ -424,6 +425,13 @@ AMOUNTS = [1_000 + 8_641 * row for row in range(ROWS)]
         (cycled("9223372036854775807", *map(str, range(20))), "number", 2.0**63, "if it stands for missing"),
         (cycled("-999.9", "1.5", "2.5", "4"), "number", -999.9, "-999.9 in 15 rows"),
         ([f"Person {row}" for row in range(ROWS)], "left out", None, "types: category to keep it"),
+        (cycled("+493012345", "+493012346", "+41446681800"), "category", "+493012345", "'+493012345' were taken for"),
+        (cycled("+5", "-3", "+12"), "number", 5, ""),
+        (["1.234.567", "x,y", *POINTED[2:]], "number", 1_234_567, "counts as missing: 'x,y' in row 2"),
+        ([*(f"{size:,}" for size in AMOUNTS[:-1]), "a,b"], "left out", None, "say which in decimal"),
+        (cycled("12.", "7.5", "8.25"), "number", 12, ""),
+        (cycled("1 234,5", "7", "9"), "number", 1234.5, "groups of digits"),
+        (cycled("0,250", "0,125", "1,500"), "number", 0.25, "decimal commas"),
     ],
 )  # fmt: skip
 def test_texts_are_read_with_the_whole_column_as_evidence(
@@ -535,7 +543,7 @@ def test_a_file_without_names_is_named_as_such(tmp_path: Path, n_lines: int) -> 
 ADVICE = [
     cycled("39e1804", "3901805"), cycled("00501", "10115"), cycled("1", "2", "3", "A"), cycled("12e5", "3901805"),
     cycled("Null", "1", "2"), [f"{row}.5" if row % 2 else f"{row},5" for row in range(ROWS)],
-    [f"{size:,}".replace(",", ".") for size in AMOUNTS], cycled("1,234", "12"), cycled("20200101", "20200102"),
+    POINTED, cycled("1,234", "12"), cycled("20200101", "20200102"),
     [f"Person {row}" for row in range(ROWS)], [f"town {row % 55}" for row in range(ROWS)], cycled("a", "unknown", "b"),
     [*cycled(*range(20))[:-2], "-999", "-999"], cycled(1.0, float("inf")), cycled("inf", *map(str, range(20))),
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import DETERMINES, read_table
 from trimbench.papers.measures import calibration_error
 from trimbench.papers.own_table import study
-from trimbench.papers.own_table.report import Share, conclusions, figures_of, model_lines, notes
+from trimbench.papers.own_table.report import Share, conclusions, figures_of, model_lines, notes, tables_of
 from trimbench.papers.own_table.settings import StudySettings, keep_table
 from trimbench.papers.own_table.steps import (
     INFORMATION,
@@ -187,6 +187,30 @@ def test_the_accuracy_of_pure_noise_is_that_of_a_coin(tmp_path: Path, monkeypatc
     assert abs(values.mean() - 0.5) < 2.5 * 0.5 / np.sqrt(80 * len(shares))
     assert sum(share.low <= 0.5 <= share.high for share in shares) >= 4
     assert {share.n_rows for share in shares} == {80}
+
+
+def test_methods_are_compared_by_differences_on_the_same_rows_and_splits(cancer: Study) -> None:
+    tables = {table.name or "frontier": table.frame for table in tables_of(cancer.steps)}
+    frontier, gaps, confidence = (tables[name] for name in ("frontier", "missing", "confidence"))
+    ours = frontier[frontier["selected by"] == TRIMMING].set_index("budget")["accuracy"]
+    others = frontier[(frontier["selected by"] != TRIMMING) & frontier["accuracy"].notna()]
+    assert len(others) >= 2
+    for row in others.to_dict("records"):
+        assert row["more accurate than trimming"] == pytest.approx(row["accuracy"] - ours[row["budget"]])
+        assert row["more low"] < row["more accurate than trimming"] < row["more high"]
+        assert (row["told from trimming"] == "yes") == (row["more low"] > 0 or row["more high"] < 0)
+    for _, group in gaps.groupby(["missing", "share"]):
+        best = group["log loss"].idxmin()
+        np.testing.assert_allclose(
+            group["behind the best"].drop(best), (group["log loss"] - group["log loss"][best]).drop(best)
+        )
+        assert not isinstance(group["told from the best"][best], str)
+        assert set(group["told from the best"].drop(best)) <= {"yes", "no"}
+    for table, what, low, high in (
+        (gaps, "accuracy", "accuracy low", "accuracy high"),
+        (confidence, "actual error", "actual low", "actual high"),
+    ):
+        assert table[what].between(table[low].clip(0, 1), table[high].clip(0, 1)).all()
 
 
 def test_the_confidence_after_selection(cancer: Study, rows: Rows) -> None:

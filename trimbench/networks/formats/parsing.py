@@ -274,11 +274,20 @@ def normalised_tables(
 Model = TypeVar("Model")
 
 
+_OTHER_ENDINGS = (".bif", ".xmlbif", ".bifxml", ".uai", ".erg", ".net")
+
+
 def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
     """Write `content` to `path` through a temporary file beside it.
 
-    Raises OSError if the folder does not exist or cannot be written to; an older file at `path` is then untouched.
+    Raises OSError if the folder does not exist or cannot be written to, and ValueError if `path` has the ending of
+    another format; an older file at `path` is then untouched.
     """
+    if Path(path).suffix.lower() in _OTHER_ENDINGS:
+        raise ValueError(
+            f"path must not end like a file of another format, got {str(path)!r}; save as .json, or write a network as "
+            ".bif with BayesianNetwork.write"
+        )
     with whole_file(path) as stream:
         json.dump(content, stream, indent=1, allow_nan=False)
         stream.write("\n")

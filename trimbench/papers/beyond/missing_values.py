@@ -376,6 +376,11 @@ class Group:
         sign = 1.0 if MEASURES[measure][1] else -1.0
         return self._estimate([sign * (ours[split] - theirs[split]) for split in ours if split in theirs])
 
+    def ranked(self, methods: Sequence[str], measure: str) -> list[str]:
+        """Return the methods that gave predictions, the best first."""
+        means = {name: self.estimate(name, measure).mean for name in methods if self.values(name, measure)}
+        return sorted(means, key=means.__getitem__, reverse=MEASURES[measure][1])
+
     def reasons(self, method: str) -> dict[tuple[str, str], int]:
         """Return why a method gave no predictions, status and reason, and on how many splits."""
         found: dict[tuple[str, str], int] = {}

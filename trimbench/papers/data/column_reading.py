@@ -44,6 +44,35 @@ class ReadColumn:
     data: pd.Series[Any] | None
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def left_out(cls, name: str, *notes: str) -> ReadColumn:
+        """Return a column that is not used, and why."""
+        return cls(name, "left out", None, notes)
+
+
+def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettings) -> list[ReadColumn]:
+    """Read columns of a table, each as its values or the settings say."""
+    columns = {str(name): column for name, column in table.frame[list(names)].items()}
+    types = {name: type_of(column) for name, column in columns.items()}
+    missing = settings.missing_values
+    texts = {
+        name: TextColumn.of(name, columns[name], missing)
+        for name, kind in types.items()
+        if kind in (None, "category") or settings.types.get(name, kind) != kind
+    }
+    marks = set() if settings.decimal else set().union(*(column.decimal_marks for column in texts.values()))
+    found = []
+    for name, kind in types.items():
+        try:
+            if name in texts:
+                wanted = settings.types.get(name)
+                found.append(read_texts(texts[name], wanted, settings.decimal, marks, missing, kind == "category"))
+            elif kind is not None:
+                found.append(read_typed(name, columns[name], kind, missing))
+        except DeclarationError as error:
+            raise DeclarationError(f"{table.owner}: {error}") from error
+    return found
+
 
 def read_texts(
     column: TextColumn,
@@ -61,7 +90,7 @@ def read_texts(
     """
     gaps = column.missing_notes()
     if not column.texts:
-        return ReadColumn(column.name, "left out", None, (*gaps, "it has no values, so it is left out"))
+        return ReadColumn.left_out(column.name, *gaps, "it has no values, so it is left out")
     # What the column says, or else the table.
     certain = [found for found in (column.decimal_marks, {decimal} if decimal else set(marks)) if len(found) == 1]
     mark = next(iter(certain[0])) if certain else None
@@ -70,13 +99,8 @@ def read_texts(
     parsed = column.parsed(mark or ".")
     is_given = kind is not None
     kind = kind or ("category" if has_categories else _recognised(column, parsed))
-    if kind == "number" and mark is None and (example := ambiguous(column.signed, ",")):
-        note = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
-        if is_given:
-            raise DeclarationError(f"types.{column.name} is number, but {note}")
-        read = ReadColumn(column.name, "left out", None, (f"{LEFT_OUT} because {note}",))
-    elif kind == "number":
-        read = _numbers(column, parsed, mark, missing)
+    if kind == "number":
+        read = _numbers(column, parsed, mark, is_given, missing)
     elif kind == "date":
         read = _dates(column, is_given, missing)
     elif kind == "boolean":
@@ -88,47 +112,35 @@ def read_texts(
 
 def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     """Return what most values of a column are."""
-    if column.is_plain and not np.isnan(parsed).any():
+    known, n_rows = ~np.isnan(parsed), column.n_present
+    if column.is_plain and known.all():
         return "number"
-    counts, known = column.counts, ~np.isnan(parsed)
-    odd = _texts(column, ~known)
-    beside_limits = all(map(is_limit, odd))
+    odd = column.chosen(~known)
     enough = _NUMBERS_BESIDE_LIMITS if all(is_limit(text) or stands_for_missing(text) for text in odd) else 1 - _ODD
     # Few different numbers are more likely codes, and what is none of them is one more.
     if (
-        counts[known].sum() >= enough * counts.sum()
-        and (beside_limits or known.sum() > _FEW_NUMBERS)
+        column.counts[known].sum() >= enough * n_rows
+        and (all(map(is_limit, odd)) or known.sum() > _FEW_NUMBERS)
         and not any(map(is_code, column.texts))
     ):
         return "number"
     if {text.casefold() for text in column.texts} in _ANSWERS:
         return "boolean"
-    return "date" if _are_dates(column, counts) else "category"
-
-
-def _are_dates(column: TextColumn, counts: NDArray[np.int64]) -> bool:
-    allowed = _ODD * int(counts.sum())
-    for text, count in zip(column.texts, counts.tolist(), strict=True):
-        if not is_date(text):
-            allowed -= count
-            if allowed < 0:
-                return False
-    return True
-
-
-def _texts(column: TextColumn, chosen: NDArray[np.bool_]) -> list[str]:
-    return [column.texts[place] for place in np.flatnonzero(chosen)]
+    allowed = _ODD * n_rows
+    for text, count in zip(column.texts, column.counts.tolist(), strict=True):
+        allowed -= 0 if is_date(text) else count
+        if allowed < 0:  # most columns of text are known by their first values
+            return "category"
+    return "date"
 
 
 def _numbers(
-    column: TextColumn, parsed: NDArray[np.float64], mark: str | None, missing: Collection[str] = ()
+    column: TextColumn, parsed: NDArray[np.float64], mark: str | None, is_given: bool, missing: Collection[str]
 ) -> ReadColumn:
-    known = ~np.isnan(parsed)
-    if not known.any():
-        raise DeclarationError(
-            f"types.{column.name} is number, but no value of the column is one, got {shown(column.texts, 3)}"
-        )
-    texts, notes = _texts(column, known), []
+    if mark is None and (example := ambiguous(column.signed, ",")):
+        reason = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
+        return _refused(column, "number", reason, is_given)
+    texts, notes = column.chosen(~np.isnan(parsed)), []
     special = [] if column.is_plain and mark != "," else texts
     for chosen, what in (
         ([text for text in special if mark == "," and "," in text], "decimal commas were read: {} as {:.15g}"),
@@ -141,56 +153,60 @@ def _numbers(
         notes.append(f"the point in {quoted(example)} was taken for decimals; if it parts thousands, say decimal=','")
     if huge := [text for text in special if is_huge(text)]:
         notes.append(f"whole numbers above 2^53 were rounded, such as {quoted(huge[0])}; types: category keeps them")
-    if all(is_compact_date(text) for text in texts):
+    if texts and all(map(is_compact_date, texts)):
         notes.append(f"{quoted(texts[0])} and the others may be dates; types: date reads them")
-    if not known.all():
-        notes.append(
-            _said_of(column, ~known, "has no number and counts as missing", "have no number and count as missing")
-        )
-    return _finished(column.name, "number", column.numbers(parsed), missing, notes)
+    return _measured(column, "number", parsed, missing, notes)
 
 
 def _dates(column: TextColumn, is_given: bool, missing: Collection[str]) -> ReadColumn:
     reason, order = None, day_first(column.texts)
     if example := next(filter(has_short_year, column.texts), None):
-        reason = f"the year of {quoted(example)} has two digits and may be in any century; write 2020-12-31"
-    elif order is None and (example := next(filter(_YEAR_LAST.fullmatch, column.texts), None)):
-        reason = f"{quoted(example)} does not say whether the day or the month comes first; write 2020-12-31"
-    if reason and is_given:
-        raise DeclarationError(f"types.{column.name} is date, but {reason}")
+        reason = f"the year of {quoted(example)} has two digits and may be in any century"
+    elif order is None and (example := next(filter(_YEAR_LAST[True].fullmatch, column.texts), None)):
+        reason = f"{quoted(example)} does not say whether the day or the month comes first"
     if reason:
-        return ReadColumn(column.name, "left out", None, (f"{LEFT_OUT} because {reason}",))
+        return _refused(column, "date", f"{reason}; write 2020-12-31", is_given)
     days = np.array([days_of(text, bool(order)) for text in column.texts])
-    known = ~np.isnan(days)
-    if not known.any():
-        raise DeclarationError(
-            f"types.{column.name} is date, but no value of the column is one, got {shown(column.texts, 3)}"
-        )
-    notes = [_DAYS_READ + ("" if order is None else f", the {'day' if order else 'month'} first")]
-    if not known.all():
-        notes.append(_said_of(column, ~known, "has no date and counts as missing", "have no date and count as missing"))
-    return _finished(column.name, "date", column.numbers(days), missing, notes)
+    note = _DAYS_READ + ("" if order is None else f", the {'day' if order else 'month'} first")
+    return _measured(column, "date", days, missing, [note])
+
+
+def _refused(column: TextColumn, kind: ColumnType, reason: str, is_given: bool = True) -> ReadColumn:
+    """Leave a column out, or raise an error if its type was given."""
+    if is_given:
+        raise DeclarationError(f"types.{column.name} is {kind}, but {reason}")
+    return ReadColumn.left_out(column.name, f"{LEFT_OUT} because {reason}")
+
+
+def _measured(
+    column: TextColumn, kind: ColumnType, values: NDArray[np.float64], missing: Collection[str], notes: list[str]
+) -> ReadColumn:
+    """Return a column of numbers or dates, given that of each of its texts, NaN where there is none."""
+    unread = np.isnan(values)
+    if unread.all():
+        return _refused(column, kind, f"no value of the column is one, got {shown(column.texts, 3)}")
+    if unread.any():
+        notes.append(_said_of(column, unread, f"have no {kind} and count as missing"))
+    return _finished(column.name, kind, column.numbers(values), missing, notes)
 
 
 def _answers(column: TextColumn) -> ReadColumn:
     """Read a column of two values, whatever their case."""
-    counts = column.counts
-    spelling: dict[str, int] = {}
-    for place in sorted(range(len(counts)), key=lambda place: -counts[place]):
-        spelling.setdefault(column.texts[place].casefold(), place)
+    counts = dict(zip(column.texts, column.counts.tolist(), strict=True))
+    spelling: dict[str, str] = {}
+    for text in sorted(counts, key=counts.__getitem__, reverse=True):
+        spelling.setdefault(text.casefold(), text)
     if len(spelling) > 2:
         raise DeclarationError(
             f"types.{column.name} is boolean, but the column has {len(spelling)} different values, "
             f"got {shown(column.texts, 3)}; make it a category"
         )
-    merged = column.merged({text: column.texts[spelling[text.casefold()]] for text in column.texts})
+    usual = {text: spelling[text.casefold()] for text in counts}
     other = [
-        f"{quoted(text)} in {rows_in(count)} is {quoted(column.texts[spelling[text.casefold()]])}"
-        for text, count in zip(column.texts, counts.tolist(), strict=True)
-        if text not in merged.texts
+        f"{quoted(text)} in {rows_in(counts[text])} is {quoted(usual[text])}" for text in counts if text != usual[text]
     ]
     notes = (f"other spellings were joined: {', '.join(other[:3])}{', ...' * (len(other) > 3)}",) if other else ()
-    return ReadColumn(column.name, "boolean", merged.labels(), notes)
+    return ReadColumn(column.name, "boolean", column.labels(usual), notes)
 
 
 def _categories(column: TextColumn, parsed: NDArray[np.float64] | None, is_given: bool) -> ReadColumn:
@@ -201,35 +217,34 @@ def _categories(column: TextColumn, parsed: NDArray[np.float64] | None, is_given
     elif 1 < len(column.texts) == column.n_present:
         reason = "every row with a value has a different text"
     if reason and not is_given:
-        notes.append(f"{reason}, so it is left out; write types: category to keep it")
-        return ReadColumn(column.name, "left out", None, tuple(notes))
+        return ReadColumn.left_out(
+            column.name, *notes, f"{reason}, so it is left out; write types: category to keep it"
+        )
     return ReadColumn(column.name, "category", column.labels(), (*notes, *words_for_missing(column), *alike(column)))
 
 
 def _what_else(column: TextColumn, parsed: NDArray[np.float64]) -> list[str]:
-    """Return that categories may be numbers, if so; advice that would end in an error is none."""
+    """Return what else categories may be, if so; advice that would end in an error is none."""
     known = ~np.isnan(parsed)
     are_finite = bool(np.isfinite(parsed[known]).all())
     if known.all() and (code := next(filter(is_code, column.texts), None)):
         advice = "; if they are amounts, write types: number" if are_finite else ""
         return [f"digits such as {quoted(code)} were taken for codes{advice}"]
-    if column.counts[known].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
-        odd = _said_of(column, ~known, "has none", "have none")
-        return [f"most rows have numbers, but {odd}{'; types: number makes what is none missing' * are_finite}"]
     dates = np.array([is_date(text) for text in column.texts], dtype=bool)
-    if column.counts[dates].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
-        odd = _said_of(column, ~dates, "has none", "have none")
-        return [f"most rows have dates, but {odd}; if they are missing, add them to missing_values"]
-    return _with_units(column, known)
-
-
-def _with_units(column: TextColumn, known: NDArray[np.bool_]) -> list[str]:
-    """Return that most values are numbers with a unit or a sign beside them, if so."""
     units = with_units(column.texts)
-    if not units.any() or column.counts[known | units].sum() < _NUMBERS_BESIDE_LIMITS * column.n_present:
-        return []
-    odd = _said_of(column, units, "has a number with a unit", "have a number with a unit")
-    return [f"{odd}; to have numbers, take the units off"]
+    for chosen, what, odd, advice in (
+        (
+            known,
+            "most rows have numbers, but {}",
+            "have none",
+            "; types: number makes what is none missing" * are_finite,
+        ),
+        (dates, "most rows have dates, but {}", "have none", "; if they are missing, add them to missing_values"),
+        (known | units, "{}", "have a number with a unit", "; to have numbers, take the units off"),
+    ):
+        if chosen.any() and column.counts[chosen].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
+            return [what.format(_said_of(column, units if what == "{}" else ~chosen, odd)) + advice]
+    return []
 
 
 def alike(column: TextColumn) -> list[str]:
@@ -251,27 +266,24 @@ def _key(text: str) -> str:
     """Return what two spellings of one value have in common."""
     kinds = [(one, unicodedata.category(one)) for one in text]
     text = "".join("-" if kind == "Pd" else one for one, kind in kinds if kind not in ("Cf", "Cc") or one.isspace())
-    number = plain_number(text)
-    if number is not None and not is_code(text):
+    if not (math.isnan(number := plain_number(text)) or is_code(text)):
         return repr(number)
     words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return words.strip("\"'").rstrip(" .,;:!*") or words
 
 
-def _said_of(column: TextColumn, chosen: NDArray[np.bool_], one: str, several: str) -> str:
-    """Return how many rows have one of some texts, and the most frequent ones with their rows.
-
-    `one` and `several` say what is so of the rows.
-    """
-    counts = column.counts
-    places = sorted(np.flatnonzero(chosen).tolist(), key=lambda place: -counts[place])
+def _said_of(column: TextColumn, chosen: NDArray[np.bool_], what: str) -> str:
+    """Return how many rows have one of some texts, of which `what` is so, and the most frequent texts with rows."""
+    places = sorted(np.flatnonzero(chosen).tolist(), key=lambda place: -column.counts[place])
     named = [
         f"{quoted(column.texts[place])} in {rows_named(column.rows_of([place]), _ROWS_NAMED)}" for place in places[:3]
     ]
     if len(places) > 3:
         named.append(f"{len(places) - 3:,} other texts in {rows_named(column.rows_of(places[3:]), _ROWS_NAMED)}")
-    n_rows = int(counts[chosen].sum())
-    return f"{rows_in(n_rows)} {one if n_rows == 1 else several}: {', '.join(named)}"
+    n_rows = int(column.counts[chosen].sum())
+    if n_rows == 1:
+        what = what.replace("have", "has", 1).replace(" count ", " counts ")
+    return f"{rows_in(n_rows)} {what}: {', '.join(named)}"
 
 
 def _finished(
@@ -299,45 +311,19 @@ def _finished(
         )
         values[beyond] = np.nan
     if np.isnan(values).all():
-        return ReadColumn(name, "left out", None, (*notes, "it has no values, so it is left out"))
+        return ReadColumn.left_out(name, *notes, "it has no values, so it is left out")
     notes += outlying_codes(values, days=is_date, text=show)
     return ReadColumn(name, kind, pd.Series(values, name=name), tuple(notes))
 
 
-# All columns of a table, each as its values or the settings say.
-
-
-def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettings) -> list[ReadColumn]:
-    """Read columns of a table."""
-    columns = {str(name): column for name, column in table.frame[list(names)].items()}
-    types = {name: type_of(column) for name, column in columns.items()}
-    texts = {
-        name: TextColumn.of(name, columns[name], settings.missing_values)
-        for name, kind in types.items()
-        if kind in (None, "category") or settings.types.get(name, kind) != kind
-    }
-    marks = set() if settings.decimal else set().union(*(column.decimal_marks for column in texts.values()))
-    found = []
-    for name, kind in types.items():
-        try:
-            if name in texts:
-                wanted, values = settings.types.get(name), settings.missing_values
-                found.append(read_texts(texts[name], wanted, settings.decimal, marks, values, kind == "category"))
-            elif kind is not None:
-                found.append(read_typed(name, columns[name], kind, settings.missing_values))
-        except DeclarationError as error:
-            raise DeclarationError(f"{table.owner}: {error}") from error
-    return found
-
-
 # Numbers as people write them: decimal points and commas, groups of three digits, "<5".
 
-_EXPONENT = r"(?:[eE][+-]?\d+)?"
 _SPACES = " \u00a0\u2009\u202f'\u2019"
-_PLAIN = {mark: re.compile(rf"[+-]?(?:\d+(?:\{mark}\d*)?|\{mark}\d+){_EXPONENT}", re.ASCII) for mark in ".,"}
+_PLAIN = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+# By the mark before decimals.
 _GROUPED = {
-    mark: re.compile(rf"[+-]?\d{{1,3}}(?:([{group}{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:\{mark}\d*)?", re.ASCII)
-    for mark, group in ((".", ","), (",", "."))
+    mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{group}{_SPACES}])\d{{3}}(?:\1\d{{3}})*(?:\{mark}\d*)?", re.ASCII)
+    for mark, group in (".,", ",.")
 }
 # As most programs write them: without groups, or more digits than a float keeps.
 _USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCII)
@@ -348,20 +334,23 @@ _WITH_UNIT = re.compile(
     r"(?P<after> ?[%‰°$€£¥]| ?°?(?:[a-zA-Zµμ]{0,2}m[23²³]|[a-zA-Zµμ]{1,6})(?:/[a-zA-Zµμ]{1,4}[23²³]?)?)?\)?"
 )
 _NUMBERS_PER_UNIT = 3
-# Digits behind zero, or a power of ten as no program writes one.
-_CODE = re.compile(r"0\d+|\d{2,}[eE]\d+", re.ASCII)
+# Digits behind zero, a power of ten as no program writes one, or a telephone number.
+_CODE = re.compile(r"0\d+|\d{2,}[eE]\d+|\+\d{7,15}", re.ASCII)
 _ACCOUNTING = re.compile(r"\( *([^()+\u2212-]*\d) *\)|([^()+\u2212-]*\d) ?[\u2212-]")
-# A mark that cannot be one of groups, because what follows it is not three digits or what precedes it a bare zero.
-_DECIMALS = {
-    mark: re.compile(rf"[+-]?(?:0?\{mark}\d+|\d+\{mark}(?:\d{{1,2}}|\d{{4,}})|\d{{4,}}\{mark}\d+){_EXPONENT}", re.ASCII)
-    for mark in ".,"
-}
-# Two marks of one kind can only be those of groups.
-_SEVERAL = {mark: re.compile(rf"[+-]?\d{{1,3}}(?:\{group}\d{{3}}){{2,}}", re.ASCII) for mark, group in (".,", ",.")}
 # Above it, some whole numbers are no floats; above the other, their squares are none.
 LARGEST_EXACT, _LARGEST = 2**53, 1e150
 # What types of whole numbers end with: programs write it for missing values.
 _ENDS = frozenset({-(2**31), 2**31 - 1, 2**32 - 1, -(2**63), 2**63 - 1, 2**64 - 1})
+
+
+def plain_number(text: str) -> float:
+    """Return the number that a text is, with either mark before the decimals and without groups, NaN if it is none.
+
+    >>> plain_number("-9.99E+02"), plain_number("-999,0"), plain_number("1,234.5")
+    (-999.0, -999.0, nan)
+    """
+    text = text.replace("\u2212", "-")
+    return float(text.replace(",", ".")) if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text) else math.nan
 
 
 def number_of(text: str, decimal: str) -> float:
@@ -370,17 +359,15 @@ def number_of(text: str, decimal: str) -> float:
     >>> number_of("1.5", "."), number_of("1,5", "."), number_of("1.234,5", ","), number_of("-inf", ".")
     (1.5, nan, 1234.5, -inf)
     """
-    if _PLAIN[decimal].fullmatch(text):
-        return float(text.replace(",", "."))
     if text[:1].isalpha() and text[0] not in "iI":
-        return math.nan
+        return math.nan  # by far the most texts of other columns
+    group = "," if decimal == "." else "."
+    if group not in text and not math.isnan(found := plain_number(text)):
+        return found
     text = text.replace("\u2212", "-")
-    if _PLAIN[decimal].fullmatch(text):
-        return float(text.replace(",", "."))
-    if _GROUPED[decimal].fullmatch(text):
-        digits = re.sub(rf"[{'.' if decimal == ',' else ','}{_SPACES}]", "", text)
-        return float(digits.replace(",", "."))
-    return float(text) if _INFINITE.fullmatch(text) else math.nan
+    if not _GROUPED[decimal].fullmatch(text):
+        return math.nan
+    return float(text.translate(dict.fromkeys(map(ord, group + _SPACES))).replace(",", "."))
 
 
 def signed(text: str) -> str:
@@ -393,55 +380,29 @@ def signed(text: str) -> str:
     return f"-{match[1] or match[2]}" if match else text
 
 
-def plain_number(text: str) -> float | None:
-    """Return the number that a text is, with either mark before the decimals and without groups, or None.
-
-    >>> plain_number("-9.99E+02"), plain_number("-999,0"), plain_number("1,234.5")
-    (-999.0, -999.0, None)
-    """
-    text = text.strip().replace("\u2212", "-")
-    is_number = any(pattern.fullmatch(text) for pattern in _PLAIN.values()) or _INFINITE.fullmatch(text)
-    return float(text.replace(",", ".")) if is_number else None
-
-
-def plain_numbers(texts: Sequence[str], decimal: str) -> list[float] | None:
-    """Return the numbers that texts are, without groups of digits, or None if one of them is none."""
-    pattern = _PLAIN[decimal]
-    if all(pattern.fullmatch(text) or _INFINITE.fullmatch(text) for text in texts):
-        return [float(text.replace(",", ".")) for text in texts]
-    return None
-
-
-def decimal_marks(texts: Iterable[str]) -> set[str]:
-    """Return the marks that certainly stand before decimals in some texts.
+def decimal_marks(texts: Collection[str], possible: str = ".,") -> set[str]:
+    """Return the marks that certainly stand before decimals: with the other one, some text would be no number.
 
     >>> sorted(decimal_marks(["0,5", "1,234"])), decimal_marks(["1,234", "12"]), decimal_marks(["1.234.567"])
     ([','], set(), {','})
     """
-    found: set[str] = set()
-    for text in texts:
-        if not (points := "." in text) | (commas := "," in text):
-            continue
-        last = text[max(text.rfind("."), text.rfind(","))]
-        if (_GROUPED if points and commas else _DECIMALS)[last].fullmatch(text):
-            found.add(last)
-        elif _SEVERAL[other := "," if last == "." else "."].fullmatch(text):
-            found.add(other)
-        if len(found) == 2:
-            break
-    return found
+    marked = [text for text in texts if "." in text or "," in text]
+    return {mark for mark in possible if any(_says(text, mark) for text in marked)}
 
 
-def ambiguous(texts: Sequence[str], mark: str) -> str | None:
-    """Return a number whose mark could stand before decimals or part thousands, if all with the mark are like it."""
-    marked = [text for text in texts if mark in text]
-    pattern = _GROUPED["." if mark == "," else ","]
-    return marked[0] if marked and all(pattern.fullmatch(text) for text in marked) else None
+def _says(text: str, mark: str) -> bool:
+    return math.isnan(number_of(text, "," if mark == "." else ".")) and not math.isnan(number_of(text, mark))
+
+
+def ambiguous(texts: Iterable[str], mark: str) -> str | None:
+    """Return a number whose mark could stand before decimals or part thousands, if there is one."""
+    marked = (text for text in texts if mark in text)
+    return next((one for one in marked if not math.isnan(number_of(one, ".") + number_of(one, ","))), None)
 
 
 def is_grouped(text: str, decimal: str) -> bool:
     """Tell whether a number is written in groups of three digits."""
-    return not _PLAIN[decimal].fullmatch(text) and bool(_GROUPED[decimal].fullmatch(text))
+    return _GROUPED[decimal].fullmatch(signed(text).replace("\u2212", "-")) is not None
 
 
 def is_limit(text: str) -> bool:
@@ -450,7 +411,7 @@ def is_limit(text: str) -> bool:
 
 
 def is_code(text: str) -> bool:
-    """Tell whether digits name something: they begin with zero, a float cannot hold them, or as in 39e1804."""
+    """Tell whether digits name something: as in 007, 39e1804 and +4930123456, or because a float cannot hold them."""
     return bool(_CODE.fullmatch(text)) or is_huge(text)
 
 
@@ -460,10 +421,11 @@ def is_huge(text: str) -> bool:
     >>> is_huge("9007199254740993"), is_huge("-9007199254740993"), is_huge("42")
     (True, True, False)
     """
-    # The shortest has 16 digits.
-    digits = text.lstrip("+-\u2212") if len(text) > 15 else ""
-    is_end = len(text) < 22 and digits.isdecimal() and int(text.replace("\u2212", "-")) in _ENDS
-    return digits.isdecimal() and int(digits[:40]) > LARGEST_EXACT and not is_end
+    digits = text.lstrip("+-\u2212")
+    # The shortest has 16 digits, and Python takes long for many.
+    if len(digits) < 16 or not digits.isdecimal() or int(digits[:40]) <= LARGEST_EXACT:
+        return False
+    return len(digits) > 20 or int(text.replace("\u2212", "-")) not in _ENDS
 
 
 def with_units(texts: Sequence[str]) -> NDArray[np.bool_]:
@@ -474,30 +436,33 @@ def with_units(texts: Sequence[str]) -> NDArray[np.bool_]:
     >>> with_units(["8%", "80 kg", "1a", "2b", "7", "$2"]).tolist()
     [True, True, False, False, False, True]
     """
-    units = [_unit(text) for text in texts]
+    sides = [match.group("before", "after") if (match := _WITH_UNIT.fullmatch(text)) else () for text in texts]
+    # Before or behind the number, with the blank between them.
+    units = ["".join(filter(None, both)) if None in both else "" for both in sides]
     counts = Counter(units)
-    return np.array(
-        [bool(unit) and (not unit.isalpha() or counts[unit] >= _NUMBERS_PER_UNIT) for unit in units], dtype=bool
-    )
-
-
-def _unit(text: str) -> str:
-    """Return what stands before or behind a number, with the blank between them, or nothing."""
-    match = _WITH_UNIT.fullmatch(text)
-    if match is None or bool(match["before"]) == bool(match["after"]):
-        return ""
-    return str(match["before"] or match["after"])
+    return np.array([len(one) > 0 and (not one.isalpha() or counts[one] >= _NUMBERS_PER_UNIT) for one in units], bool)
 
 
 # Dates as people write them, as days since 1970-01-01.
 
-_TIME = r"(?:[T :]+(\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*([AaPp][Mm])?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
-_YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _TIME, re.ASCII)
-_YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d\d)" + _TIME, re.ASCII)
-_NAMED = re.compile(
-    r"(?:(\d{1,2})[ ./-]*([A-Za-z]{3,9})[ .,/-]*|([A-Za-z]{3,9})[ ./-]+(\d{1,2})[ ,./-]+)(\d{4}|\d\d)" + _TIME, re.ASCII
+_TIME = (
+    r"(?:[T :]+(?P<clock>\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*(?P<half>[AaPp][Mm])?"
+    r"\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
 )
-_COMPACT = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)", re.ASCII)
+_COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)" + _TIME, re.ASCII)
+# By whether the day comes first.
+_YEAR_LAST = {
+    order: re.compile(rf"(?P<{one}>\d{{1,2}})([-/.])(?P<{two}>\d{{1,2}})\2(?P<year>\d{{4}}|\d\d)" + _TIME, re.ASCII)
+    for order, one, two in ((True, "day", "month"), (False, "month", "day"))
+}
+_DATES = [
+    re.compile(form + _TIME, re.ASCII)
+    for form in (
+        r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})\2(?P<day>\d{1,2})",
+        r"(?P<day>\d{1,2})[ ./-]*(?P<month>[A-Za-z]{3,9})[ .,/-]*(?P<year>\d{4}|\d\d)",
+        r"(?P<month>[A-Za-z]{3,9})[ ./-]+(?P<day>\d{1,2})[ ,./-]+(?P<year>\d{4}|\d\d)",
+    )
+]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS_READ = "dates were read as days since 1970-01-01"
@@ -509,25 +474,29 @@ def day_first(texts: Sequence[str]) -> bool | None:
     >>> day_first(["3/4/2020", "13/4/2020"]), day_first(["3/4/2020", "3/14/2020"]), day_first(["3/4/2020"])
     (True, False, None)
     """
-    parts = [match.groups() for text in texts if (match := _YEAR_LAST.fullmatch(text))]
-    days = [int(first) > 12 for first, _, _, *_ in parts].count(True)
-    months = [int(second) > 12 for _, _, second, *_ in parts].count(True)
+    parts = [match for text in texts if (match := _YEAR_LAST[True].fullmatch(text))]
+    days, months = ([int(match[part]) > 12 for match in parts].count(True) for part in ("day", "month"))
     if days != months:
         return days > months
     # With points, the day comes first wherever dates are written so.
-    return True if parts and all(mark == "." for _, mark, *_ in parts) else None
+    return True if parts and all(match[2] == "." for match in parts) else None
+
+
+def _date(text: str, day_comes_first: bool) -> re.Match[str] | None:
+    if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
+        return None  # by far the most texts of other columns
+    return next(filter(None, (form.fullmatch(text) for form in (*_DATES, _YEAR_LAST[day_comes_first], _COMPACT))), None)
 
 
 def has_short_year(text: str) -> bool:
     """Tell whether a date has a year of two digits."""
-    match = _YEAR_LAST.fullmatch(text)
-    year = match[4] if match else (named[5] if (named := _NAMED.fullmatch(text)) else "")
-    return len(year) == 2
+    match = _date(text, day_comes_first=True)
+    return match is not None and len(match["year"]) == 2
 
 
 def is_compact_date(text: str) -> bool:
     """Tell whether eight digits may be a date, as in 20201231."""
-    return bool(_COMPACT.fullmatch(text)) and not math.isnan(days_of(text, day_comes_first=True))
+    return len(text) == 8 and text.isdecimal() and not math.isnan(days_of(text, day_comes_first=True))
 
 
 def is_date(text: str) -> bool:
@@ -545,27 +514,15 @@ def days_of(text: str, day_comes_first: bool) -> float:
     >>> days_of("02JAN1970:12:00:00", True), days_of("1/2/1970 6:00 PM", False)
     (1.5, 1.75)
     """
-    if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
-        return math.nan  # by far the most texts of other columns
-    clock = half = zone = None
-    if match := _YEAR_FIRST.fullmatch(text):
-        year, _, month, day, clock, half, zone = match.groups()
-    elif match := _YEAR_LAST.fullmatch(text):
-        first, _, second, year, clock, half, zone = match.groups()
-        day, month = (first, second) if day_comes_first else (second, first)
-    elif match := _COMPACT.fullmatch(text):
-        year, month, day = match.groups()
-    elif match := _NAMED.fullmatch(text):
-        early_day, late_month, early_month, late_day, year, clock, half, zone = match.groups()
-        day, name = early_day or late_day, (late_month or early_month)[:3].lower()
-        month = str(_MONTHS.index(name) + 1) if name in _MONTHS else "0"
-    else:
+    if (match := _date(text, day_comes_first)) is None:
         return math.nan
-    hour, rest = (clock or "00:00").split(":", 1)
+    year, name, half, zone = match["year"], match["month"][:3].lower(), match["half"], match["zone"]
+    month = str(1 + _MONTHS.index(name)) if name in _MONTHS else name
+    hour, rest = (match["clock"] or "00:00").split(":", 1)
     if half:
         hour = str(int(hour) % 12 + 12 * (half.lower() == "pm"))
+    day = f"{'20' * (len(year) == 2)}{year}-{month:0>2}-{match['day']:0>2}"
     try:
-        day = f"{'20' * (len(year) == 2)}{year}-{month:0>2}-{day:0>2}"
         moment = datetime.fromisoformat(f"{day}T{hour:0>2}:{rest}{zone if zone and not zone.isalpha() else '+00:00'}")
     except ValueError:  # no such day
         return math.nan
@@ -611,21 +568,18 @@ class TextColumn:
         """
         codes, found = _factorized(column)
         tidied = [text.strip() for text in found]
-        numbers = {number for _, number in _numbers_among(tuple(missing), days=False)}
         gone = {"", *missing}.intersection(tidied)
-        if numbers:
+        if numbers := {number for _, number in _numbers_among(tuple(missing), days=False)}:
             gone |= {text for text in tidied if plain_number(text) in numbers and not is_code(text)}
         if not gone and tidied == found:
             return cls(name, found, codes, {})
         texts = list(dict.fromkeys(text for text in tidied if text not in gone))
-        values = {text: place for place, text in enumerate(texts)}
-        # The last entry is for the code -1.
-        translation = np.array([*(values.get(text, -1) for text in tidied), -1], dtype=np.int64)
+        places = {text: place for place, text in enumerate(texts)}
         gaps: Counter[str] = Counter()
         for text, count in zip(tidied, np.bincount(codes[codes >= 0], minlength=len(found)).tolist(), strict=True):
             if text in gone and text:
                 gaps[text] += count
-        return cls(name, texts, translation[codes], gaps)
+        return cls(name, texts, _table([places.get(text, -1) for text in tidied], -1)[codes], gaps)
 
     @functools.cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -635,9 +589,7 @@ class TextColumn:
     @functools.cached_property
     def decimal_marks(self) -> set[str]:
         """The marks that certainly stand before decimals in some texts."""
-        if self.is_plain:
-            return {"."} if any(map(_DECIMALS["."].fullmatch, self.texts)) else set()
-        return decimal_marks(self.signed)
+        return decimal_marks(self.signed, "." if self.is_plain else ".,")
 
     @functools.cached_property
     def is_plain(self) -> bool:
@@ -648,6 +600,10 @@ class TextColumn:
     def signed(self) -> list[str]:
         """The texts with signs before the numbers."""
         return self.texts if self.is_plain else list(map(signed, self.texts))
+
+    def chosen(self, which: NDArray[np.bool_]) -> list[str]:
+        """Return some of `texts`."""
+        return [self.texts[place] for place in np.flatnonzero(which)]
 
     def parsed(self, mark: str) -> NDArray[np.float64]:
         """Return the number that each text is, with `mark` before decimals, NaN where it is none."""
@@ -671,44 +627,34 @@ class TextColumn:
 
     def numbers(self, of_value: Iterable[float]) -> NDArray[np.float64]:
         """Return the number of each row, given that of each of `texts`; NaN where it is missing."""
-        table = np.array([*of_value, np.nan], dtype=np.float64)
-        return table[self.codes]
+        return _table([*of_value], np.nan)[self.codes]
 
-    def labels(self) -> pd.Series[Any]:
-        """Return the column as a category of text, whose categories are sorted."""
+    def labels(self, spelling: Mapping[str, str] | None = None) -> pd.Series[Any]:
+        """Return the column as a category of text, sorted, with each text in its `spelling` if that is given."""
         import pandas as pd
 
-        order = sorted(range(len(self.texts)), key=self.texts.__getitem__)
-        places = np.full(len(order) + 1, -1, dtype=np.int64)
-        places[order] = np.arange(len(order))
-        kind = _category_type(tuple(self.texts[place] for place in order))
-        return pd.Series(pd.Categorical.from_codes(places[self.codes], dtype=kind), name=self.name)
-
-    def merged(self, spelling: Mapping[str, str]) -> TextColumn:
-        """Return the column with each of its values replaced."""
-        values = list(dict.fromkeys(spelling[text] for text in self.texts))
-        places = np.array([*(values.index(spelling[text]) for text in self.texts), -1], dtype=np.int64)
-        return replace(self, texts=values, codes=places[self.codes])
+        texts = [spelling[text] for text in self.texts] if spelling else self.texts
+        labels = sorted(set(texts))
+        places = {text: place for place, text in enumerate(labels)}
+        codes = _table([places[text] for text in texts], -1)[self.codes]
+        categories = pd.Index(labels, dtype="str" if labels else object)
+        return pd.Series(pd.Categorical.from_codes(codes, categories), name=self.name)
 
     def rows_of(self, places: Iterable[int]) -> list[int]:
         """Return the rows, from 1, that have one of some values, given by their places in `texts`."""
-        wanted = np.zeros(len(self.texts) + 1, dtype=bool)
-        wanted[list(places)] = True
-        return [int(row) + 1 for row in np.flatnonzero(wanted[self.codes])]
+        return (np.flatnonzero(np.isin(self.codes, list(places))) + 1).tolist()
 
 
-@functools.lru_cache
-def _category_type(texts: tuple[str, ...]) -> pd.CategoricalDtype:
-    import pandas as pd
-
-    return pd.CategoricalDtype(pd.Index(texts, dtype="str" if texts else object))
+def _table(values: Sequence[float], of_missing: float) -> NDArray[Any]:
+    """Return what codes are looked up in, of which -1 is the last."""
+    return np.array([*values, of_missing])
 
 
 @functools.lru_cache
 def _numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]:
     """Return those of some texts that are numbers, or dates, each with its number."""
     numbers = [(text, days_of(text, day_comes_first=True) if days else plain_number(text)) for text in texts]
-    return [(text, number) for text, number in numbers if number is not None and not np.isnan(number)]
+    return [(text, number) for text, number in numbers if not math.isnan(number)]
 
 
 def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[str]]:
@@ -878,18 +824,17 @@ def stands_for_missing(text: str) -> bool:
 
 def words_for_missing(column: TextColumn) -> list[str]:
     """Return which texts are categories although they may stand for missing values."""
-    counts = column.counts.tolist()
-    numbers = [None if is_code(text) else plain_number(text) for text in column.texts]
+    numbers = np.array([math.nan if is_code(text) else plain_number(text) for text in column.texts])
+    known = ~np.isnan(numbers)
     # A code beside other numbers is judged with them, below.
-    are_words = {None} < set(numbers) and set(numbers) <= {None, *_CODES, *_ENDS_AS_FLOATS}
+    are_words = not known.all() and set(numbers[known].tolist()) <= _CODES | _ENDS_AS_FLOATS
     found = [
         f"{quoted(text)} in {rows_in(count)}"
-        for text, count, number in zip(column.texts, counts, numbers, strict=True)
-        if stands_for_missing(text) or (are_words and number is not None)
+        for text, count, is_number in zip(column.texts, column.counts.tolist(), known.tolist(), strict=True)
+        if stands_for_missing(text) or (are_words and is_number)
     ]
     said = [f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"]
     said = said if found else []
-    if any(number is not None for number in numbers):
-        values = column.numbers(np.nan if number is None else number for number in numbers)
-        said += outlying_codes(values, days=False, text="{:.15g}".format)
+    if known.any():
+        said += outlying_codes(column.numbers(numbers), days=False, text="{:.15g}".format)
     return said

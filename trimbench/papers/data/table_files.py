@@ -46,6 +46,15 @@ _FEW_CELLS, _MOST_CELLS = 1 << 20, 1 << 27
 _MOST_COLUMNS = 2**16  # each costs pandas some 40 microseconds
 _TITLES = 50  # lines that may stand before a table
 _TEXT_TABLE = "a text table with a header line and one of the separators , ; tab |, plain or gzip"
+# What the library of Parquet and Arrow raises for damaged files, beside errors of values and of reading.
+_DAMAGE = (TypeError, NotImplementedError, LookupError, struct.error)
+
+# Is called with the names of the columns, and raises an error if something is wrong with them.
+Check = Callable[[list[str]], object]
+
+
+class _NoTableError(Exception):
+    """A file that holds no table, and why."""
 
 
 def within_memory(read: Callable[_Given, _Read]) -> Callable[_Given, _Read]:
@@ -69,7 +78,7 @@ def read_file(
     separator: str | None = None,
     encoding: str | None = None,
     columns: Sequence[str] = (),
-    check: Callable[[list[str]], object] | None = None,
+    check: Check | None = None,
     wanted: Collection[str] = (),
     skip: int = 0,
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -80,42 +89,29 @@ def read_file(
     the names of the columns as soon as they are known, and may raise an error before the rest is read; `wanted` are
     columns even where pandas made them an index. Raises `DeclarationError` if the file holds no table.
     """
+
+    def judge(names: list[str]) -> None:
+        check_names(owner, names)
+        if check:
+            check(names)
+
     try:
-        body = _content(owner, path)
-    except (OSError, EOFError, zlib.error) as error:
-        raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
-    if body.startswith((_PARQUET, _ARROW, _FEATHER_1)):
-        return plain(_columnar(owner, path, body, check), encoding, wanted)
-    text = _text(owner, path, body, encoding).split("\n", skip)[-1]
-    del body
-    notes = []
-    if first := _FOR_EXCEL.match(text):
-        # What ends the line stays, so that lines keep their numbers.
-        text = text[first.end() :]
-        separator = separator or first[1]
-        notes.append(f"the first line, {quoted(first[0].strip())}, tells the separator and has no names of columns")
-    separator = separator or _separator(text)
-    if columns:
-        names = list(columns)
-    else:
-        names, repairs = _header(owner, path, text, separator)
-        notes += repairs
-        if wanted and not {*names} & {*wanted} and (line := _line_of_names(text, wanted)):
-            raise _no_table(owner, path, f"the names of its columns are in line {line}; delete the lines before it")
-    if len(names) > _MOST_COLUMNS:
-        found = f"it has {len(names):,} columns where {_MOST_COLUMNS:,} are allowed; name the separator"
-        raise _no_table(owner, path, f"{found} ({separator!r} was taken), or take a part of its columns")
-    if check:
-        check(names)
-    place = _surplus(owner, path, text, separator, names, bool(columns))
-    frame, repairs = plain(_texts(owner, path, text, separator, names, place, bool(columns)), encoding)
-    if place is not None:
-        what = "their ends, where it is empty" if place else "their beginnings, where it names the rows"
-        repairs.append(f"all lines have one value more than there are names, at {what}; it was left out")
-    some = names[:: len(names) // 200 + 1]
-    if 2 * sum((_is_value(name) and not name.isdecimal()) or frame[name].eq(name).any() for name in some) > len(some):
-        repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {_NO_HEADER}")
-    return frame, [*notes, *repairs]
+        body = _content(path)
+        if body.startswith((_PARQUET, _ARROW, _FEATHER_1)):
+            try:
+                frame = _columnar(body, judge)
+            except _DAMAGE as error:
+                raise ValueError(one_line_reason(error)) from error
+            return plain(frame, encoding, wanted)
+        text = _text(body, encoding).split("\n", skip)[-1]
+        del body
+        return _from_text(text, separator, encoding, list(columns), judge, wanted)
+    except DeclarationError:
+        raise
+    except (_NoTableError, OSError, EOFError, zlib.error, ValueError) as error:
+        reason = str(error) if isinstance(error, _NoTableError) else f"reading it failed: {one_line_reason(error)}"
+        found = f"{owner}: {path} must be {_TEXT_TABLE}, or a Parquet or Arrow file; {reason}"
+        raise DeclarationError(found) from error
 
 
 def check_names(owner: str, names: Sequence[str]) -> None:
@@ -140,11 +136,7 @@ def _is_value(name: str) -> bool:
     return _VALUE.fullmatch(name) is not None
 
 
-def _no_table(owner: str, path: Path, reason: str) -> DeclarationError:
-    return DeclarationError(f"{owner}: {path} must be {_TEXT_TABLE}, or a Parquet or Arrow file; {reason}")
-
-
-def _content(owner: str, path: Path) -> bytes:
+def _content(path: Path) -> bytes:
     """Return the bytes of a file, decompressed, if they are not too many."""
     with path.open("rb") as stream:
         is_packed = stream.read(len(_GZIP)) == _GZIP
@@ -153,56 +145,48 @@ def _content(owner: str, path: Path) -> bytes:
         body = stream.read(most + 1)
     if len(body) <= most:
         return body
-    if most < _LARGEST:
-        found = f"it is compressed more than {_TIMES}-fold, to more than {_UNPACKED >> 20} MiB of content"
-        raise _no_table(owner, path, f"{found}; unpack it first if you trust it")
-    raise _no_table(owner, path, f"it has more than {_LARGEST >> 20} MiB of content; take a sample of its rows")
+    if most == _LARGEST:
+        raise _NoTableError(f"it has more than {_LARGEST >> 20} MiB of content; take a sample of its rows")
+    found = f"it is compressed more than {_TIMES}-fold, to more than {_UNPACKED >> 20} MiB of content"
+    raise _NoTableError(f"{found}; unpack it first if you trust it")
 
 
-def _columnar(owner: str, path: Path, body: bytes, check: Callable[[list[str]], object] | None) -> pd.DataFrame:
+# Parquet, Arrow and Feather: what they become is known before they are read.
+
+
+def _columnar(body: bytes, check: Check) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import feather, parquet, types
 
     def judge(schema: pa.Schema, n_values: int, n_bytes: int) -> None:
-        _check_schema(owner, path, schema, check)
-        _check_size(owner, path, len(body), n_values, n_bytes)
-
-    try:
-        if body.startswith(_PARQUET):
-            about = parquet.read_metadata(pa.BufferReader(body))
-            schema = about.schema.to_arrow_schema()
-            judge(schema, *_in_parquet(about))
-            # As codes: a text that is written once may stand in a million rows.
-            table = parquet.read_table(pa.BufferReader(body), read_dictionary=list(filter(None, schema.names)))
-            coded = [one.name for one in table.schema if types.is_dictionary(one.type)]
-            texts = [name for name in coded if not types.is_dictionary(schema.field(name).type)]
-            _check_size(owner, path, len(body), 0, sum(_decoded(table[name]) for name in texts))
-            for name in texts:
-                text = table[name].cast(table.schema.field(name).type.value_type)
-                table = table.set_column(table.schema.get_field_index(name), name, text)
-        elif body.startswith(_FEATHER_1):
-            table = feather.read_table(pa.BufferReader(body))
-            judge(table.schema, table.num_rows * table.num_columns, table.nbytes)
-        else:
-            # A file is a stream with something before and after it; what a stream becomes is known before it is read.
-            stream = pa.py_buffer(body).slice(len(_ARROW) + 2)
-            judge(pa.ipc.open_stream(stream).schema, *_in_arrow(pa.ipc.MessageReader.open_stream(stream)))
-            table = pa.ipc.open_stream(stream).read_all()
-        return in_pandas(table)
-    except DeclarationError:
-        raise
-    except (ValueError, TypeError, OSError, NotImplementedError, LookupError, struct.error) as error:
-        raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
-
-
-def _check_schema(owner: str, path: Path, schema: pa.Schema, check: Callable[[list[str]], object] | None) -> None:
-    """Raise an error if columns have the same name, or more than one value in a cell."""
-    check_names(owner, schema.names)
-    if check:
         check(list(schema.names))
-    if nested := [one for one in schema if _is_nested(one.type)]:
-        found = f"its column {quoted(nested[0].name)} has {shortened(str(nested[0].type))} in each cell"
-        raise _no_table(owner, path, f"{found}; write one number, date or text into each, or leave it out of the file")
+        if nested := [one for one in schema if _is_nested(one.type)]:
+            found = f"its column {quoted(nested[0].name)} has {shortened(str(nested[0].type))} in each cell"
+            raise _NoTableError(f"{found}; write one number, date or text into each, or leave it out of the file")
+        _check_size(len(body), n_values, n_bytes)
+
+    buffer = pa.py_buffer(body)
+    if body.startswith(_FEATHER_1):
+        table = feather.read_table(pa.BufferReader(buffer))
+        judge(table.schema, table.num_rows * table.num_columns, table.nbytes)
+    elif body.startswith(_ARROW):
+        # A file is a stream with something before and after it; what a stream becomes is known before it is read.
+        stream = buffer.slice(len(_ARROW) + 2)
+        judge(pa.ipc.open_stream(stream).schema, *_in_arrow(pa.ipc.MessageReader.open_stream(stream)))
+        table = pa.ipc.open_stream(stream).read_all()
+    else:
+        about = parquet.read_metadata(pa.BufferReader(buffer))
+        schema = about.schema.to_arrow_schema()
+        judge(schema, *_in_parquet(about))
+        # As codes: a text that is written once may stand in a million rows.
+        table = parquet.read_table(pa.BufferReader(buffer), read_dictionary=list(filter(None, schema.names)))
+        coded = [one.name for one in table.schema if types.is_dictionary(one.type)]
+        texts = [name for name in coded if not types.is_dictionary(schema.field(name).type)]
+        _check_size(len(body), 0, sum(_decoded(table[name]) for name in texts))
+        for name in texts:
+            text = table[name].cast(table.schema.field(name).type.value_type)
+            table = table.set_column(table.schema.get_field_index(name), name, text)
+    return in_pandas(table)
 
 
 def _is_nested(kind: pa.DataType) -> bool:
@@ -215,7 +199,7 @@ def _is_nested(kind: pa.DataType) -> bool:
     return _is_nested(kind.value_type) if types.is_dictionary(kind) else types.is_nested(kind)
 
 
-def _check_size(owner: str, path: Path, size: int, n_values: int, n_bytes: int) -> None:
+def _check_size(size: int, n_values: int, n_bytes: int) -> None:
     """Raise an error if a file becomes more values or bytes than a table in a file of its size does."""
     for found, what, most in (
         (n_values, "values", min(_MOST_CELLS, _FEW_CELLS + _TIMES * max(0, size - _FEW_CELLS))),
@@ -223,7 +207,7 @@ def _check_size(owner: str, path: Path, size: int, n_values: int, n_bytes: int) 
     ):
         if found > most:
             reason = f"it becomes {found:,} {what}, where {most:,} are allowed for a file of {size:,} bytes"
-            raise _no_table(owner, path, f"{reason}; take a sample of its rows, or a part of its columns")
+            raise _NoTableError(f"{reason}; take a sample of its rows, or a part of its columns")
 
 
 def _decoded(column: pa.ChunkedArray) -> int:
@@ -324,17 +308,18 @@ def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = (
         frame = pd.DataFrame(columns, index=range(len(frame)))
     if frame.shape[1] and all(map(pd.api.types.is_string_dtype, frame.dtypes)):
         names = [name.lower() for name in frame.columns]
-        first = [str(value).strip().lower() == names[0] for value in frame.iloc[:, 0].tolist()]
         # Comparing takes time for each column, and so is done for few rows.
-        is_again = [
-            [str(value).strip().lower() for value in row] == names
-            for row in frame[first].to_numpy(dtype=object).tolist()
-        ]
-        again = np.flatnonzero(first)[np.array(is_again, dtype=bool)]
-        if len(again):
-            notes.append(f"the names of the columns again, in {rows_named((again + 1).tolist())}, were left out")
-            frame = frame.drop(index=again.tolist()).reset_index(drop=True)
+        first = [row for row, value in enumerate(frame.iloc[:, 0].tolist()) if _folded(value) == names[0]]
+        again = [row for row in first if [*map(_folded, frame.iloc[row].tolist())] == names]
+        if again:
+            rows = rows_named([row + 1 for row in again])
+            notes.append(f"the names of the columns again, in {rows}, were left out")
+            frame = frame.drop(index=again).reset_index(drop=True)
     return frame, notes
+
+
+def _folded(value: object) -> str:
+    return str(value).strip().lower()
 
 
 def _plain(column: pd.Series[Any], encoding: str | None) -> pd.Series[Any]:
@@ -355,30 +340,65 @@ def _is_escaped(column: pd.Series[Any]) -> bool:
     return bool(column.str.contains(r"\\x[0-9a-f]{2}", na=False).any())
 
 
-def _text(owner: str, path: Path, body: bytes, encoding: str | None) -> str:
+# Text.
+
+
+def _text(body: bytes, encoding: str | None) -> str:
     """Return what a file says."""
     if not body.strip():
-        raise _no_table(owner, path, "it is empty")
+        raise _NoTableError("it is empty")
     if other := other_format(body):
-        raise _no_table(owner, path, other)
+        raise _NoTableError(f"it looks like {other}")
     found = encoding or next((name for mark, name in _MARKS.items() if body.startswith(mark)), "utf-8")
     try:
         text = body.decode(found)
     except UnicodeError as error:
-        if is_binary(body):
-            raise _no_table(owner, path, "it is no text; save its table as CSV or Parquet") from error
+        if _CONTROL.search(body, 0, _SEARCHED):
+            raise _NoTableError("it is no text; save its table as CSV or Parquet") from error
         advice = "name its encoding, for example encoding=cp1252" if found == "utf-8" else "name another encoding"
-        raise _no_table(owner, path, f"it is not in {found} ({one_line_reason(error)}); {advice}") from error
+        raise _NoTableError(f"it is not in {found} ({one_line_reason(error)}); {advice}") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise _no_table(owner, path, f"line {line} has a NUL byte; if it is text, remove them or name its encoding")
+        raise _NoTableError(f"line {line} has a NUL byte; if it is text, remove them or name its encoding")
     return text.removeprefix("\ufeff")
 
 
-def _separator(text: str) -> str:
-    """Return the separator that occurs most often in the header line, outside quotes."""
-    header = _QUOTED.sub("", text[:_SEARCHED].lstrip("\r\n")).split("\n", 1)[0]
-    return max(SEPARATORS, key=header.count)
+def _from_text(
+    text: str, separator: str | None, encoding: str | None, names: list[str], check: Check, wanted: Collection[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a table of text, and notes on what was repaired; `names` are given where there is no header line."""
+    import pandas as pd
+
+    notes, header = [], None if names else 0
+    if first := _FOR_EXCEL.match(text):
+        # What ends the line stays, so that lines keep their numbers.
+        text = text[first.end() :]
+        separator = separator or first[1]
+        notes.append(f"the first line, {quoted(first[0].strip())}, tells the separator and has no names of columns")
+    if separator is None:  # the one that is most often in the header line, outside quotes
+        line = _QUOTED.sub("", text[:_SEARCHED].lstrip("\r\n")).split("\n", 1)[0]
+        separator = max(SEPARATORS, key=line.count)
+    if header == 0:
+        names, repairs = _header(text, separator)
+        notes += repairs
+        if wanted and not {*names} & {*wanted} and (place := _line_of_names(text, wanted)):
+            raise _NoTableError(f"the names of its columns are in line {place}; delete the lines before it")
+    if len(names) > _MOST_COLUMNS:
+        found = f"it has {len(names):,} columns where {_MOST_COLUMNS:,} are allowed; name the separator"
+        raise _NoTableError(f"{found} ({separator!r} was taken), or take a part of its columns")
+    check(names)
+    place = _surplus(text, separator, len(names), header is None)
+    every = names if place is None else [*names[:place], "\0", *names[place:]]
+    own = {"dtype": str, "na_filter": False, "skipinitialspace": True, "index_col": False}
+    table = pd.read_csv(io.StringIO(text), sep=separator, names=every, header=header, **own)  # type: ignore[call-overload]
+    frame, repairs = plain(table[names], encoding)
+    if place is not None:
+        what = "their ends, where it is empty" if place else "their beginnings, where it names the rows"
+        repairs.append(f"all lines have one value more than there are names, at {what}; it was left out")
+    few = names[:: len(names) // 200 + 1]
+    if 2 * sum((_is_value(name) and not name.isdecimal()) or frame[name].eq(name).any() for name in few) > len(few):
+        repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {_NO_HEADER}")
+    return frame, [*notes, *repairs]
 
 
 def _rows(text: str, separator: str) -> Any:
@@ -386,16 +406,18 @@ def _rows(text: str, separator: str) -> Any:
     return csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
 
 
-def _header(owner: str, path: Path, text: str, separator: str) -> tuple[list[str], list[str]]:
+def _header(text: str, separator: str) -> tuple[list[str], list[str]]:
     """Return the names of the columns, and notes on those that were changed."""
     try:
         first: list[str] = next((row for row in _rows(text, separator) if any(row)), [])
     except csv.Error as error:
-        raise _no_table(owner, path, f"its header line cannot be read: {error}") from error
-    if len(first) == 1:
-        _check_told_apart(owner, path, first[0], text.lstrip().startswith('"'))
+        raise _NoTableError(f"its header line cannot be read: {error}") from error
+    other = max(SEPARATORS, key=first[0].count) if len(first) == 1 else "\0"
+    if len(first) == 1 and other in first[0]:
+        is_quoted = text.lstrip().startswith('"')
+        advice = "remove the quotation marks around whole lines" if is_quoted else f"write separator={other!r}"
+        raise _NoTableError(f"its header line has one column, {quoted(first[0])}; {advice}")
     names = [_tidy(name) or f"Unnamed: {place}" for place, name in enumerate(first)]
-    check_names(owner, names)
     notes = []
     if nameless := [place for place, name in enumerate(first) if not name.strip()]:
         places = ("column " if len(nameless) == 1 else "columns ") + some([str(place + 1) for place in nameless], 10)
@@ -403,8 +425,11 @@ def _header(owner: str, path: Path, text: str, separator: str) -> tuple[list[str
         notes.append(f"{places} of the header line {verb} called {shown([names[place] for place in nameless], 3)}")
     if tidied := [name for name, raw in zip(names, first, strict=True) if raw.strip() and name != raw.strip()]:
         notes.append(f"line breaks or invisible characters were taken out of names, which are {shown(tidied, 3)} now")
-    # The reader drops blanks before names, too, but never says so.
-    if blank := [name.strip() for name in _blank_names(text, separator, first)]:
+    # The reader drops blanks before names, too, but never says so; before quotation marks they make other names of it.
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    written = next((row for row in reader if any(map(str.strip, row))), [])
+    wide = [[one.strip() for one in row if one.strip() not in ("", one)] for row in (written, first)]
+    if blank := (len(written) == len(first) and wide[0]) or wide[1]:
         notes.append(
             f"blanks around the name{'s' * (len(blank) > 1)} {shown(blank, 3)} in the header line were removed"
         )
@@ -428,24 +453,7 @@ def _tidy(name: str) -> str:
     return re.sub(r"\s*[\r\n\v\f]\s*", " ", seen)
 
 
-def _blank_names(text: str, separator: str, names: Sequence[str]) -> list[str]:
-    """Return the names with blanks around them as they stand in the header line."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    written = next((row for row in reader if any(map(str.strip, row))), [])
-    # Blanks before quotation marks make other names of it.
-    wide = [name for name in written if name.strip() and name != name.strip()] if len(written) == len(names) else []
-    return wide or [name for name in names if name.strip() and name != name.strip()]
-
-
-def _check_told_apart(owner: str, path: Path, only: str, is_quoted: bool) -> None:
-    """Raise an error if the only column looks like several ones."""
-    other = max(SEPARATORS, key=only.count)
-    if other in only:
-        advice = "remove the quotation marks around whole lines" if is_quoted else f"write separator={other!r}"
-        raise _no_table(owner, path, f"its header line has one column, {quoted(only)}; {advice}")
-
-
-def _surplus(owner: str, path: Path, text: str, separator: str, names: Sequence[str], bare: bool) -> int | None:
+def _surplus(text: str, separator: str, n_names: int, bare: bool) -> int | None:
     """Return where every line has one value more than there are names: at 0, or at the end, where it is empty.
 
     Raises an error unless every line has one value for each column otherwise; pandas would fill up short ones.
@@ -458,117 +466,80 @@ def _surplus(owner: str, path: Path, text: str, separator: str, names: Sequence[
             if not any(map(str.strip, row)):
                 continue
             n_lines += 1
-            if len(row) != len(names):
+            if len(row) != n_names:
                 odd = odd or (reader.line_num, len(row))
-                n_odd += len(row) == len(names) + 1
+                n_odd += len(row) == n_names + 1
                 is_empty &= not row[-1].strip()
     except csv.Error as error:
         reason = f"line {reader.line_num} cannot be read: {error}"
-        raise _no_table(owner, path, f"{reason}; look for a quotation mark that is not closed") from error
-    if odd is None or n_odd == n_lines:
-        return None if odd is None else len(names) * is_empty
-    values = f"{odd[1]} value{'s' * (odd[1] != 1)}"
-    reason = f"line {odd[0]} has {values} where there are {len(names)} columns"
-    raise _no_table(owner, path, f"{reason}; correct it, or name the separator ({separator!r} was taken)")
+        raise _NoTableError(f"{reason}; look for a quotation mark that is not closed") from error
+    if odd is None:
+        return None
+    if n_odd == n_lines:
+        return n_names * is_empty
+    reason = f"line {odd[0]} has {odd[1]} value{'s' * (odd[1] != 1)} where there are {n_names} columns"
+    raise _NoTableError(f"{reason}; correct it, or name the separator ({separator!r} was taken)")
 
 
-def _texts(
-    owner: str, path: Path, text: str, separator: str, names: list[str], place: int | None, bare: bool
-) -> pd.DataFrame:
-    import pandas as pd
+# What a file that is no table looks like, by how it begins, and what to do.
 
-    every = names if place is None else [*names[:place], "\0", *names[place:]]
-    try:
-        table = pd.read_csv(
-            io.StringIO(text),
-            sep=separator,
-            names=every,
-            header=None if bare else 0,
-            index_col=False,
-            dtype=str,
-            na_filter=False,
-            skipinitialspace=True,
-        )
-    except (ValueError, OSError) as error:  # parser errors are ValueErrors
-        raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
-    return table[names]
-
-
-# What a file that is no table looks like, by how it begins.
-
-_AS_CSV = "save the sheet as CSV"
-_EXPORT = "save the table as CSV or Parquet with the program that wrote it"
-_UNPACK = "unpack it and name the table"
-_BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook (.xls) or another document of Microsoft Office", _AS_CSV),
-    (b"%PDF-", "a PDF document", "copy its table into a CSV file"),
-    (b"\x89PNG\r\n\x1a\n", "a PNG image", "name a table"),
-    (b"\xff\xd8\xff", "a JPEG image", "name a table"),
-    (b"GIF8", "a GIF image", "name a table"),
-    (b"SQLite format 3\0", "an SQLite database", "save the table as CSV or Parquet"),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "save the table as CSV or Parquet"),
-    (b"\x93NUMPY", "an array of NumPy", "save it as CSV, with names of columns"),
-    *((bytes([0x80, one]), "a pickle of Python", "save the frame with to_parquet or to_csv") for one in range(2, 6)),
-    (b"<stata_dta>", "a file of Stata", _EXPORT),
-    (b"$FL2", "a file of SPSS", _EXPORT),
-    (b"RDX", "a file of R", "save the data frame with write.csv"),
-    (b"ORC", "an ORC file", "save the table as Parquet"),
-    (b"Obj\x01", "an Avro file", "save the table as Parquet"),
-    (b"BZh", "a file compressed by bzip2", "unpack it, or compress it with gzip"),
-    (b"\xfd7zXZ\0", "a file compressed by xz", "unpack it, or compress it with gzip"),
-    (b"\x28\xb5\x2f\xfd", "a file compressed by zstd", "unpack it, or compress it with gzip"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
-    (b"Rar!", "a RAR archive", _UNPACK),
-    (b"\x7fELF", "a program", "name a table"),
-)
-_WORDS = (
-    (b"<!doctype html", "a web page", "download the table itself"),
-    (b"<html", "a web page", "download the table itself"),
-    (b"<table", "a part of a web page", "save the table as CSV, for example with pandas.read_html"),
-    (b"version https://git-lfs", "a pointer of Git LFS", "git lfs pull fetches the file itself"),
-    (b"<?xml", "an XML file", "save the table as CSV"),
-    (b"@relation", "an ARFF file", "save the table as CSV, whose header line has the names of the columns"),
-)
-_JSON = (b'{"', b"{'", b"[{", b"[[")
-_ZIP, _TAR = b"PK\x03\x04", b"ustar"
-_MEMBERS = (
-    (b"xl/", "an Excel workbook (.xlsx)", _AS_CSV),
-    (b"opendocument.spreadsheet", "an OpenDocument spreadsheet", _AS_CSV),
-    (b"word/", "a Word document", "copy its table into a CSV file"),
-)
 _SEARCHED = 1 << 16
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_GZIP_IT = "unpack it, or compress it with gzip"
+_OTHER: Mapping[bytes, str] = {
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an Excel workbook (.xls) or another Office document; save the sheet as CSV",
+    b"%PDF-": "a PDF document; copy its table into a CSV file",
+    b"\x89PNG\r\n\x1a\n": "a PNG image; name a table",
+    b"\xff\xd8\xff": "a JPEG image; name a table",
+    b"GIF8": "a GIF image; name a table",
+    b"\x7fELF": "a program; name a table",
+    b"SQLite format 3\0": "an SQLite database; save the table as CSV or Parquet",
+    b"\x89HDF\r\n\x1a\n": "an HDF5 file; save the table as CSV or Parquet",
+    b"\x93NUMPY": "an array of NumPy; save it as CSV, with names of columns",
+    **{bytes([128, one]): "a pickle of Python; save the frame with to_parquet or to_csv" for one in range(2, 6)},
+    b"<stata_dta>": "a file of Stata; save the table as CSV or Parquet with the program that wrote it",
+    b"$FL2": "a file of SPSS; save the table as CSV or Parquet with the program that wrote it",
+    b"RDX": "a file of R; save the data frame with write.csv",
+    b"ORC": "an ORC file; save the table as Parquet",
+    b"Obj\x01": "an Avro file; save the table as Parquet",
+    b"BZh": f"a file compressed by bzip2; {_GZIP_IT}",
+    b"\xfd7zXZ\0": f"a file compressed by xz; {_GZIP_IT}",
+    b"\x28\xb5\x2f\xfd": f"a file compressed by zstd; {_GZIP_IT}",
+    b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive; unpack it and name the table",
+    b"Rar!": "a RAR archive; unpack it and name the table",
+    b"<!doctype html": "a web page; download the table itself",
+    b"<html": "a web page; download the table itself",
+    b"<table": "a part of a web page; save the table as CSV, for example with pandas.read_html",
+    b"version https://git-lfs": "a pointer of Git LFS; git lfs pull fetches the file itself",
+    b"<?xml": "an XML file; save the table as CSV",
+    b"@relation": "an ARFF file; save the table as CSV, whose header line has the names of the columns",
+}
+_JSON = re.compile(rb"""(?:\xef\xbb\xbf)?\s*(?:\{\s*["']|\[\s*[{[])""")
+_ZIP = b"PK\x03\x04"
+_MEMBERS = {
+    b"xl/": "an Excel workbook (.xlsx); save the sheet as CSV",
+    b"opendocument.spreadsheet": "an OpenDocument spreadsheet; save the sheet as CSV",
+    b"word/": "a Word document; copy its table into a CSV file",
+}
 
 
 def other_format(body: bytes) -> str | None:
     """Return what a file looks like that is no table, and what to do; None if it does not look like another format."""
     if body.startswith(_ZIP):
-        for member, what, advice in _MEMBERS:
-            if member in body[:_SEARCHED] or member in body[-_SEARCHED:]:
-                return _said(what, advice)
-        return _said("a zip archive", _UNPACK)
-    if body[257:262] == _TAR:
-        return _said("a tar archive", _UNPACK)
-    for beginning, what, advice in _BEGINNINGS:
-        # A header line may begin with ORC, but has no control characters.
-        if body.startswith(beginning) and (len(beginning) > 4 or is_binary(body)):
-            return _said(what, advice)
+        ends = body[:_SEARCHED] + body[-_SEARCHED:]
+        found = (what for member, what in _MEMBERS.items() if member in ends)
+        return next(found, "a zip archive; unpack it and name the table")
+    if body[257:262] == b"ustar":
+        return "a tar archive; unpack it and name the table"
+    if _JSON.match(body):
+        return "JSON; save the table as CSV, for example with pandas.read_json"
     words = body[:_SEARCHED].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for beginning, what, advice in _WORDS:
-        if words.startswith(beginning):
-            return _said(what, advice)
-    if b"".join(words[:40].split()).startswith(_JSON):
-        return _said("JSON", "save the table as CSV, for example with pandas.read_json")
+    for beginning, what in _OTHER.items():
+        # A header line may begin with ORC, but has no control characters.
+        is_sure = len(beginning) > 4 or _CONTROL.search(body, 0, _SEARCHED)
+        if words.startswith(beginning) or (body.startswith(beginning) and is_sure):
+            return what
     return None
-
-
-def is_binary(body: bytes) -> bool:
-    """Tell whether a file begins with characters that no text in the encodings of tables has."""
-    return _CONTROL.search(body, 0, _SEARCHED) is not None
-
-
-def _said(what: str, advice: str) -> str:
-    return f"it looks like {what}; {advice}"
 
 
 # Whatever holds a table, as a frame of pandas with names of text.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from trimbench.papers.data.column_reading import (
     ReadColumn,
     TextColumn,
     alike,
-    plain_numbers,
+    plain_number,
     read_columns,
     read_texts,
     read_typed,
@@ -230,8 +231,11 @@ def read_classes(table: SourceTable, target: str, settings: TableSettings) -> Cl
     """Read the target; raise `DeclarationError` if there are not several classes, or no such positive one."""
     column = TextColumn.of(target, table.frame[target], settings.missing_values)
     _check_classes(table, column)
-    numbers = plain_numbers(column.texts, ".")
-    keys = column.texts if numbers is None else list(zip(numbers, column.texts, strict=True))
+    numbers = list(map(plain_number, column.texts))
+    keys = [
+        (0.0 if any(map(math.isnan, numbers)) else number, text)
+        for number, text in zip(numbers, column.texts, strict=True)
+    ]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     names = tuple(column.texts[place] for place in order)
     places = np.empty(len(order), dtype=np.int64)

@@ -122,11 +122,11 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
     for group in found.gaps:
         if group.missing != max(one.missing for one in found.gaps):
             continue
-        losses = {name: group.estimate(name, "log_loss") for name in found.settings.methods}
-        known = {name: one.mean for name, one in losses.items() if one.n}
-        if not known:
+        ranked = group.ranked(found.settings.methods, "log_loss")
+        if not ranked:
             continue
-        best, *others = sorted(known, key=lambda name: known[name])
+        best, *others = ranked
+        known = {name: group.estimate(name, "log_loss").mean for name in ranked}
         yield (
             f"Missing features ({MECHANISMS[group.mechanism]}, {100 * group.missing:.0f} %): {METHODS[best].title} has "
             f"the lowest log loss, {known[best]:.3f}, and {_right(group, best)} right; the others have "
@@ -136,13 +136,18 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
         )
 
 
-def _right(group: Group, method: str) -> str:
+def _accuracy(group: Group, method: str) -> tuple[float, float, float]:
     """Return the accuracy with its interval: over the splits, or of the rows of a single one."""
     mean, low, high, n_splits = group.estimate(method, "accuracy")
     if n_splits == 1:
         (one,) = (one for one in group.by_method[method].values() if one["status"] == OK)
         low, high = one["accuracy_low"], one["accuracy_high"]
-    return f"{100 * mean:.1f} % ({100 * max(low, 0):.1f} to {100 * min(high, 1):.1f})"
+    return mean, max(low, 0.0), min(high, 1.0)
+
+
+def _right(group: Group, method: str) -> str:
+    mean, low, high = (100 * share for share in _accuracy(group, method))
+    return f"{mean:.1f} % ({low:.1f} to {high:.1f})"
 
 
 def _told(group: Group, best: str, second: str) -> str:
@@ -317,6 +322,8 @@ _FRONTIER = {
         ("agreement", "agreement low", "agreement high", "accuracy", "accuracy low", "accuracy high"), ".4f"
     ),
     **dict.fromkeys(("promised agreement", "promised low", "promised high"), ".4f"),
+    **dict.fromkeys(("more accurate than trimming", "more low", "more high"), "+.4f"),
+    "told from trimming": "",
     "weight of rows": ".2f",
     "proven best": "",
     "seconds": ".2f",
@@ -325,7 +332,10 @@ _FRONTIER = {
 _GAPS = {
     **dict.fromkeys(("missing", "method"), ""),
     "share": ".2f",
-    **dict.fromkeys(("accuracy", "log loss", "log loss low", "log loss high", "calibration error"), ".4f"),
+    **dict.fromkeys(("accuracy", "accuracy low", "accuracy high", "log loss", "log loss low", "log loss high"), ".4f"),
+    **dict.fromkeys(("behind the best", "behind low", "behind high"), "+.4f"),
+    "told from the best": "",
+    "calibration error": ".4f",
     "fit (s)": ".3f",
     "microseconds a row": ".1f",
     "reason": "",
@@ -333,7 +343,8 @@ _GAPS = {
 _CONFIDENCE = {
     "columns selected": "",
     "confidence": "",
-    **dict.fromkeys(("expected error", "actual error", "surplus", "log loss", "calibration error"), ".4f"),
+    **dict.fromkeys(("expected error", "actual error", "actual low", "actual high", "surplus"), ".4f"),
+    **dict.fromkeys(("log loss", "calibration error"), ".4f"),
     "first columns": "",
 }
 _EXPLAINED = {
@@ -408,12 +419,17 @@ def _frontier_tables(found: Steps) -> Iterator[dict[str, object]]:
                     "weight of rows": one.get("rows_weight", 0.0),
                     "proven best": "yes" if one["is_optimal"] else "no",
                 }
+            else:
+                more, low, high = paired_difference(one["n_gained"], one["n_lost"], row["n_test"])
+                line |= {"more accurate than trimming": more, "more low": low, "more high": high}
+                line["told from trimming"] = "yes" if low > 0 or high < 0 else "no"
             yield line
 
 
 def _gaps_tables(found: Steps) -> Iterator[dict[str, object]]:
     for group in found.gaps:
         place = {"missing": MECHANISMS[group.mechanism], "share": group.missing}
+        best, *_ = *group.ranked(found.settings.methods, "log_loss"), ""
         for name in found.settings.methods:
             line: dict[str, object] = {**place, "method": METHODS[name].title}
             loss = group.estimate(name, "log_loss")
@@ -424,8 +440,12 @@ def _gaps_tables(found: Steps) -> Iterator[dict[str, object]]:
                 yield {**line, "reason": reasons}
                 continue
             line |= {"log loss": loss.mean, "log loss low": loss.low, "log loss high": loss.high}
-            for measure in ("accuracy", "calibration"):
-                line[MEASURES[measure][0]] = group.estimate(name, measure).mean
+            line |= zip(("accuracy", "accuracy low", "accuracy high"), _accuracy(group, name), strict=True)
+            line[MEASURES["calibration"][0]] = group.estimate(name, "calibration").mean
+            if name != best:
+                behind = group.lead(best, name, "log_loss")
+                line |= {"behind the best": behind.mean, "behind low": behind.low, "behind high": behind.high}
+                line["told from the best"] = "yes" if behind.n > 1 and behind.low > 0 else "no"
             for measure, title in (("fit_seconds", "fit (s)"), ("us_per_row", "microseconds a row")):
                 values = list(group.values(name, measure).values())
                 line[title] = sum(values) / len(values)
@@ -439,6 +459,8 @@ def _confidence_tables(found: Steps) -> Iterator[dict[str, object]]:
             "confidence": "corrected" if row["correct"] else "uncorrected",
             "expected error": row["expected_error"],
             "actual error": row["actual_error"],
+            "actual low": 1 - row["accuracy_high"],
+            "actual high": 1 - row["accuracy_low"],
             "surplus": row["actual_error"] - row["expected_error"],
             "log loss": row["log_loss"],
             "calibration error": row["calibration"],
@@ -558,10 +580,18 @@ class Steps:
     def difference(self) -> tuple[float, float, float]:
         """How much more accurate it is than all features on the same rows, with a 95 % interval."""
         n, gained, lost = (sum(row[name] for row in self._tested) for name in ("n_test", "n_gained", "n_lost"))
-        # As if one more row had been gained and one lost: without any there is an interval, too.
-        variance = (gained + lost + 2 - (gained - lost) ** 2 / n) / n**2 * (_SHARED if self.is_nested else 1)
-        mean, half = (gained - lost) / n, 1.96 * math.sqrt(variance)
-        return mean, max(mean - half, -1.0), min(mean + half, 1.0)
+        return paired_difference(gained, lost, n, self.is_nested)
+
+
+def paired_difference(gained: int, lost: int, n: int, are_folds: bool = False) -> tuple[float, float, float]:
+    """Return the difference of two accuracies on the same rows, with a 95 % interval.
+
+    `gained` and `lost` are the numbers of rows on which only one of both is right.
+    """
+    # As if one more row had been gained and one lost: without any there is an interval, too.
+    variance = (gained + lost + 2 - (gained - lost) ** 2 / n) / n**2 * (_SHARED if are_folds else 1)
+    mean, half = (gained - lost) / n, 1.96 * math.sqrt(variance)
+    return mean, max(mean - half, -1.0), min(mean + half, 1.0)
 
 
 # Folds learn from shared rows: their mean varies as if there were fewer rows (Nadeau and Bengio, 2003).

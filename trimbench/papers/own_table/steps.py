@@ -257,9 +257,13 @@ class _Tested:
     def __init__(self, features: pd.DataFrame, wanted: NDArray[Any], full: Any, costs: Mapping[str, float]) -> None:
         self._features, self._wanted, self._costs = features, wanted, costs
         self._by_all = full.predict(features)
+        self._first: NDArray[np.bool_] | None = None
 
     def result(self, method: str, model: Any, seconds: float) -> dict[str, Json]:
+        """Return how good a model is, and on how many rows it is right where the first one is not, or the reverse."""
         answers = model.predict(self._features)
+        right = answers == self._wanted
+        first = self._first = right if self._first is None else self._first
         truth = np.searchsorted(model.classes_, self._wanted)
         of_probabilities = measured(truth, model.predict_proba(self._features))
         return {
@@ -267,7 +271,9 @@ class _Tested:
             "features": list(model.features_),
             "cost": float(sum(self._costs[name] for name in model.features_)),
             **shares_of(answers == self._by_all, "agreement"),
-            **shares_of(answers == self._wanted, "accuracy"),
+            **shares_of(right, "accuracy"),
+            "n_gained": int((right & ~first).sum()),
+            "n_lost": int((first & ~right).sum()),
             # Of decisions at the threshold; confidence and calibration are those of the probabilities.
             **{name: of_probabilities[name] for name in ("log_loss", "calibration", "confidence")},
             "method_seconds": seconds,

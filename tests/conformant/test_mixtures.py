@@ -18,7 +18,7 @@ from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
-from trimbench.conformant.mixture import Expectation, MixturePrior, expect, learn_components
+from trimbench.conformant.mixture import Expectation, MixturePrior, expect, learn_components, prepared
 
 Array = NDArray[np.float64]
 
@@ -149,7 +149,7 @@ def test_it_never_lowers_the_objective_of_features_of_all_kinds(seed: int, n_com
     prior = MixturePrior.of(model.components[0], n_components, smoothing)
     objectives = []
     for _ in range(12):
-        expected = expect(found, rows)
+        expected = expect(found, prepared(found, rows))
         assert expected.log_likelihood == pytest.approx(found.log_likelihood(rows).sum(), rel=1e-12)
         assert expected.counts.sum() == pytest.approx(60)
         objectives.append(expected.log_likelihood + prior.log_density(found))

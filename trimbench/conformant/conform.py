@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._checks import check_one_of, is_number, is_whole
 from trimbench._extras import check_installed
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import Component, ComponentScores, logsumexp
+from trimbench.conformant.distribution import Component, Evidence, logsumexp
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_table, blocks, has_gaps, row_weights
 from trimbench.conformant.mixture import learn_mixture
 from trimbench.conformant.model import ConformantModel
@@ -327,6 +326,11 @@ def check_finite(weights: Matrix, biases: Vector) -> None:
 
 _TURNS = 2
 _MAX_ITERATIONS = 200
+# Share of other values than 0 below which products are faster sparse.
+_SPARSE = 0.25
+_FEWEST_CURVED = 2000
+# Of the bias, for each row: rows that the classifier is sure of have none.
+_LEAST_CURVATURE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,9 +357,40 @@ class IncompleteRows:
     smoothing: float
     weights: Vector | None = None
     statistics: FeatureStatistics = field(init=False, repr=False)
+    _designs: tuple[tuple[slice, Any], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "statistics", FeatureStatistics.of(self.table, self.layout, missing=True))
+        object.__setattr__(self, "_designs", tuple(self._made_designs()))
+
+    def _made_designs(self) -> Iterator[tuple[slice, Any]]:
+        """Yield parts of the rows with the columns (values, missing features, statistics of real features).
+
+        All scores are linear in these. Where most of them are 0, as one-hot columns are, a part is sparse.
+        """
+        from scipy import sparse
+
+        nothing = np.zeros((self.layout.n_columns, 1))
+        coding = reduce_problem(nothing, nothing[0], self.layout, self.statistics, self.smoothing)
+        evidence = Evidence(self.layout, coding)
+        for block in blocks(self.table, self.layout):
+            of_real = evidence.statistics(block)[:, len(coding.free) :]
+            part = np.hstack([block.values, block.absent, of_real])
+            yield block.rows, sparse.csr_array(part) if np.count_nonzero(part) < _SPARSE * part.size else part
+
+    def _scores(self, mixture: ConformantModel) -> NDArray[np.float64]:
+        """Return what each column of a design adds to the scores, shape (n_design, n_components, n_classes)."""
+        n_columns, n_features = self.layout.n_columns, self.layout.n_features
+        of_real = 2 * len(mixture.components[0].coding.real)
+        scores = np.zeros((n_columns + n_features + of_real, mixture.n_components, len(mixture.biases)))
+        scores[:n_columns] = mixture.weights[:, None, :]
+        for z, part in enumerate(mixture.components):
+            scores[n_columns : n_columns + n_features, z] = part.missing_scores
+            if mixture.n_components > 1:  # a single level is the same for all classes
+                parameters, free = part.solution.parameters[:, None], part.coding.free
+                scores[free, z] += parameters[: len(free)]
+                scores[n_columns + n_features :, z] = parameters[len(free) :]
+        return scores
 
     def objective(self, mixture: ConformantModel) -> tuple[float, Matrix, Vector]:
         """Return the log-likelihood of the classes minus the penalty, and its derivatives by weights and biases.
@@ -363,25 +398,24 @@ class IncompleteRows:
         The tilts of the components stay as they are. The penalty is that of scikit-learn: half the squares of the
         weights, divided by C; of two classes the first has no weights.
         """
-        n_components, n_classes = mixture.n_components, len(mixture.biases)
-        total, of_components = 0.0, np.zeros(n_components)
-        weights, biases = np.zeros_like(mixture.weights), np.zeros(n_classes)
-        hidden = np.zeros((self.layout.n_features, n_components * n_classes))
-        for block in blocks(self.table, self.layout, n_components * n_classes):
-            scores = mixture.scores_of(block)
-            likely, shares = _errors(scores, self.labels[block.rows])
+        n_columns, n_components, n_classes = self.layout.n_columns, mixture.n_components, len(mixture.biases)
+        scores = self._scores(mixture).reshape(-1, n_components * n_classes)
+        levels = mixture.log_weights - np.array([part.log_normaliser for part in mixture.components])
+        constants = levels[:, None] + mixture.biases
+        total, slopes, of_constants = 0.0, np.zeros(scores.shape), np.zeros(constants.shape)
+        for rows, design in self._designs:
+            joint = np.ascontiguousarray((design @ scores).T).reshape(n_components, n_classes, -1)
+            likely, shares = _errors(joint + constants[:, :, None], self.labels[rows])
             if self.weights is not None:
-                of_rows = self.weights[block.rows]
-                likely, shares = likely * of_rows, shares * of_rows[:, None, None]
+                likely, shares = likely * self.weights[rows], shares * self.weights[rows]
             total += float(likely.sum())
-            by_class = shares.sum(axis=1)
-            weights += block.values.T @ by_class
-            biases += by_class.sum(axis=0)
-            of_components += shares.sum(axis=(0, 2))
-            hidden += scores.absent.T @ shares[scores.gaps].reshape(len(scores.gaps), n_components * n_classes)
-        missing = hidden.reshape(-1, n_components, n_classes)[self.layout.feature_of_column]
+            slopes += design.T @ shares.reshape(len(scores.T), -1).T
+            of_constants += shares.sum(axis=2)
+        by_column = slopes.reshape(-1, n_components, n_classes)
+        weights, biases = by_column[:n_columns].sum(axis=1), of_constants.sum(axis=0)
+        missing = by_column[n_columns : n_columns + self.layout.n_features][self.layout.feature_of_column]
         for z, part in enumerate(mixture.components):
-            prior = of_components[z] * np.exp(part.log_prior)
+            prior = of_constants[z].sum() * np.exp(part.log_prior)
             weights += (missing[:, z] - prior) * _expectations(part)
             biases -= prior
         penalised = mixture.weights / self.C
@@ -402,40 +436,61 @@ class IncompleteRows:
         random_state: int,
     ) -> ConformantModel:
         """Return the mixture that conforms with a classifier and fits the rows best."""
-        classifier = SimpleNamespace(classes_=classes)
-        set_linear_scores(classifier, weights, biases)
-        categorical, real = self.layout.categorical, self.layout.real
-        return conform(
-            classifier,
-            self.table,
-            smoothing=self.smoothing,
-            categorical=categorical,
-            real=real,
-            n_components=n_components,
-            random_state=random_state,
-        )
+        model = conform_to_statistics(weights, biases, classes, self.layout, self.statistics, smoothing=self.smoothing)
+        found = learn_mixture(model.components[0], self.table, n_components, self.smoothing, random_state)
+        _check_residual(found.residual, "newton")
+        return found
 
     def improve(self, mixture: ConformantModel) -> tuple[Matrix, Vector]:
-        """Return the weights and biases that maximise the objective while the tilts stay as they are."""
-        from scipy import optimize
+        """Return the weights and biases that maximise the objective while the tilts stay as they are.
 
-        n_columns, n_classes = mixture.weights.shape
+        The variables of the search are such that the curvature, of rows with means in the gaps, is 1 in all directions.
+        """
+        from scipy import linalg, optimize
+
+        n_classes = len(mixture.biases)
         free = slice(1, None) if n_classes == 2 else slice(None)  # of two classes the first has no weights
+        start = np.vstack([mixture.weights, mixture.biases])
+        roots = self._curvature_roots(mixture)[free]
 
         def unpacked(point: Vector) -> tuple[Matrix, Vector]:
-            table = np.zeros((n_columns + 1, n_classes))
-            table[:, free] = point.reshape(n_columns + 1, -1)
+            table, moves = start.copy(), point.reshape(len(roots), -1)
+            steps = [linalg.solve_triangular(root, move) for root, move in zip(roots, moves, strict=True)]
+            table[:, free] += np.stack(steps, axis=1)
             return table[:-1], table[-1]
 
         def negative(point: Vector) -> tuple[float, Vector]:
             value, weights, biases = self.objective(self.with_classifier(mixture, *unpacked(point)))
-            return -value, -np.vstack([weights, biases])[:, free].ravel()
+            slopes = np.vstack([weights, biases])[:, free].T
+            steps = [linalg.solve_triangular(root, one, trans=1) for root, one in zip(roots, slopes, strict=True)]
+            return -value, -np.concatenate(steps)
 
-        start = np.vstack([mixture.weights, mixture.biases])[:, free].ravel()
         found = optimize.minimize(
-            negative, start, jac=True, method="L-BFGS-B", options={"maxiter": _MAX_ITERATIONS, "gtol": 1e-5}
+            negative,
+            np.zeros(start[:, free].size),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": _MAX_ITERATIONS, "gtol": 1e-5, "ftol": 1e-13},
         )
         return unpacked(found.x)
+
+    def _curvature_roots(self, mixture: ConformantModel) -> list[Matrix]:
+        """Return upper triangular roots of the curvature by weights and bias of each class, from some of the rows."""
+        n_rows, n_columns = len(self.table), self.layout.n_columns
+        few = np.linspace(0, n_rows - 1, min(n_rows, max(_FEWEST_CURVED, 4 * n_columns))).astype(np.intp)
+        rows = np.where(np.isnan(self.table[few]), self.statistics.means, self.table[few])
+        rows = np.hstack([rows, np.ones((len(rows), 1))])
+        scores = rows @ np.vstack([mixture.weights, mixture.biases])
+        shares = np.exp(scores - logsumexp(scores)[:, None])
+        of_rows = (
+            np.full(len(few), n_rows / len(few)) if self.weights is None else self.weights[few] * n_rows / len(few)
+        )
+        penalty = np.full(n_columns + 1, 1.0 / self.C)
+        penalty[-1] = _LEAST_CURVATURE * n_rows
+        return [
+            np.linalg.cholesky((rows.T * (of_rows * share * (1.0 - share))) @ rows + np.diag(penalty)).T
+            for share in shares.T
+        ]
 
 
 def fit_incomplete(
@@ -466,15 +521,19 @@ def fit_incomplete(
     return best
 
 
-def _errors(scores: ComponentScores, labels: NDArray[np.intp]) -> tuple[Vector, NDArray[np.float64]]:
-    """Return the log-likelihood of the class of each row, and its derivatives by the scores of all components."""
-    joint = scores.levels[:, :, None] + scores.whole[:, None, :]
-    joint[scores.gaps] = scores.levels[scores.gaps][:, :, None] + scores.of_gaps
-    right = joint[np.arange(len(labels)), :, labels]
-    flat = joint.reshape(len(joint), -1)
-    of_label, of_all = logsumexp(right), logsumexp(flat)
-    derivatives = -np.exp(joint - of_all[:, None, None])
-    derivatives[np.arange(len(labels)), :, labels] += np.exp(right - of_label[:, None])
+def _errors(joint: NDArray[np.float64], labels: NDArray[np.intp]) -> tuple[Vector, NDArray[np.float64]]:
+    """Return the log-likelihood of the class of each row, and its derivatives by the scores of all components.
+
+    Parameters
+    ----------
+    joint : ndarray of shape (n_components, n_classes, n_rows)
+    labels : ndarray of int, shape (n_rows,)
+    """
+    rows = np.arange(len(labels))
+    right = joint[:, labels, rows]
+    of_label, of_all = logsumexp(right, axis=0), logsumexp(joint.reshape(-1, len(rows)), axis=0)
+    derivatives = -np.exp(joint - of_all)
+    derivatives[:, labels, rows] += np.exp(right - of_label)
     return of_label - of_all, derivatives
 
 

@@ -177,10 +177,10 @@ class ConformantDistribution:
             total[block.rows] = logsumexp(self.scores_of(block).joint) + self.evidence.base(block)
         return total
 
-    def scores_of(self, block: Block) -> ComponentScores:
-        """Return what the components say about the rows of a block."""
+    def scores_of(self, block: Block, statistics: Matrix | None = None) -> ComponentScores:
+        """Return what the components say about the rows of a block, and of its statistics if they are known."""
         whole = block.values @ self.weights + self.biases
-        statistics = self.evidence.statistics(block)
+        statistics = self.evidence.statistics(block) if statistics is None else statistics
         levels = statistics @ self._parameters + self._levels
         gaps = np.flatnonzero(block.absent.any(axis=1))
         absent = block.absent[gaps].astype(np.float64)

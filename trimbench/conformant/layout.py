@@ -192,15 +192,18 @@ def _check(
     if not right.all():
         _refuse(np.isinf(part), part, start, "must be finite; mark a missing value with NaN")
         _refuse(~right, part, start, "must be 0, 1 or NaN; binarise the column, or name it in real")
-    for columns in layout.categorical:
-        values = part[:, columns]
-        known = ~absent[:, columns]
-        wrong = np.where(known.any(axis=1), ~known.all(axis=1) | (np.where(known, values, 0).sum(axis=1) != 1), False)
+    if layout.categorical:
+        columns = [column for group in layout.categorical for column in group]
+        starts = np.cumsum([0, *map(len, layout.categorical[:-1])])
+        sizes = np.array([len(group) for group in layout.categorical])
+        n_ones, n_absent = (np.add.reduceat(one[:, columns], starts, axis=1, dtype=np.intp) for one in (is_one, absent))
+        wrong = (n_absent != sizes) & ((n_absent > 0) | (n_ones != 1))
         if wrong.any():
-            row = int(np.argmax(wrong))
+            row, place = np.argwhere(wrong)[0]
+            group = list(layout.categorical[place])
             raise ValueError(
-                f"X must have exactly one 1 among the columns {list(columns)} of a categorical feature, or NaN in all "
-                f"of them, got {values[row].tolist()} in row {start + row}"
+                f"X must have exactly one 1 among the columns {group} of a categorical feature, or NaN in all of them, "
+                f"got {part[row, group].tolist()} in row {start + row}"
             )
 
 

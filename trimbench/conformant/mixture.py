@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import Component, Evidence, logsumexp
-from trimbench.conformant.layout import blocks
+from trimbench.conformant.layout import Block, blocks
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, solve_newton
 
@@ -24,6 +25,8 @@ _PSEUDO_COUNT = 1.0
 _CLUSTERED_ROWS = 10_000
 _CLUSTERING_STEPS = 10
 _MAX_ITERATIONS = 100
+# Numbers of rows that are kept as blocks, which need to be checked once only.
+_MOST_KEPT = 2**24
 # Components hardly predict better after the first steps; a single one of incomplete rows has an optimum to reach.
 _TOLERANCE, _TOLERANCE_OF_ONE = 1e-3, 1e-8
 
@@ -107,16 +110,22 @@ def _solved(problem: ReducedProblem, before: Component) -> Component:
     return replace(before, solution=solve_newton(problem, start), coding=coding)
 
 
-def expect(mixture: ConformantModel, rows: NDArray[Any]) -> Expectation:
-    """Return the expected statistics of rows, of shape (n_rows, n_columns), under a mixture."""
+def prepared(mixture: ConformantModel, rows: NDArray[Any]) -> Iterator[tuple[Block, Matrix]]:
+    """Yield blocks of rows, of shape (n_rows, n_columns), with their statistics, the same at each step of a search."""
+    for block in blocks(rows, mixture.layout, mixture.n_components * len(mixture.classes)):
+        yield block, mixture.evidence.statistics(block)
+
+
+def expect(mixture: ConformantModel, parts: Iterable[tuple[Block, Matrix]]) -> Expectation:
+    """Return the expected statistics of `prepared` rows under a mixture."""
     n_components, n_classes = mixture.n_components, len(mixture.classes)
     problem = mixture.components[0].coding.problem
     counts = np.zeros(n_components)
     statistics = np.zeros((n_components, len(problem.linear)))
     hidden = np.zeros((mixture.layout.n_features, n_components * n_classes))
     log_likelihood = 0.0
-    for block in blocks(rows, mixture.layout, n_components * n_classes):
-        scores = mixture.scores_of(block)
+    for block, of_block in parts:
+        scores = mixture.scores_of(block, of_block)
         logs = scores.joint
         of_rows = logsumexp(logs)
         log_likelihood += float((of_rows + mixture.evidence.base(block)).sum())
@@ -151,9 +160,10 @@ def learn_components(
     """
     tolerance = _TOLERANCE if len(first.counts) > 1 else _TOLERANCE_OF_ONE
     mixture = prior.maximise(first)
+    kept = tuple(prepared(mixture, rows)) if rows.size <= _MOST_KEPT else None
     objectives: list[float] = []
     while True:
-        expected = expect(mixture, rows)
+        expected = expect(mixture, kept or prepared(mixture, rows))
         objectives.append((expected.log_likelihood + prior.log_density(mixture)) / len(rows))
         enough = tolerance * abs(objectives[-1])
         if len(objectives) > max_iterations or (len(objectives) > 1 and objectives[-1] - objectives[-2] < enough):
@@ -163,8 +173,6 @@ def learn_components(
 
 def clusters(model: Component, rows: NDArray[Any], n_components: int, random_state: int) -> Expectation:
     """Return the statistics of clusters of some of the rows, with means in place of what is missing."""
-    from sklearn.cluster import KMeans
-
     rng = np.random.default_rng(random_state)
     few = rows if len(rows) <= _CLUSTERED_ROWS else rows[np.sort(rng.choice(len(rows), _CLUSTERED_ROWS, replace=False))]
     evidence, problem = Evidence(model.layout, model.coding), model.coding.problem
@@ -175,6 +183,10 @@ def clusters(model: Component, rows: NDArray[Any], n_components: int, random_sta
     )
     places = np.ones(len(means), dtype=bool)
     places[problem.n_free + 1 :: 2] = False  # squares
+    if n_components == 1:
+        return Expectation(np.array([len(filled)], dtype=np.float64), filled.sum(axis=0, keepdims=True), -np.inf)
+    from sklearn.cluster import KMeans
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than clusters: those without rows get the means
         found = KMeans(n_components, n_init=1, max_iter=_CLUSTERING_STEPS, random_state=random_state % 2**32)

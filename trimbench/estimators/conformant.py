@@ -166,6 +166,8 @@ def _in_order(row: pd.Series[Any], names: list[str]) -> pd.Series[Any]:
 _NUMERIC = ("gaussian", "cut")
 # So small that weights of rows give the same digits as repeated rows.
 _GRADIENT_TOLERANCE = 1e-9
+# Of the regression with means in the gaps, where the search for that of incomplete rows starts.
+_TOLERANCE_OF_START = 1e-4
 
 
 class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -400,7 +402,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
             self._possible[codes],
             self.C,
             sample_weight=weights * of_classes,
-            tol=_GRADIENT_TOLERANCE,
+            tol=_TOLERANCE_OF_START if has_gaps else _GRADIENT_TOLERANCE,
             max_iter=self.max_iter,
         )
         self.n_iter_ = self.logistic_regression_.n_iter_

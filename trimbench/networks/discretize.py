@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 CutRule = Literal["mdl", "mean", "median"]
 # More values than this, and more than this share of the rows, are no categories.
 _FEW_VALUES, _LARGEST_SHARE = 10, 0.5
+# Up to so many are compared one by one.
+_FEW_CUTS = 8
 
 
 class IdentifierColumnWarning(UserWarning):
@@ -76,7 +78,7 @@ class ColumnRule:
             absent = np.isnan(column)
             numbers = column if not absent.any() else column[~absent]
             check_finite(numbers, self.name)
-            found = np.searchsorted(np.array(self.cuts), numbers, side="left")
+            found = _intervals(numbers, self.cuts or ())
         elif self.cuts is None:
             column = plain_column(column)
             absent = column.isna().to_numpy(dtype=bool)
@@ -219,16 +221,26 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
 
 
 def _cuts(values: NDArray[np.float64], classes: NDArray[np.int64], rule: CutRule) -> tuple[float, ...]:
-    levels = np.unique(values)
-    if levels.size < 2 or is_constant(levels[0], levels[-1]):
+    low, high = float(values.min()), float(values.max())
+    if is_constant(low, high):
         return ()
-    if levels.size == 2:
-        return (between(float(levels[0]), float(levels[1])),)
+    if ((values == low) | (values == high)).all():
+        return (between(low, high),)
     if rule == "mdl":
         return entropy_cuts(values, classes)
     level = float(np.mean(values) if rule == "mean" else np.median(values))
     # Where more than half of the rows have the largest value, no row is above the median.
-    return (level if level < levels[-1] else between(float(levels[-2]), float(levels[-1])),)
+    return (level if level < high else between(float(values[values < high].max()), high),)
+
+
+def _intervals(numbers: NDArray[np.float64], cuts: tuple[float, ...]) -> NDArray[np.int64]:
+    """Return how many of the ascending cuts each number is above."""
+    if len(cuts) > _FEW_CUTS:
+        return np.searchsorted(np.array(cuts), numbers, side="left")
+    found = np.zeros(len(numbers), dtype=np.int64)
+    for cut in cuts:
+        found += numbers > cut
+    return found
 
 
 def interval_names(cuts: Sequence[float]) -> tuple[str, ...]:
@@ -275,17 +287,21 @@ def entropy_cuts(values: NDArray[np.float64], classes: NDArray[np.integer]) -> t
     """
     if values.size == 0:
         return ()
-    levels, places = np.unique(values, return_inverse=True)
-    n_classes = int(classes.max()) + 1
-    pairs = np.bincount(places * n_classes + classes, minlength=levels.size * n_classes)
-    counts = pairs.reshape(levels.size, n_classes).astype(np.float64)
-    # Row i: the rows with one of the i lowest values, by class.
-    below = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
+    order = np.argsort(values)
+    ordered, labels = values[order], classes[order]
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(order) - 1)
+    levels = ordered[ends]
+    # Row k, column i: the rows of class k with one of the i lowest values.
+    below = np.zeros((int(classes.max()) + 1, levels.size + 1), dtype=np.int64)
+    for label, of_class in enumerate(below):
+        np.take(np.cumsum(labels == label), ends, out=of_class[1:])
+    numbers = np.arange(len(values) + 1.0)
+    products = numbers * np.log2(np.maximum(numbers, 1.0))
     cuts = []
     open_parts = [(0, levels.size)]
     while open_parts:
         start, stop = open_parts.pop()
-        place = _best_cut(below[start : stop + 1] - below[start])
+        place = _best_cut(below[:, start : stop + 1] - below[:, start, None], products)
         if place is not None:
             cuts.append(between(float(levels[start + place - 1]), float(levels[start + place])))
             open_parts += [(start, start + place), (start + place, stop)]
@@ -298,29 +314,28 @@ def between(low: float, high: float) -> float:
     return middle if low <= middle < high else low
 
 
-def _best_cut(below: NDArray[np.float64]) -> int | None:
+def _best_cut(below: NDArray[np.int64], products: NDArray[np.float64]) -> int | None:
     """Return how many values the lower side of the best cut has; None if no cut pays for itself.
 
-    `below` has the class counts of the 0, 1, ... lowest values of an interval.
+    `below` has the counts of each class among the 0, 1, ... lowest values of an interval, `products` n log2 n.
     """
-    if len(below) < 3:
+    if below.shape[1] < 3:
         return None
-    whole = below[-1]
-    n_rows = whole.sum()
-    left, right = below[1:-1], whole - below[1:-1]
-    left_entropy, right_entropy = _entropy(left), _entropy(right)
-    mean = (left.sum(axis=1) * left_entropy + right.sum(axis=1) * right_entropy) / n_rows
+    whole = below[:, -1]
+    n_rows, n_left = int(whole.sum()), below[:, 1:-1].sum(axis=0)
+    # Entropies in bits, times numbers of rows.
+    of_left, of_right = products[n_left], products[n_rows - n_left]
+    for counts in below:
+        left = counts[1:-1]
+        of_left -= products[left]
+        of_right -= products[counts[-1] - left]
+    mean = of_left + of_right
+    mean /= n_rows
     place = int(np.flatnonzero(mean <= mean.min() + _TIE)[0])
-    entropy = float(_entropy(whole))
-    n_whole, n_left, n_right = ((counts > 0).sum() for counts in (whole, left[place], right[place]))
-    change = np.log2(3.0**n_whole - 2.0)
-    change -= n_whole * entropy - n_left * left_entropy[place] - n_right * right_entropy[place]
+    entropy = float(products[n_rows] - products[whole].sum()) / n_rows
+    lower = below[:, place + 1]
+    n_whole, n_lower, n_upper = (int((counts > 0).sum()) for counts in (whole, lower, whole - lower))
+    change = np.log2(3.0**n_whole - 2.0) - n_whole * entropy
+    change += n_lower * of_left[place] / n_left[place] + n_upper * of_right[place] / (n_rows - n_left[place])
     cost = (np.log2(n_rows - 1.0) + change) / n_rows
     return place + 1 if entropy - mean[place] > cost else None
-
-
-def _entropy(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the entropy in bits along the last axis."""
-    shares = counts / counts.sum(axis=-1, keepdims=True)
-    logs = np.log2(np.where(shares > 0, shares, 1.0))
-    return np.asarray(-(shares * logs).sum(axis=-1))

@@ -51,6 +51,14 @@ def test_weight_0_is_the_model_and_weight_1_the_best_on_the_rows(seed: int) -> N
     assert max(by_rows.agreement, alone.agreement) <= by_rows.upper_bound < 1.0
 
 
+def test_features_of_a_single_value_may_be_more_than_an_array_has_axes() -> None:
+    tables = [[[0.3, 0.7], [0.8, 0.2]], *[[[1.0], [1.0]]] * 70]
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.4, 0.6], [np.array(table) for table in tables]), positive="0")
+    rows = RowProblem(classifier).model_rows(np.random.default_rng(0))
+    assert rows.codes.shape == (2, 71)
+    assert sorted(rows.weights) == pytest.approx([0.4, 0.6])
+
+
 def test_the_blend_is_the_best_of_all_subsets_where_the_model_is_small() -> None:
     classifier, rows = classifier_and_rows(5)
     problem = RowProblem(classifier)

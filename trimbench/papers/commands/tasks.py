@@ -25,7 +25,6 @@ from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
 from trimbench.papers.execution.workers import n_workers
 from trimbench.papers.files import safe_name, settings_name, without_homes
 from trimbench.papers.reporting.archive import experiments_of, write_archive
-from trimbench.papers.reporting.comparison import compare_runs, summarised, write_comparison
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview, say
@@ -467,6 +466,9 @@ def _draw(plan: _Plan) -> bool:
 
 def compare(invocation: Invocation) -> int:
     """Print and write what differs between two runs; return 0, whether or not something does."""
+    # It loads pandas.
+    from trimbench.papers.reporting.comparison import compare_runs, summarised, write_comparison
+
     root, runs = Path(invocation.settings.results), invocation.settings.runs
     if len(runs) != 2:
         raise ConfigurationError(

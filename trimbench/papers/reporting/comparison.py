@@ -5,45 +5,42 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from trimbench.papers.configuration import NOT_SETTINGS
 from trimbench.papers.files import write_csv, write_text
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import POINTS, REPORTED, StoredExperiment, StoredRun
-from trimbench.papers.reporting.tables import markdown, markdown_text
+from trimbench.papers.reporting.tables import label_columns, markdown, markdown_text
 from trimbench.papers.validation import some
 from trimbench.papers.vocabulary.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # What differs between two finished runs: numbers, verdicts, settings, data and environment.
 
 # What a command does, where it writes, and how the experiment is programmed and tested.
 _NOT_SETTINGS = ("task", "results", "run", "runs", *NOT_SETTINGS)
 # In the order of the report.
-_KINDS: tuple[Kind, ...] = ("number", "verdict", "words", "time", "rounding")
+_KINDS = ("number", "verdict", "words", "time", "rounding")
 _PARTS = ("setting", "data", "environment")
+_ALONE = "only in one run"
+_VERDICTS = ["first_verdict", "second_verdict"]
+_CHANGE = ["kind", "experiment", "table", "row", "quantity", "first", "second", "relative_change", *_VERDICTS, "also"]
+# Numbers this close are the same up to rounding: relative to them, or absolutely where they are nearly zero.
+_ROUNDING, _NEARLY_ZERO = 1e-9, 1e-12
+# Words for run time or memory in a column, a quantity or the name of an experiment; no two runs have the same.
+_COST = re.compile(r"(?:^|[\W_])(?:seconds?|minutes?|runtime|times?|ms|\(s\)|MB)(?:$|[\W_])")
+# Rows and columns of one run alone are counted, and so many named.
+_MOST_NAMED = 5
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A setting, a data set or a part of the environment that differs, with the experiments in which it does."""
-
-    part: str
-    name: str
-    first: str
-    second: str
-    experiments: tuple[str, ...]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """What differs between two runs.
 
@@ -51,12 +48,14 @@ class Comparison:
     ----------
     runs : (str, str)
         Their names.
-    changes : tuple of Change
-        By kind, numbers first; those of a kind by falling relative change.
-    differences : tuple of Difference
-        Settings, data and environment.
-    only : tuple of (int, str)
-        What only one run has, with the number of the run (0 or 1).
+    changes : DataFrame
+        One row for each number, word or verdict that differs, by kind, numbers first; those of a kind by falling
+        relative change. The kind is "number", "words", "time" (or memory), "rounding" (a number, up to rounding), or
+        "verdict" if only that differs. The values ``first`` and ``second`` are None where a run has none; ``also`` has
+        the other places in the same experiment that show the same number.
+    differences : DataFrame
+        One row for each setting, data set and part of the environment that differs, with the experiments in which it
+        does; then for whatever only one run has.
     experiments : tuple of str
         Those that both runs have.
     n_compared : int
@@ -64,79 +63,76 @@ class Comparison:
     """
 
     runs: tuple[str, str]
-    changes: tuple[Change, ...]
-    differences: tuple[Difference, ...]
-    only: tuple[tuple[int, str], ...]
+    changes: pd.DataFrame
+    differences: pd.DataFrame
     experiments: tuple[str, ...]
     n_compared: int
 
-    def of_kind(self, kind: Kind) -> list[Change]:
-        """Return the changes of this kind."""
-        return [change for change in self.changes if change.kind == kind]
-
-    @property
-    def verdicts(self) -> list[Change]:
-        """The reported numbers, changed or not, that the runs judge differently."""
-        return [change for change in self.changes if change.verdict_changed]
+    def of_kind(self, kind: str) -> pd.DataFrame:
+        """Return the changes of this kind; of "verdict", all reported numbers that the runs judge differently."""
+        if kind == "verdict":
+            return self.changes[_differ(self.changes, *_VERDICTS)]
+        return self.changes[self.changes["kind"] == kind]
 
 
 def compare_runs(first: StoredRun, second: StoredRun) -> Comparison:
     """Compare the experiments that two runs have in common, and list those of one run only."""
     pairs = dict(_pairs(first, second))
-    changes: list[Change] = []
-    only = [(0, f"experiment {stem}") for stem in first.experiments if stem not in pairs]
-    partners = {other.stem for _, other in pairs.values()}
-    only += [(1, f"experiment {stem}") for stem in second.experiments if stem not in partners]
-    found: dict[tuple[str, str, str, str], list[str]] = {}
+    partners = [two.stem for _, two in pairs.values()]
+    lone, others = _only(first.experiments, pairs)[0], _only(second.experiments, partners)[0]
+    only = [*((0, f"experiment {stem}") for stem in lone), *((1, f"experiment {stem}") for stem in others)]
+    changes: list[pd.DataFrame] = []
+    found: dict[tuple[str, ...], list[str]] = {}
     n_compared = 0
     for stem, (one, two) in pairs.items():
-        own: list[Change] = []
-        for place, (mine, other) in enumerate(((one, two), (two, one))):
-            only += [(place, f"{stem}: {part}") for part in mine.tables if part not in other.tables]
+        only += [(at, f"{stem}: {part}") for at, parts in enumerate(_only(one.tables, two.tables)) for part in parts]
         for part in sorted(set(one.tables) & set(two.tables), key=_rank):
-            result = compare_tables(stem, part, one.tables[part], two.tables[part])
-            own += result.changes
-            only += [(place, f"{stem}, {part}: {what}") for place, what in result.only]
-            n_compared += result.n_compared
-        changes += _once(own)
+            cells, alone = compare_tables(part, one.tables[part], two.tables[part])
+            only += [(at, f"{stem}, {part}: {what}") for at, what in alone]
+            n_compared += sum(
+                _is_number(a) and _is_number(b) for a, b in zip(cells["first"], cells["second"], strict=True)
+            )
+            changes.append(
+                cells[_differ(cells, "first", "second") | _differ(cells, *_VERDICTS)].assign(
+                    experiment=stem, table=part
+                )
+            )
         for difference in _differences(one.about, two.about):
             found.setdefault(difference, []).append(stem)
-    changes.sort(key=_order)
-    differences = [Difference(*difference, tuple(stems)) for difference, stems in found.items()]
-    differences.sort(key=lambda one: (_PARTS.index(one.part), -len(one.experiments)))
-    names = first.name, second.name
-    return Comparison(names, tuple(changes), tuple(differences), tuple(only), tuple(pairs), n_compared)
+    differences = [(*difference, stems) for difference, stems in found.items()]
+    differences.sort(key=lambda one: (_PARTS.index(one[0]), -len(one[-1])))
+    differences += [(_ALONE, what, "" if at else "present", "present" if at else "", []) for at, what in only]
+    return Comparison(
+        (first.name, second.name),
+        _classified(pd.concat(changes, ignore_index=True)) if changes else pd.DataFrame(columns=_CHANGE),
+        pd.DataFrame(differences, columns=["kind", "name", "first", "second", "experiments"]),
+        tuple(pairs),
+        n_compared,
+    )
+
+
+def _only(first: Collection[str], second: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return what only the first has, and what only the second has."""
+    mine, others = set(first), set(second)
+    return [name for name in first if name not in others], [name for name in second if name not in mine]
+
+
+def _differ(rows: pd.DataFrame, first: str, second: str) -> NDArray[np.bool_]:
+    """Tell of each row whether two of its columns differ, by Python's rules: a missing value equals another."""
+    found: NDArray[np.bool_] = rows[first].to_numpy(dtype=object) != rows[second].to_numpy(dtype=object)
+    return found
 
 
 def _pairs(first: StoredRun, second: StoredRun) -> Iterator[tuple[str, tuple[StoredExperiment, StoredExperiment]]]:
     """Yield the experiments of both runs; other settings have another stem, and are paired if there is no doubt."""
+    mine, others = _only(first.experiments, second.experiments)
+    names = [first.experiments[stem].name for stem in mine]
     for stem, one in first.experiments.items():
+        rest = [second.experiments[other] for other in others if second.experiments[other].name == one.name]
         if stem in second.experiments:
             yield stem, (one, second.experiments[stem])
-            continue
-        rest = [
-            two for two in second.experiments.values() if two.name == one.name and two.stem not in first.experiments
-        ]
-        same = [other for other in first.experiments.values() if other.name == one.name]
-        if len(rest) == len([other for other in same if other.stem not in second.experiments]) == 1:
+        elif len(rest) == names.count(one.name) == 1:
             yield stem, (one, rest[0])
-
-
-def _once(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes of an experiment, each number once: tables and figures may show a number again."""
-    found: dict[object, Change] = {}
-    for change in changes:
-        values: tuple[object, ...] = (change.first, change.second)
-        if not any(isinstance(value, float) and not value.is_integer() for value in values):
-            # Small whole numbers and words are equal by chance; digits after the point are not.
-            values = (*values, change.row, change.quantity)
-        if values in found:
-            earlier = found[values]
-            also = f"{change.table}: {change.place}"
-            found[values] = replace(earlier, also=(*earlier.also, also))
-        else:
-            found[values] = change
-    return list(found.values())
 
 
 def _rank(part: str) -> tuple[bool, bool, str]:
@@ -144,18 +140,13 @@ def _rank(part: str) -> tuple[bool, bool, str]:
     return part != REPORTED, part.endswith(POINTS), part
 
 
-def _order(change: Change) -> tuple[int, bool, float]:
-    relative = change.relative
-    return _KINDS.index(change.kind), relative is None, -abs(relative or 0)
-
-
 def _differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Yield part, name and both values of whatever differs in the provenance of an experiment."""
     for part, describe in zip(_PARTS, (_settings, _data, _environment), strict=True):
         first, second = describe(one), describe(two)
-        for name in [*first, *(name for name in second if name not in first)]:
+        for name in first | second:
             if first.get(name) != second.get(name):
-                yield part, name, first.get(name, "–"), second.get(name, "–")
+                yield part, name, first.get(name, _NOTHING), second.get(name, _NOTHING)
 
 
 def _settings(about: Mapping[str, Any]) -> dict[str, str]:
@@ -171,12 +162,12 @@ def _data(about: Mapping[str, Any]) -> dict[str, str]:
 
 def _environment(about: Mapping[str, Any]) -> dict[str, str]:
     """Return what the jobs of an experiment ran with; several environments give several values."""
-    values: dict[str, dict[str, None]] = {}
+    values: dict[str, set[str]] = {}
     described = [("computed with", entry) for entry in about.get("computed_with", ())]
     described.append(("written with", about.get("written_with", {})))
     for prefix, entry in described:
         for name, value in _flat({key: value for key, value in entry.items() if key != "time"}):
-            values.setdefault(f"{prefix} {name.removeprefix('packages.')}", {})[value] = None
+            values.setdefault(f"{prefix} {name.removeprefix('packages.')}", set()).add(value)
     return {name: ", ".join(sorted(found)) for name, found in values.items()}
 
 
@@ -192,142 +183,53 @@ def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str
 
 # What differs between the cells of two versions of a table.
 
-Kind = Literal["number", "verdict", "words", "time", "rounding"]
-# Numbers this close are the same up to rounding: relative to them, or absolutely where they are nearly zero.
-_ROUNDING, _NEARLY_ZERO = 1e-9, 1e-12
-# Words for run time or memory in a column, a quantity or the name of an experiment; no two runs have the same.
-_COST = re.compile(r"(?:^|[\W_])(?:seconds?|minutes?|runtime|times?|ms|\(s\)|MB)(?:$|[\W_])")
-# Rows and columns of one run alone are counted, and so many named.
-_MOST_NAMED = 5
-_Label = tuple[str, ...]
 
+def compare_tables(part: str, first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
+    """Return the cells that both versions of a table have, and which columns and rows only one has (0 or 1).
 
-@dataclass(frozen=True)
-class Change:
-    """A cell of a table, or a reported number, that two runs give differently.
-
-    Attributes
-    ----------
-    table : str
-        The part of the experiment: "reported numbers", or the name of a table.
-    first, second : float, str or None
-        What the runs give; None if a run has no value.
-    kind : Kind
-        "number", "words", "time" (or memory), "rounding" (a number, up to rounding), or "verdict" if only that differs.
-    verdicts : (str, str)
-        Of a reported number, in both runs; empty otherwise.
-    also : tuple of str
-        Other places in the same experiment that show the same number.
+    The cells of both are text; labels identify a row, wherever it stands. Of reported numbers, what was reproduced and
+    its verdict are compared.
     """
-
-    experiment: str
-    table: str
-    row: str
-    quantity: str
-    first: float | str | None
-    second: float | str | None
-    kind: Kind
-    verdicts: tuple[str, str] = ("", "")
-    also: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> str:
-        """Where the number stands, apart from the experiment."""
-        return ", ".join(filter(None, (self.row, self.quantity)))
-
-    @property
-    def relative(self) -> float | None:
-        """Change relative to the first value, infinite from zero; None if one of the values is no finite number."""
-        if not isinstance(self.first, float) or not isinstance(self.second, float):
-            return None
-        if not math.isfinite(self.first) or not math.isfinite(self.second):
-            return None
-        change = self.second - self.first
-        return change / abs(self.first) if self.first else math.copysign(math.inf, change)
-
-    @property
-    def verdict_changed(self) -> bool:
-        """Whether the runs judge the number differently."""
-        return self.verdicts[0] != self.verdicts[1]
-
-
-@dataclass(frozen=True)
-class TableChanges:
-    """What differs between two versions of a table.
-
-    `only` says which columns and rows one version has alone, with its number (0 or 1); `n_compared` counts the numbers
-    that both have.
-    """
-
-    changes: tuple[Change, ...]
-    only: tuple[tuple[int, str], ...]
-    n_compared: int
+    columns = [column for column in first if column in second]
+    typed = [frame[columns].map(_value) for frame in (first, second)]
+    labels = ["cell"] if part == REPORTED else label_columns(typed)
+    one, two = (_by_label(frame, labels) for frame in typed)
+    alone = [
+        (at, f"{count(len(names), noun)} ({'; '.join(names[:_MOST_NAMED] + _more(len(names) - _MOST_NAMED))})")
+        for noun, both in (
+            ("column", _only(list(map(str, first)), list(map(str, second)))),
+            ("row", _only(one.index, two.index)),
+        )
+        for at, names in enumerate(both)
+        if names
+    ]
+    shared = one.index[one.index.isin(two.index)]
+    one, two = one.loc[shared], two.loc[shared]
+    compared = ["reproduced"] if part == REPORTED else [column for column in columns if column not in labels]
+    cells = pd.DataFrame(
+        {
+            "row": np.repeat(shared, len(compared)),
+            "quantity": np.tile(np.array(compared, dtype=object), len(shared)),
+            "first": one[compared].to_numpy().ravel(),
+            "second": two[compared].to_numpy().ravel(),
+            "first_verdict": "",
+            "second_verdict": "",
+            "is_time": False,
+        },
+        dtype=object,
+    )
+    if part == REPORTED:
+        cells["row"], cells["quantity"] = ([name.rpartition("/")[at] for name in shared] for at in (0, 2))
+        cells["first_verdict"], cells["second_verdict"] = (
+            version["verdict"].map(str).to_numpy() for version in (one, two)
+        )
+        if "subject" in columns:
+            cells["is_time"] = ((one["subject"] == "time") | (two["subject"] == "time")).to_numpy()
+    return cells, alone
 
 
-def compare_tables(experiment: str, table: str, first: pd.DataFrame, second: pd.DataFrame) -> TableChanges:
-    """Compare two versions of a table whose cells are text, row by row; labels identify a row, wherever it stands."""
-    columns = [column for column in first.columns if column in second.columns]
-    labels = ["cell"] if table == REPORTED else label_columns([_typed(frame[columns]) for frame in (first, second)])
-    rows = [_rows(frame[columns], labels) for frame in (first, second)]
-    only = _alone("column", [first.columns, second.columns])
-    only += _alone("row", [[", ".join(label) for label in found] for found in rows])
-    both = [(label, row, rows[1][label]) for label, row in rows[0].items() if label in rows[1]]
-    if table == REPORTED:
-        found = [_number(experiment, one, two) for _, one, two in both]
-    else:
-        found = [
-            _cell(experiment, table, (", ".join(label), column), (one[column], two[column]))
-            for label, one, two in both
-            for column in columns
-            if column not in labels
-        ]
-    changes = tuple(one for one in found if one.first != one.second or one.verdict_changed)
-    n_compared = sum(isinstance(one.first, float) and isinstance(one.second, float) for one in found)
-    return TableChanges(changes, tuple(only), n_compared)
-
-
-def _alone(noun: str, names: Sequence[Iterable[str]]) -> list[tuple[int, str]]:
-    """Say which names only one of two versions has."""
-    found = []
-    for place, (mine, other) in enumerate((names, names[::-1])):
-        known = set(other)
-        if lone := [name for name in mine if name not in known]:
-            listed = "; ".join(lone[:_MOST_NAMED]) + (
-                f"; and {len(lone) - _MOST_NAMED} more" if lone[_MOST_NAMED:] else ""
-            )
-            found.append((place, f"{count(len(lone), noun)} ({listed})"))
-    return found
-
-
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose columns of numbers have them as numbers."""
-    import pandas as pd
-
-    typed = {}
-    for column in frame.columns:
-        values = [_value(text) for text in frame[column]]
-        known = [value for value in values if value is not None]
-        numeric = known and all(isinstance(value, float) for value in known)
-        typed[column] = pd.Series(values, dtype=float if numeric else object)
-    return pd.DataFrame(typed, columns=frame.columns)
-
-
-def _rows(frame: pd.DataFrame, labels: list[str]) -> dict[_Label, Mapping[str, str]]:
-    """Return the rows by label; rows with the same label are told apart by their order."""
-    found: dict[_Label, Mapping[str, str]] = {}
-    times: Counter[_Label] = Counter()
-    for row in frame.to_dict("records"):
-        label = tuple(filter(None, (_label(column, row[column]) for column in labels)))
-        times[label] += 1
-        unique = label if times[label] == 1 else (*label, f"#{times[label]}")
-        found[unique] = {str(column): text for column, text in row.items()}
-    return found
-
-
-def _label(column: str, text: str) -> str:
-    """Return a label; a number has the name of its column before it, and not the last digits, which may be noise."""
-    value = _value(text)
-    return f"{column} = {value:.10g}" if isinstance(value, float) else text
+def _more(number: int) -> list[str]:
+    return [f"and {number} more"] if number > 0 else []
 
 
 def _value(text: str) -> float | str | None:
@@ -339,57 +241,70 @@ def _value(text: str) -> float | str | None:
     return None if math.isnan(value) else value
 
 
-def _number(experiment: str, one: Mapping[str, str], two: Mapping[str, str]) -> Change:
-    """Return a reported number as both runs reproduced and judged it."""
-    row, _, quantity = one["cell"].rpartition("/")
-    change = _cell(experiment, REPORTED, (row, quantity), (one["reproduced"], two["reproduced"]))
-    is_time = change.first != change.second and "time" in (one.get("subject"), two.get("subject"))
-    return replace(change, kind="time" if is_time else change.kind, verdicts=(one["verdict"], two["verdict"]))
+def _is_number(value: object) -> bool:
+    return isinstance(value, float)
 
 
-def _cell(experiment: str, table: str, place: tuple[str, str], texts: tuple[str, str]) -> Change:
-    first, second = map(_value, texts)
-    kind: Kind = "number"
-    if first == second:
-        kind = "verdict"
-    elif _COST.search(" ".join((experiment, *place))):
-        kind = "time"
-    elif isinstance(first, str) or isinstance(second, str):
-        kind = "words"
-    elif first is not None and second is not None and _hardly_differ(first, second):
-        kind = "rounding"
-    return Change(experiment, table, *place, first, second, kind)
+def _by_label(typed: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
+    """Return the values with labels as index; rows with the same label are told apart by their order."""
+    values = typed.astype(object).where(typed.notna(), None)
+    cells = values[labels].to_numpy()
+    names = pd.Series([", ".join(filter(None, map(_label, labels, row))) for row in cells], values.index, dtype=object)
+    again = names.groupby(names).cumcount()
+    return values.set_axis(
+        [", ".join(filter(None, [name, f"#{k + 1}" if k else ""])) for name, k in zip(names, again, strict=True)]
+    )
 
 
-def _hardly_differ(first: float, second: float) -> bool:
-    return math.isclose(first, second, rel_tol=_ROUNDING, abs_tol=_NEARLY_ZERO)
+def _label(column: str, value: float | str | None) -> str:
+    """Return a label; a number has the name of its column before it, and not the last digits, which may be noise."""
+    return f"{column} = {value:.10g}" if isinstance(value, float) else value or ""
 
 
-# Which columns of a table tell its rows apart.
+def _classified(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return changed cells with their kinds in the order of the report, each number once.
 
-
-def label_columns(frames: Sequence[pd.DataFrame]) -> list[str]:
-    """Return the columns that tell the rows apart in each of several frames that have the same columns.
-
-    Labels stand before values: they are the fewest leading columns that differ from row to row, without those that do
-    not help, for example a number of repetitions. A first column of text is a label even where one row needs none.
-    Where some rows are the same in all columns, the columns of text are labels.
+    Tables and figures may show a number again: the other places are in the column ``also``.
     """
-    columns = [str(column) for column in frames[0].columns]
-    texts = [frame.astype(object).map(str) for frame in frames]
+    pairs = list(zip(cells["first"], cells["second"], strict=True))
+    cells["kind"] = [_kind(one) for one in cells.itertuples()]
+    cells["relative_change"] = [_relative(*pair) for pair in pairs]
+    # Small whole numbers and words are equal by chance; digits after the point are not.
+    tells = pd.Series([any(_is_number(one) and not one.is_integer() for one in pair) for pair in pairs], dtype=bool)
+    number = cells[["experiment", "first", "second"]].join(cells[["row", "quantity"]].mask(tells, ""))
+    group = number.groupby(list(number.columns), dropna=False, sort=False).ngroup()
+    again = group.duplicated()
+    places = pd.Series(
+        [f"{table}: {place}" for table, place in zip(cells["table"], _places(cells), strict=True)], dtype=object
+    )
+    also = places[again].groupby(group[again]).agg(list)
+    cells["also"] = [also.get(one, []) for one in group]
+    order = pd.DataFrame({"kind": cells["kind"].map(_KINDS.index), "size": -cells["relative_change"].abs()})
+    return cells.loc[order[~again].sort_values(["kind", "size"], kind="stable").index, _CHANGE]
 
-    def distinguish(chosen: Sequence[str]) -> bool:
-        return all(not frame.duplicated(subset=list(chosen)).any() if chosen else len(frame) < 2 for frame in texts)
 
-    words = [column for column in columns if all(frame[column].dtype.kind not in "iufb" for frame in frames)]
-    first = int(columns[:1] == words[:1] != [])
-    prefixes = (columns[:k] for k in range(first, len(columns) + 1))
-    labels = next(filter(distinguish, prefixes), words)
-    for column in reversed(labels[first:]):
-        fewer = [name for name in labels if name != column]
-        if distinguish(fewer):
-            labels = fewer
-    return labels
+def _kind(cell: Any) -> str:
+    if cell.first == cell.second:
+        return "verdict"
+    if cell.is_time or _COST.search(f"{cell.experiment} {cell.row} {cell.quantity}"):
+        return "time"
+    if isinstance(cell.first, str) or isinstance(cell.second, str):
+        return "words"
+    are_known = cell.first is not None and cell.second is not None
+    is_close = are_known and math.isclose(cell.first, cell.second, rel_tol=_ROUNDING, abs_tol=_NEARLY_ZERO)
+    return "rounding" if is_close else "number"
+
+
+def _relative(first: float | str | None, second: float | str | None) -> float:
+    """Return the change relative to the first value, infinite from zero; NaN if one of them is no finite number."""
+    if not isinstance(first, float) or not isinstance(second, float) or not math.isfinite(first - second):
+        return math.nan
+    return (second - first) / abs(first) if first else math.copysign(math.inf, second) if second else 0.0
+
+
+def _places(cells: pd.DataFrame) -> list[str]:
+    """Return where the numbers stand, apart from the experiment and the table."""
+    return [", ".join(filter(None, place)) for place in zip(cells["row"], cells["quantity"], strict=True)]
 
 
 # The comparison of two runs in words and tables: on the terminal, as CSV, in Markdown and as a page.
@@ -401,7 +316,7 @@ _MOST_EXPERIMENTS = 3
 _LONGEST_VALUE = 60
 _NOTHING = "–"
 # What is counted besides numbers, and what to say of it.
-_OTHERS: tuple[tuple[Kind, str, str, str], ...] = (
+_OTHERS = (
     ("verdict", "verdict differs", "verdicts differ", ""),
     ("words", "cell of text differs", "cells of text differ", ""),
     ("time", "run time or size of memory differs", "run times and sizes of memory differ", ", as in any two runs"),
@@ -417,18 +332,19 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     lines = in_words(comparison)
+    changes, differences = comparison.changes, comparison.differences
     page = render(
         "compare.html",
         facts=facts_of(f"{count(len(comparison.experiments), 'experiment')} in common"),
         runs=comparison.runs,
         sentences=lines,
-        sections=[{"name": table.title, "table": table_part(_cut(table, _ON_PAGE))} for table in tables(comparison)],
+        sections=[{"name": name, "table": table_part(one)} for name, one in tables(comparison, _ON_PAGE).items()],
         files=(_CHANGES, _DIFFERENCES),
     )
     title = f"# {' and '.join(comparison.runs)}"
     return [
-        write_csv(_all_changes(comparison).frame, folder / _CHANGES),
-        write_csv(_all_differences(comparison).frame, folder / _DIFFERENCES),
+        write_csv(changes.assign(also=changes["also"].map("; ".join)), folder / _CHANGES),
+        write_csv(differences.assign(experiments=differences["experiments"].map(", ".join)), folder / _DIFFERENCES),
         write_text("\n\n".join([title, *lines, *_sections(comparison, _IN_MARKDOWN)]) + "\n", folder / "changes.md"),
         write_text(page, folder / "index.html"),
     ]
@@ -446,40 +362,36 @@ def in_words(comparison: Comparison) -> list[str]:
     differ = "1 number differs" if numbers == 1 else f"{numbers:,} numbers differ" if numbers else "No number differs"
     lines = [f"{differ} ({where})."]
     for kind, singular, plural, remark in _OTHERS:
-        found = comparison.verdicts if kind == "verdict" else comparison.of_kind(kind)
-        if found:
-            lines.append(f"{len(found):,} {singular if len(found) == 1 else plural}{remark}.")
+        if found := len(comparison.of_kind(kind)):
+            lines.append(f"{found:,} {singular if found == 1 else plural}{remark}.")
     return lines
 
 
-def tables(comparison: Comparison) -> list[Table]:
-    """Return what differs as tables, each if it has a row; times come last."""
-    found = [
-        _changes("Numbers that differ", comparison.of_kind("number"), comparison),
-        _verdicts(comparison),
-        _changes("Text that differs", comparison.of_kind("words"), comparison),
-        _differences_files(comparison),
-        _alone_files(comparison),
-        _changes("Run times and memory", comparison.of_kind("time"), comparison),
-    ]
-    return [table for table in found if len(table.frame)]
+def tables(comparison: Comparison, most: int) -> dict[str, Table]:
+    """Return what differs as tables by name, each if it has a row, with at most so many of them; times come last."""
+    found = comparison.differences
+    is_alone = found["kind"] == _ALONE
+    selections = {
+        "Numbers that differ": (comparison.of_kind("number"), _changed),
+        "Verdicts that differ": (comparison.of_kind("verdict"), _judged),
+        "Text that differs": (comparison.of_kind("words"), _changed),
+        "Settings, data and environment that differ": (found[~is_alone], _described),
+        "Only in one run": (found[is_alone], _lone),
+        "Run times and memory": (comparison.of_kind("time"), _changed),
+    }
+    shown = {}
+    for title, (rows, select) in selections.items():
+        file = _DIFFERENCES if "name" in rows else _CHANGES
+        extent = f"{len(rows):,}" if len(rows) <= most else f"the first {most:,} of {len(rows):,}; {file} has all"
+        if len(rows):
+            shown[title] = Table(f"{title} ({extent})", select(rows.head(most), comparison))
+    return shown
 
 
 def _sections(comparison: Comparison, most: int) -> list[str]:
     """Return the tables in Markdown, with a heading and at most so many rows each."""
-    parts = []
-    for table in tables(comparison):
-        shown = _cut(table, most)
-        parts += [f"## {markdown_text(shown.title)}", markdown(shown)]
-    return parts
-
-
-def _cut(table: Table, most: int) -> Table:
-    rows = len(table.frame)
-    if rows <= most:
-        return replace(table, title=f"{table.title} ({rows:,})")
-    title = f"{table.title} (the first {most:,} of {rows:,}; {table.name} has all)"
-    return replace(table, title=title, frame=table.frame.head(most))
+    shown = tables(comparison, most).values()
+    return [part for table in shown for part in (f"## {markdown_text(table.title)}", markdown(table))]
 
 
 def _columns(comparison: Comparison) -> tuple[str, str]:
@@ -488,117 +400,55 @@ def _columns(comparison: Comparison) -> tuple[str, str]:
     return (first, second) if first != second else (f"{first} (1)", f"{second} (2)")
 
 
-def _changes(title: str, changes: Sequence[Change], comparison: Comparison) -> Table:
-    columns = _columns(comparison)
-    lines = [
-        {
-            "experiment": one.experiment,
-            "table": one.table,
-            "place": f"{one.place} (also in {_tables_of(one.also)})" if one.also else one.place,
-            **dict(zip(columns, _texts(one), strict=True)),
-            "change": _percent(one.relative),
-        }
-        for one in changes
-    ]
-    return Table.of(title, lines, ["experiment", "table", "place", *columns, "change"], name=_CHANGES)
+def _changed(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
+    again = [", ".join(dict.fromkeys(place.partition(":")[0] for place in also)) for also in rows["also"]]
+    places = [f"{place} (also in {more})" if more else place for place, more in zip(_places(rows), again, strict=True)]
+    texts = list(map(_texts, rows["first"], rows["second"]))
+    found = rows[["experiment", "table"]].assign(place=places)
+    found[list(_columns(comparison))] = texts
+    return found.assign(change=rows["relative_change"].map(_percent))
 
 
-def _tables_of(places: Sequence[str]) -> str:
-    return ", ".join(dict.fromkeys(place.partition(":")[0] for place in places))
+def _judged(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
+    found = rows.assign(place=_places(rows))[["experiment", "place", *_VERDICTS]]
+    return found.set_axis(["experiment", "place", *_columns(comparison)], axis=1)
 
 
-def _verdicts(comparison: Comparison) -> Table:
-    columns = _columns(comparison)
-    lines = [
-        {"experiment": one.experiment, "place": one.place, **dict(zip(columns, one.verdicts, strict=True))}
-        for one in comparison.verdicts
-    ]
-    return Table.of("Verdicts that differ", lines, ["experiment", "place", *columns], name=_CHANGES)
+def _described(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
+    n_all = len(comparison.experiments)
+    found = rows.assign(
+        first=rows["first"].map(_short),
+        second=rows["second"].map(_short),
+        experiments=[
+            f"all {n_all}" if len(stems) == n_all > 1 else some(stems, _MOST_EXPERIMENTS)
+            for stems in rows["experiments"]
+        ],
+    )
+    return found.set_axis(["kind", "name", *_columns(comparison), "experiments"], axis=1)
 
 
-def _differences_files(comparison: Comparison) -> Table:
-    columns = _columns(comparison)
-    lines = [
-        {
-            "kind": one.part,
-            "name": one.name,
-            **dict(zip(columns, (_short(one.first), _short(one.second)), strict=True)),
-            "experiments": _named(one.experiments, comparison),
-        }
-        for one in comparison.differences
-    ]
-    title = "Settings, data and environment that differ"
-    return Table.of(title, lines, ["kind", "name", *columns, "experiments"], name=_DIFFERENCES)
+def _lone(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
+    runs = [comparison.runs[not first] for first in rows["first"]]
+    return pd.DataFrame({"run": runs, "only there": rows["name"].to_numpy()})
 
 
-def _alone_files(comparison: Comparison) -> Table:
-    lines = [{"run": comparison.runs[place], "only there": what} for place, what in comparison.only]
-    return Table.of("Only in one run", lines, ["run", "only there"], name=_DIFFERENCES)
-
-
-def _all_changes(comparison: Comparison) -> Table:
-    lines = [
-        {
-            "kind": one.kind,
-            "experiment": one.experiment,
-            "table": one.table,
-            "row": one.row,
-            "quantity": one.quantity,
-            "first": one.first,
-            "second": one.second,
-            "relative_change": one.relative,
-            "first_verdict": one.verdicts[0],
-            "second_verdict": one.verdicts[1],
-            "also": "; ".join(one.also),
-        }
-        for one in comparison.changes
-    ]
-    columns = ["kind", "experiment", "table", "row", "quantity", "first", "second", "relative_change"]
-    return Table.of("", lines, [*columns, "first_verdict", "second_verdict", "also"])
-
-
-def _all_differences(comparison: Comparison) -> Table:
-    lines = [
-        {
-            "kind": one.part,
-            "name": one.name,
-            "first": one.first,
-            "second": one.second,
-            "experiments": ", ".join(one.experiments),
-        }
-        for one in comparison.differences
-    ]
-    lines += [
-        {"kind": "only in one run", "name": what, ("first", "second")[place]: "present"}
-        for place, what in comparison.only
-    ]
-    return Table.of("", lines, ["kind", "name", "first", "second", "experiments"])
-
-
-def _texts(change: Change) -> tuple[str, str]:
+def _texts(first: float | str | None, second: float | str | None) -> tuple[str, str]:
     """Return both values with as many digits as it takes to tell them apart, but at least six."""
-    if isinstance(change.first, float) and isinstance(change.second, float):
-        first, second = change.first, change.second
+    if isinstance(first, float) and isinstance(second, float):
         pairs = ((f"{first:.{digits}g}", f"{second:.{digits}g}") for digits in range(6, 18))
         return next((pair for pair in pairs if pair[0] != pair[1]), (str(first), str(second)))
     first_text, second_text = (
         _NOTHING if value is None else f"{value:.6g}" if isinstance(value, float) else value
-        for value in (change.first, change.second)
+        for value in (first, second)
     )
     return first_text, second_text
 
 
-def _percent(relative: float | None) -> str:
-    if relative is None:
+def _percent(relative: float) -> str:
+    if math.isnan(relative):
         return _NOTHING
     return f"{100 * relative:+.3g} %" if math.isfinite(relative) else "from 0"
 
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
-
-
-def _named(stems: Sequence[str], comparison: Comparison) -> str:
-    if len(stems) == len(comparison.experiments) > 1:
-        return f"all {len(stems)}"
-    return some(stems, _MOST_EXPERIMENTS)

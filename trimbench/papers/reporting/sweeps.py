@@ -15,13 +15,12 @@ from urllib.parse import quote
 
 from trimbench.papers.execution.store import provenance
 from trimbench.papers.files import beside, write_csv, write_text
-from trimbench.papers.reporting.comparison import label_columns
 from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import computed_with, flat, listed_in, nothing_stored
-from trimbench.papers.reporting.tables import heading, latex, markdown, markdown_text
+from trimbench.papers.reporting.tables import heading, label_columns, latex, markdown, markdown_text
 from trimbench.papers.validation import Json, by_host
 from trimbench.papers.vocabulary.figures import LineFigure
 from trimbench.papers.vocabulary.planning import Findings

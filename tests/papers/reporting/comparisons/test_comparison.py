@@ -21,6 +21,11 @@ def compared(first: Path, second: Path) -> Comparison:
     return compare_runs(read_run(first.name, first), read_run(second.name, second))
 
 
+def only(found: Comparison) -> list[tuple[str, str, str]]:
+    rows = found.differences[found.differences["kind"] == "only in one run"]
+    return [*zip(rows["name"], rows["first"], rows["second"], strict=True)]
+
+
 @pytest.fixture
 def first(tmp_path: Path) -> Path:
     return run(tmp_path / "first")
@@ -28,15 +33,15 @@ def first(tmp_path: Path) -> Path:
 
 def test_a_run_and_its_copy_do_not_differ(first: Path, tmp_path: Path) -> None:
     found = compared(first, shutil.copytree(first, tmp_path / "second"))
-    assert (found.changes, found.differences, found.only) == ((), (), ())
+    assert found.changes.empty
+    assert found.differences.empty
     assert in_words(found) == ["No number differs (13 numbers in 1 experiment compared)."]
 
 
 def test_a_planted_number_is_the_only_row(first: Path, tmp_path: Path) -> None:
     second = run(tmp_path / "second", {"family/one_table.csv": TABLE.replace("b,3,0.25", "b,3,0.5")})
-    (change,) = compared(first, second).changes
-    assert (change.experiment, change.table, change.place) == ("family/one", "table", "b, error")
-    assert (change.first, change.second, change.kind, change.relative) == (0.25, 0.5, "number", 1.0)
+    (change,) = compared(first, second).changes.to_numpy().tolist()
+    assert change == ["number", "family/one", "table", "b", "error", 0.25, 0.5, 1.0, "", "", []]
 
 
 def test_a_number_shown_twice_is_one_row(first: Path, tmp_path: Path) -> None:
@@ -45,43 +50,46 @@ def test_a_number_shown_twice_is_one_row(first: Path, tmp_path: Path) -> None:
         "family/one_table.csv": TABLE.replace("0.123", "0.132"),
     }
     found = compared(first, run(tmp_path / "second", texts))
-    (change,) = found.changes
-    assert (change.table, change.place, change.also) == ("reported numbers", "a, error", ("table: a, error",))
-    assert change.verdicts == ("exact", "differs")
-    assert found.verdicts == [change]
+    (change,) = found.changes.itertuples()
+    assert (change.table, change.row, change.quantity) == ("reported numbers", "a", "error")
+    assert (change.first_verdict, change.second_verdict, change.also) == ("exact", "differs", ["table: a, error"])
+    assert found.of_kind("verdict").equals(found.changes)
 
 
 def test_a_point_of_a_figure_is_a_number(first: Path, tmp_path: Path) -> None:
     texts = {"family/one_points.csv": "x,y\n1,2\n", "family/one_rows.csv": "job\n2\n"}
-    (change,) = compared(first, run(tmp_path / "second", texts)).changes
-    assert (change.table, change.place, change.first, change.second) == ("points", "y", 1.0, 2.0)
+    (change,) = compared(first, run(tmp_path / "second", texts)).changes.itertuples()
+    assert (change.table, change.row, change.quantity) == ("points", "", "y")
+    assert (change.first, change.second) == (1.0, 2.0)
 
 
 def test_many_equal_rows_are_compared_in_order(first: Path, tmp_path: Path) -> None:
     for folder, last in ((first, 0.5), (tmp_path / "second", 0.75)):
         rows = "".join(f"cloud,1,{0.5 if k < 19_999 else last}\n" for k in range(20_000))
         run(folder, {"family/one_points.csv": f"series,x,y\n{rows}"})
-    (change,) = compared(first, tmp_path / "second").changes
+    (change,) = compared(first, tmp_path / "second").changes.itertuples()
     assert (change.first, change.second) == (0.5, 0.75)
 
 
 def test_compressed_points_are_compared_with_plain_ones(first: Path, tmp_path: Path) -> None:
     second = run(tmp_path / "second", files=["one.csv", "one_table.csv", "one_rows.csv.gz", "one_points.csv.gz"])
     (second / "family/one_points.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n"))
-    (change,) = compared(first, second).changes
+    (change,) = compared(first, second).changes.itertuples()
     assert (change.first, change.second) == (1.0, 2.0)
 
 
 def test_equal_changes_of_other_whole_numbers_are_rows_of_their_own(first: Path, tmp_path: Path) -> None:
     second = run(tmp_path / "second", {"family/one_table.csv": TABLE.replace(",3,", ",4,")})
-    assert [change.place for change in compared(first, second).changes] == ["a, splits", "b, splits"]
+    changes = compared(first, second).changes
+    assert changes[["row", "quantity"]].to_numpy().tolist() == [["a", "splits"], ["b", "splits"]]
 
 
 def test_a_verdict_may_change_alone(first: Path, tmp_path: Path) -> None:
     second = run(tmp_path / "second", {"family/one.csv": REPORTED.replace("0.123,exact", "0.123,within")})
     found = compared(first, second)
-    (change,) = found.changes
-    assert (change.kind, change.verdicts) == ("verdict", ("exact", "within"))
+    (change,) = found.changes.itertuples()
+    assert (change.kind, change.first_verdict, change.second_verdict) == ("verdict", "exact", "within")
+    assert change.relative_change == 0
     assert in_words(found) == ["No number differs (13 numbers in 1 experiment compared).", "1 verdict differs."]
 
 
@@ -91,15 +99,15 @@ def test_the_largest_relative_change_comes_first_and_times_come_apart(first: Pat
         "family/one_table.csv": "data,splits,error,kept,gap,fit (s)\na,3,0.246,x9,2e-15,5000\nb,3,-0.5,x2,0.1,0.75\n",
     }
     found = compared(first, run(tmp_path / "second", texts))
-    assert [(change.kind, change.place) for change in found.changes] == [
-        ("number", "b, gap"),  # from zero
-        ("number", "b, error"),  # by -300 %
-        ("number", "a, error"),
-        ("words", "a, kept"),
-        ("time", "a, fit (s)"),
-        ("time", "a, seconds"),
-        ("time", "b, speed"),
-        ("rounding", "a, gap"),
+    assert [*zip(found.changes["kind"], found.changes["row"], found.changes["quantity"], strict=True)] == [
+        ("number", "b", "gap"),  # from zero
+        ("number", "b", "error"),  # by -300 %
+        ("number", "a", "error"),
+        ("words", "a", "kept"),
+        ("time", "a", "fit (s)"),
+        ("time", "a", "seconds"),
+        ("time", "b", "speed"),
+        ("rounding", "a", "gap"),
     ]
     assert in_words(found)[0] == "3 numbers differ (13 numbers in 1 experiment compared)."
     text = summarised(found)
@@ -110,25 +118,33 @@ def test_the_largest_relative_change_comes_first_and_times_come_apart(first: Pat
 def test_values_without_a_relative_change_come_last(first: Path, tmp_path: Path) -> None:
     rows = ["a,3,inf,x1,1e-15,0.5", "b,3,,x2,0.5,0.75"]
     found = compared(first, run(tmp_path / "second", {"family/one_table.csv": "\n".join([TABLE.split()[0], *rows])}))
-    assert [change.place for change in found.changes] == ["b, gap", "a, error", "b, error"]
-    assert [change.relative for change in found.changes] == [float("inf"), None, None]
+    assert found.changes[["row", "quantity"]].agg(", ".join, axis=1).tolist() == ["b, gap", "a, error", "b, error"]
+    assert found.changes["relative_change"].fillna(-1).tolist() == [float("inf"), -1, -1]
     assert "| b, error | 0.25       | –           | –" in summarised(found)
+
+
+def test_a_text_that_one_run_lacks_is_a_dash(first: Path, tmp_path: Path) -> None:
+    texts = [TABLE.replace("x1", ""), TABLE.replace("x1", "").replace("x2", "")]
+    one, two = (run(tmp_path / name, {"family/one_table.csv": text}) for name, text in zip("ab", texts, strict=True))
+    (change,) = compared(one, two).changes.itertuples()
+    assert (change.first, change.second) == ("x2", None)
+    assert "| b, kept | x2     | –      | –" in summarised(compared(one, two))
 
 
 def test_empty_tables_do_not_differ(first: Path, tmp_path: Path) -> None:
     run(first, {"family/one_table.csv": "\n"})
     second = run(tmp_path / "second", {"family/one_table.csv": "\n"})
-    assert compared(first, second).changes == ()
+    assert compared(first, second).changes.empty
     second = run(tmp_path / "third", {"family/one_table.csv": "data,error\n"})
-    assert compared(first, second).only == ((1, "family/one, table: 2 columns (data; error)"),)
+    assert only(compared(first, second)) == [("family/one, table: 2 columns (data; error)", "", "present")]
 
 
 def test_rows_are_found_wherever_they_stand(first: Path, tmp_path: Path) -> None:
     rows = TABLE.splitlines()
     second = run(tmp_path / "second", {"family/one_table.csv": "\n".join([rows[0], "c,3,1,x,0,1", rows[2], rows[1]])})
     found = compared(first, second)
-    assert found.changes == ()
-    assert found.only == ((1, "family/one, table: 1 row (c)"),)
+    assert found.changes.empty
+    assert only(found) == [("family/one, table: 1 row (c)", "", "present")]
 
 
 def test_numbers_that_look_alike_are_shown_with_all_digits(first: Path, tmp_path: Path) -> None:
@@ -149,8 +165,8 @@ def test_settings_data_and_environment_are_compared(first: Path, tmp_path: Path)
         written_with={"python": "3.11", "commit": "c0", "dirty": True, "time": "2029"},
     )
     found = compared(first, second)
-    assert found.changes == ()
-    assert [(one.part, one.name, one.first, one.second) for one in found.differences] == [
+    assert found.changes.empty
+    assert [(one.kind, one.name, one.first, one.second) for one in found.differences.itertuples()] == [
         ("setting", "seed", "1", "2"),
         ("setting", "prior.rate", "2.0", "2.5"),
         ("setting", "new", "–", "[1]"),
@@ -166,20 +182,20 @@ def test_what_only_one_run_has_is_listed(first: Path, tmp_path: Path) -> None:
     run(first, stem="family/two", experiment="family/two")
     second = run(tmp_path / "second", files=["one.csv", "one_claims.csv"])
     write(second, {"family/one_claims.csv": "x\n1\n"})
-    assert compared(first, second).only == (
-        (0, "experiment family/two"),
-        (0, "family/one: table"),
-        (0, "family/one: points"),
-        (1, "family/one: claims"),
-    )
+    assert only(compared(first, second)) == [
+        ("experiment family/two", "present", ""),
+        ("family/one: table", "present", ""),
+        ("family/one: points", "present", ""),
+        ("family/one: claims", "", "present"),
+    ]
 
 
 def test_an_experiment_is_compared_with_itself_under_other_settings(first: Path, tmp_path: Path) -> None:
     second = run(tmp_path / "second", stem="family/one,seed=2", configuration={"seed": 2})
     found = compared(first, second)
-    assert (found.experiments, found.only) == (("family/one",), ())
+    assert (found.experiments, only(found)) == (("family/one",), [])
     run(second, stem="family/one,seed=3")  # now it is not clear which
-    assert len(compared(first, second).only) == 3
+    assert len(only(compared(first, second))) == 3
 
 
 def test_files_of_a_comparison(first: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from trimbench.papers.reporting.comparison import label_columns
+from trimbench.papers.reporting.tables import label_columns
 
 
 @pytest.mark.parametrize(

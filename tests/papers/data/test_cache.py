@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.data.cache import OPENML_SERVER, Cache
+from trimbench.papers.data.cache import Cache
 
 from .listing import listing
 
@@ -25,7 +25,6 @@ def test_named_folder_comes_first_and_gets_the_downloads(
         monkeypatch.setenv("TRIMBENCH_CACHE", value and str(tmp_path / value))
     cache = Cache.from_environment(offline=bool(value))
     assert cache == Cache(tuple(tmp_path / folder for folder in folders), tmp_path / folders[0], offline=bool(value))
-    assert cache.openml_server == OPENML_SERVER
     if value:
         assert list(cache.writable.iterdir()) == [], "the probe must not leave anything behind"
     else:

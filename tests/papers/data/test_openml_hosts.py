@@ -4,14 +4,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import openml
 import pytest
 
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.dataset import Dataset
-from trimbench.papers.data.declarations import load_dataset
+from trimbench.papers.data.declarations import declare_dataset, load_dataset
 from trimbench.papers.validation import DataUnavailable
+from trimbench.papers.vocabulary.planning import held_against_servers
 
 from .loopback import DATASET_ID, PARQUET_PATH, Loopback
 from .toy import DESCRIPTION_PATH, SHA256, TOY, assert_is_toy
@@ -70,6 +72,38 @@ def test_silent_server_costs_one_bounded_wait(
         load_dataset(TOY, cache)
     go_on.set()
     assert len(loopback.requests) == 1
+
+
+def test_the_server_and_the_key_are_those_of_the_openml_package(
+    cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = replace(cache, openml_server=None)
+    monkeypatch.setattr(openml.config, "server", f"{loopback.api}/")
+    monkeypatch.setattr(openml.config, "apikey", "0123abcd")
+    loopback.faults[DESCRIPTION_PATH] = "404"
+    with pytest.raises(DataUnavailable, match=r"api_key=\*\*\*") as caught:
+        load_dataset(TOY, mirror)
+    assert "0123abcd" not in str(caught.value)
+    loopback.faults.clear()
+    assert load_dataset(TOY, mirror).sha256 == SHA256
+    # The interface gets the key, no storage server does.
+    for request, query in zip(loopback.requests, loopback.queries, strict=True):
+        assert query == ("api_key=0123abcd" if "/api/" in request else "")
+    other = declare_dataset("other", {"kind": "openml", "id": 7, "version": 1, "target": "y"})
+    with pytest.raises(DataUnavailable, match=r"https://www\.openml\.org/api/v1/xml/data/7"):
+        load_dataset(other, replace(mirror, offline=True))
+
+
+def test_what_servers_have_is_held_against_what_is_declared(cache: Cache, loopback: Loopback) -> None:
+    keys = {"kind": "openml", "id": DATASET_ID, "version": 3, "target": "selector"}
+    changed = declare_dataset("toy", keys | {"facts": {"rows": 5}})
+    load_dataset(TOY, cache)
+    n_asked = len(loopback.requests)
+    assert held_against_servers(TOY, cache) == [{"data": "toy", "from": "OpenML 40", "what it has": "as declared"}]
+    assert len(loopback.requests) > n_asked, "whatever the cache holds"
+    assert held_against_servers(changed, cache)[0]["what it has"].startswith("differs: data set 'toy' is not what was")
+    loopback.faults[DESCRIPTION_PATH] = "404"
+    assert held_against_servers(TOY, cache)[0]["what it has"].startswith("not reached: data set 'toy'")
 
 
 SCRIPT = """

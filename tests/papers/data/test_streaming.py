@@ -129,7 +129,7 @@ def test_an_answer_that_comes_after_the_deadline_is_closed(monkeypatch: pytest.M
     answer.close.side_effect = closed.set
     monkeypatch.setattr(requests.Session, "get", lambda *_, **__: asked.wait() and answer)
     with pytest.raises(TimeoutError):
-        downloads._ask("http://localhost", time.monotonic())
+        downloads._ask("http://localhost", time.monotonic(), {})
     asked.set()
     assert closed.wait(10)
 

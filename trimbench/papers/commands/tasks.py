@@ -18,7 +18,14 @@ from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocat
 from trimbench.papers.commands.publishing import publish
 from trimbench.papers.configuration import NOT_SETTINGS, Catalogue
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import Declaration, declare_dataset, declare_network, is_here, obstacle
+from trimbench.papers.data.declarations import (
+    DatasetDeclaration,
+    Declaration,
+    declare_dataset,
+    declare_network,
+    is_here,
+    obstacle,
+)
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import duration
 from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
@@ -44,9 +51,10 @@ from trimbench.papers.reporting.verdicts import compare as verdicts_compare
 from trimbench.papers.validation import WAY_OUT, ConfigurationError, Json, by_host, validated
 from trimbench.papers.vocabulary.cells import Cell, Experiment
 from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, run_plans
+from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, held_against_servers, run_plans
 from trimbench.papers.vocabulary.planning import fetch as fetch_one
 from trimbench.papers.vocabulary.reported import Literature, NumbersError
+from trimbench.papers.vocabulary.tables import Table
 
 # A whole run begins with the table that is there after seconds.
 _FIRST = "trimming/table6"
@@ -351,21 +359,29 @@ def _data(needs: Mapping[str, Declaration], cache: Cache) -> str:
 
 
 def fetch(invocation: Invocation) -> int:
-    """Download and verify the data of the experiment, or everything declared; return 1 if some is not available."""
-    cache = invocation.cache()
+    """Download and verify the data of the experiment, or everything declared; return 1 if some is not available.
+
+    With `verify` a table says what each server has against what is declared, whatever the cache holds.
+    """
+    cache, verify = invocation.cache(), invocation.settings.verify
+    lines: list[dict[str, str]] = []
     failures: dict[str, str] = {}
     for declaration in _declarations(invocation, cache):
         try:
-            how = fetch_one(declaration, cache, verify=invocation.settings.verify)
+            how = fetch_one(declaration, cache, verify=verify)
         except Exception as error:  # noqa: BLE001 - a host that is down must not keep the rest from being fetched
             failures[declaration.name] = str(error)
         else:
             say(f"{declaration.name}: here, {how}")
+        if verify and isinstance(declaration, DatasetDeclaration):
+            lines += held_against_servers(declaration, cache)
+    if lines:
+        say(markdown(Table.of("", lines, ["data", "from", "what it has"])))
     for line in by_host(failures):
         say(f"FAILED: {line}")
     if any(why.endswith(WAY_OUT) for why in failures.values()):
         say(f"To have what is missing, {WAY_OUT}.")
-    return 1 if failures else 0
+    return 1 if failures or any(line["what it has"].startswith("differs") for line in lines) else 0
 
 
 def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]:

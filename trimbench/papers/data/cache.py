@@ -85,13 +85,14 @@ class Cache:
 
     The `folders` are searched in order and never written to, except one that is also `writable`. That one gets the
     downloads; it is created when first needed, and searched last if it is not in `folders`. `openml_server` is the
-    address of OpenML's XML interface, and `roads` the ways to data that may be taken, in the order to try them.
+    address of OpenML's XML interface (default: that of the openml package's own configuration), and `roads` the ways to
+    data that may be taken, in the order to try them.
     """
 
     folders: tuple[Path, ...]
     writable: Path
     offline: bool = False
-    openml_server: str = OPENML_SERVER
+    openml_server: str | None = None
     roads: tuple[str, ...] = ROADS
     hosts: HostMemory = field(default_factory=HostMemory, compare=False, repr=False)
 

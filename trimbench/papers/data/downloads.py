@@ -16,7 +16,7 @@ import threading
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -124,8 +124,11 @@ def fetching(what: str, url: str, cache: Cache, road: str = "file") -> Iterator[
         raise data_unavailable(what, url, one_line_reason(error)) from error
 
 
-def download(url: str, path: Path, hosts: HostMemory, size: int | None = None) -> Path:
-    """Download a file to `path`, which is returned; raises as `stream`, and an OSError for a host known to be dead."""
+def download(url: str, path: Path, hosts: HostMemory, size: int | None = None, *, api_key: str = "") -> Path:
+    """Download a file to `path`, which is returned; raises as `stream`, and an OSError for a host known to be dead.
+
+    The server gets the `api_key`, and no message does.
+    """
     from urllib3.exceptions import HTTPError
 
     for attempt in range(_ATTEMPTS):
@@ -133,13 +136,16 @@ def download(url: str, path: Path, hosts: HostMemory, size: int | None = None) -
         if known is not None:
             raise ConnectionError(known)
         try:
-            stream(url, path, size)
+            stream(url, path, size, api_key)
             break
         except HTTPError as error:  # while bytes arrive, it is not yet wrapped by requests
             broken: OSError = ConnectionError(f"the download broke off: {error}")
             broken.__cause__ = error
         except OSError as error:
             broken = error
+            if api_key and api_key in str(error):
+                broken = type(error)(str(error).replace(api_key, "***"))
+                broken.__cause__ = error.__context__  # which tells whether the host can be reached
         hosts.note(url, broken)
         if attempt + 1 == _ATTEMPTS or hosts.reason_for(url) is not None:
             raise broken
@@ -172,7 +178,7 @@ _MAX_REDIRECTS = 5
 _PIECE = 2**16
 
 
-def stream(url: str, path: Path, size: int | None = None) -> None:
+def stream(url: str, path: Path, size: int | None = None, api_key: str = "") -> None:
     """Download `url` to `path`, piece by piece.
 
     Raises an OSError if the server answers with an error, is silent for 20 seconds or not done after half an hour, and
@@ -180,19 +186,20 @@ def stream(url: str, path: Path, size: int | None = None) -> None:
     an address without https that is not on this machine.
     """
     deadline = time.monotonic() + _TOTAL_SECONDS
+    asked = {"api_key": api_key} if api_key else {}
     for _ in range(_MAX_REDIRECTS + 1):
-        with closing(_ask(url, deadline)) as answer:
+        with closing(_ask(url, deadline, asked)) as answer:
             if not answer.is_redirect:
                 answer.raise_for_status()
                 _write(answer, path, deadline, size)
                 return
-            url = urljoin(url, answer.headers["location"])
+            url, asked = urljoin(url, answer.headers["location"]), {}
         if urlsplit(url).scheme != "https" and not _is_this_machine(url):
             raise ValueError(f"the server redirects to {url[:100]!r}, which is neither https nor on this machine")
     raise ValueError(f"the server redirects more than {_MAX_REDIRECTS} times")
 
 
-def _ask(url: str, deadline: float) -> Any:
+def _ask(url: str, deadline: float, parameters: Mapping[str, str]) -> Any:
     """Return the answer of a server as soon as its headers are there; raise a TimeoutError at the deadline.
 
     The timeout of requests starts again with each byte, so a server that sends its headers one by one, or takes as long
@@ -203,7 +210,7 @@ def _ask(url: str, deadline: float) -> Any:
 
     def wait_for_headers() -> None:
         try:
-            answer = session.get(url, timeout=_SILENT_SECONDS, stream=True)
+            answer = session.get(url, params=parameters, timeout=_SILENT_SECONDS, stream=True)
         except BaseException as error:  # noqa: BLE001  (for the thread that asks)
             if coming.set_running_or_notify_cancel():
                 coming.set_exception(error)

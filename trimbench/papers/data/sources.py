@@ -26,7 +26,16 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.papers.data.cache import Cache, HostMemory, Natural, Positive, Probability, Text, one_line_reason
+from trimbench.papers.data.cache import (
+    OPENML_SERVER,
+    Cache,
+    HostMemory,
+    Natural,
+    Positive,
+    Probability,
+    Text,
+    one_line_reason,
+)
 from trimbench.papers.data.dataset import Dataset, Facts, build_dataset
 from trimbench.papers.data.downloads import (
     CacheOnlyFile,
@@ -258,13 +267,13 @@ class OpenMLSource(Source):
         return [[folder / file for folder in folders for file in files] for files in kinds]
 
     def _fetch(self, name: str, cache: Cache, unreadable: list[Path]) -> Dataset:
-        server = cache.openml_server
+        server, key = _server(cache, self.road)
         what = f"data set {name!r} (OpenML {self.id})"
         with fetching(what, f"{server}/data/{self.id}", cache, self.road) as work:
             folder = work / "complete"
             folder.mkdir()
-            download(f"{server}/data/{self.id}", folder / _DESCRIPTION, cache.hosts)
-            download(f"{server}/data/features/{self.id}", folder / _FEATURES, cache.hosts)
+            download(f"{server}/data/{self.id}", folder / _DESCRIPTION, cache.hosts, api_key=key)
+            download(f"{server}/data/features/{self.id}", folder / _FEATURES, cache.hosts, api_key=key)
             data_file = self._fetch_values(folder, cache.hosts)
             with _private_copy(folder, data_file) as private:
                 dataset = self._read(name, private, data_file)
@@ -395,6 +404,19 @@ def _store(staged: Path, destination: Path, replace: bool) -> None:
     except OSError:
         if _data_file(destination) is None:
             raise
+
+
+def _server(cache: Cache, road: str) -> tuple[str, str]:
+    """Return the address of OpenML's interface and the key to it, as the package's own configuration has them.
+
+    Where nothing will be asked, that is not read: the package takes a second to load.
+    """
+    if cache.openml_server is not None:
+        return cache.openml_server, ""
+    if cache.offline or road not in cache.roads:
+        return OPENML_SERVER, ""
+    config = _openml().config
+    return str(config.server).rstrip("/"), str(config.apikey or "")
 
 
 def _openml() -> ModuleType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +106,26 @@ def fetch(declaration: Declaration, cache: Cache, *, verify: bool = False) -> st
     load_network(declaration, cache)
     compared = compare_with_files(declaration, cache if verify else dataclasses.replace(cache, offline=True))
     return "declared as figures, equal to its files to the last bit" if compared else "declared as figures"
+
+
+def held_against_servers(declaration: DatasetDeclaration, cache: Cache) -> list[dict[str, str]]:
+    """Download a data set afresh from each of its sources, and return what each has against what is declared.
+
+    Rows in another order are no difference: they are sorted by their content, on which alone splits depend.
+    """
+    lines = []
+    with tempfile.TemporaryDirectory(prefix="trimbench-verify-") as folder:
+        for place, source in enumerate((declaration.source, *declaration.others)):
+            afresh = dataclasses.replace(cache, folders=(), writable=Path(folder, str(place)))
+            try:
+                source.load(declaration.name, afresh)
+                found = "as declared"
+            except (DeclarationError, FactsMismatch) as error:
+                found = f"differs: {error}"
+            except (DataUnavailable, OSError) as error:
+                found = f"not reached: {error}"
+            lines.append({"data": declaration.name, "from": source.where, "what it has": found})
+    return lines
 
 
 @dataclass(frozen=True)

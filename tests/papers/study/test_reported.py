@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.numbers import Number
 from trimbench.papers.vocabulary.reported import Literature, Reported, Rule, check_numbers, printed_numbers
@@ -51,13 +50,6 @@ def test_a_number_may_be_missing_only_if_a_job_failed(numbers: Sequence[Number])
 
 def test_a_number_may_be_missing_for_a_reason() -> None:
     check_numbers(REPORTED, [ERROR, Number("vote", "seconds", None, reason="timed out")], complete=True)
-
-
-def test_what_no_experiment_tries_needs_no_number_and_says_why() -> None:
-    aside = Reported("a paper", "hail", "error", "0.5", Rule(kind="exact", not_attempted="no data is stated"))
-    check_numbers([*REPORTED, aside], [ERROR, SECONDS], complete=True)
-    found = compare([*REPORTED, aside], [ERROR, SECONDS], absent="jobs failed")[-1]
-    assert (found.verdict, found.reason) == ("not attempted", "no data is stated")
 
 
 def test_all_papers_are_read_from_one_group(tmp_path: Path) -> None:

@@ -92,9 +92,7 @@ def judge(reported: Reported, number: Number | None, absent: str = "") -> Judgem
     Raises ValueError if the rule needs a prediction interval and the number has one of another kind.
     """
     if number is None or number.value is None or math.isnan(number.value):
-        reason = (
-            reported.rule.not_attempted or absent or (number.reason if number else "") or "not computed in this run"
-        )
+        reason = absent or (number.reason if number else "") or "not computed in this run"
         return Judgement(reported, number, "not attempted", reason)
     found = _time(reported, number.value) if reported.rule.subject == "time" else _met(reported, number, number.value)
     if found is None:

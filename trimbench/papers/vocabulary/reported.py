@@ -51,8 +51,6 @@ class Rule:
         measured on its own machine, for which the rule must be "at_most".
     reason : str
         Why a difference is to be expected, as far as it is known.
-    not_attempted : str
-        Why nothing is compared with it, for what no experiment can or tries to reproduce.
     explained_percent : float
         How far off, in percent of the printed number, the number of an inferred set-up may be to explain a difference.
         It must also be at most half as far off as that of the paper's own words. By default it must meet this rule.
@@ -62,7 +60,6 @@ class Rule:
     tolerance: float = 0.0
     subject: Subject = "number"
     reason: str = ""
-    not_attempted: str = ""
     explained_percent: float = 0.0
 
     def __post_init__(self) -> None:
@@ -263,7 +260,7 @@ def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, co
     has_value = {(one.row, one.quantity) for one in numbers if one.value is not None and not math.isnan(one.value)}
     explained = {(one.row, one.quantity) for one in numbers if one.reason}
     for one in reported if complete else ():
-        if (one.row, one.quantity) not in has_value | explained and not one.rule.not_attempted:
+        if (one.row, one.quantity) not in has_value | explained:
             raise NumbersError(f"number {one.label} is reported, but has no value though all jobs succeeded")
 
 

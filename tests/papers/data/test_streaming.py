@@ -124,14 +124,16 @@ def test_headers_that_come_slowly_meet_the_deadline_and_are_given_up(
     assert not (tmp_path / "file").exists()
 
 
-def test_an_answer_that_comes_after_the_deadline_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer, asked, closed = Mock(), threading.Event(), threading.Event()
+def test_an_answer_that_comes_after_the_deadline_is_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    answer, asked, closed = Mock(is_redirect=False), threading.Event(), threading.Event()
     answer.close.side_effect = closed.set
     monkeypatch.setattr(requests.Session, "get", lambda *_, **__: asked.wait() and answer)
+    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 0.05)
     with pytest.raises(TimeoutError):
-        downloads._ask("http://localhost", time.monotonic(), {})
+        stream("http://localhost", tmp_path / "file")
     asked.set()
     assert closed.wait(10)
+    assert not (tmp_path / "file").exists()
 
 
 def test_a_large_download_takes_little_memory(server: str, tmp_path: Path) -> None:

@@ -60,14 +60,10 @@ class HostMemory:
         """Return why the host of `url` could not be reached earlier, or None if it is worth asking."""
         return self._reasons.get(urlsplit(url).netloc)
 
-    def note(self, url: str, error: BaseException) -> None:
-        """Remember the host of `url` if `error` means that it could not be reached."""
-        if _unreachable_cause(error) is not None:
+    def note(self, url: str, error: BaseException, *, always: bool = False) -> None:
+        """Remember the host of `url` if `error` means that it could not be reached, or `always`."""
+        if always or _unreachable_cause(error) is not None:
             self._reasons.setdefault(urlsplit(url).netloc, f"{one_line_reason(error)} (this host is not asked again)")
-
-    def note_package(self, package: str, error: BaseException) -> None:
-        """Remember that a package cannot be had, whose address ``package://<package>`` stands for the index."""
-        self._reasons.setdefault(package, one_line_reason(error))
 
 
 # Where data is looked for and where downloads go.

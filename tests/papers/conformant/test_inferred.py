@@ -227,6 +227,24 @@ def test_stored_curves_that_cross_early_contradict_the_paper() -> None:
     assert crossing.explanation is None
 
 
+def test_a_constraint_is_shown_and_explains_nothing() -> None:
+    common: dict[str, object] = {"dataset": "splice", "status": "ok", "encoding": "paper", "rounding": "fifths"}
+    common |= {"missing": 0.8, "missing_percent": 80.0, "repetition": 0, "job": "one"}
+    keys = ("nacl", "min@test", "max@test", "mean@test", "median@test")
+    rows = [
+        common | {"as_run": not setup, "setup": setup} | {f"{key}/cross_entropy": 0.5 for key in keys}
+        for setup in ("", "near")
+    ]
+    experiment = Tables4And5(
+        measure="cross_entropy", datasets=["splice"], missing=[0.8], constraints={"splice": [Setup(title="near")]}
+    )
+    found = experiment.outcome(pd.DataFrame(rows))
+    assert not any(number.explanation for number in found.numbers)
+    by_name = {table.name: table.frame for table in found.tables}
+    assert by_name["fits"]["inferred"].tolist() == ["", "constraint"]
+    assert by_name["inferred"]["set-up"].tolist() == ["near"]
+
+
 def test_numbers_carry_the_inferred_setup() -> None:
     common: dict[str, object] = {"dataset": "splice", "status": "ok", "encoding": "paper", "rounding": "fifths"}
     common |= {"missing": 0.8, "missing_percent": 80.0, "repetition": 0}

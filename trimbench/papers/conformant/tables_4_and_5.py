@@ -200,7 +200,8 @@ class Tables4And5:
     closer to the label. Encodings that are the same for a data set are computed once.
 
     `inferred` has set-ups by data set: the first is the one that was inferred from the printed numbers, the others are
-    its neighbours, which show how sure that is. Neighbours are run on at most `neighbour_repetitions` masks.
+    its neighbours, which show how sure that is. Neighbours are run on at most `neighbour_repetitions` masks, and so are
+    `constraints`: set-ups that come near for reasons that nobody knows, and so explain nothing.
     """
 
     measure: Literal["cross_entropy", "f1_weighted"]
@@ -211,11 +212,12 @@ class Tables4And5:
     encodings: vocab.Axis[Encoding] = field(default_factory=lambda: ["paper", "authors"])
     roundings: vocab.Axis[Rounding] = field(default_factory=lambda: [AS_RUN_ROUNDING, "nearest"])
     inferred: dict[str, list[Setup]] = field(default_factory=dict)
+    constraints: dict[str, list[Setup]] = field(default_factory=dict)
     neighbour_repetitions: vocab.Natural = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, setups in self.inferred.items():
+        for name, setups in {name: self._beside(name) for name in {**self.inferred, **self.constraints}}.items():
             vocab.check_axis(f"titles of inferred.{name}", [setup.title for setup in setups])
             for setup in setups:
                 if setup.title in ("", _COMPLETE, _COMPLETE_INFERRED):
@@ -242,8 +244,8 @@ class Tables4And5:
         for name in self.datasets:
             cells += self._cells_in_words(inputs, name)
             repetitions = self.repetitions_of.get(name, self.repetitions)
-            for place, setup in enumerate(self.inferred.get(name, [])):
-                masks = min(repetitions, self.neighbour_repetitions) if place else repetitions
+            for setup in self._beside(name):
+                masks = repetitions if setup in self._inferred(name) else min(repetitions, self.neighbour_repetitions)
                 cells += setup.cells(inputs, name, self.missing, masks, self.seed)
             if self.measure == "cross_entropy":
                 cells += self._complete_cells(inputs, name)
@@ -270,7 +272,7 @@ class Tables4And5:
     def _complete_cells(self, inputs: vocab.Inputs, name: str) -> list[vocab.Cell]:
         """Return the jobs that show the entropy with all features, where the curves of all methods begin."""
         cells = Setup(title=_COMPLETE).cells(inputs, name, [0.0], 1, self.seed)
-        for first in self.inferred.get(name, [])[:1]:
+        for first in self._inferred(name):
             cells += replace(first, title=_COMPLETE_INFERRED).cells(inputs, name, [0.0], 1, self.seed)
         return cells
 
@@ -324,7 +326,7 @@ class Tables4And5:
         """Add what accounts for differences from the printed numbers of a row."""
         proof = contradiction(self._number, row_of(name, share), self._sign)
         found = [replace(one, contradiction=proof if one.quantity == "outperformed" else "") for one in found]
-        setups = self.inferred.get(name, [])
+        setups = self._inferred(name)
         means = setups[0].means(rows, name, self.measure).get(share) if setups else None
         if means is None:
             return found
@@ -360,23 +362,24 @@ class Tables4And5:
 
     def _inferred_lines(self, rows: pd.DataFrame) -> list[dict[str, object]]:
         return [
-            {"data": name, "set-up": setups[0].title, "label (%)": 100 * share, **means}
-            for name, setups in self._setups()
-            if setups
-            for share, means in setups[0].means(rows, name, self.measure).items()
+            {"data": name, "set-up": setup.title, "label (%)": 100 * share, **means}
+            for name in self.datasets
+            for setup in [*self._inferred(name), *self.constraints.get(name, [])]
+            for share, means in setup.means(rows, name, self.measure).items()
         ]
 
     def _fits(self, rows: pd.DataFrame) -> list[dict[str, object]]:
         """Return a line for the paper's own set-up, the inferred one and each of its neighbours."""
         lines = []
-        for name, setups in self._setups():
+        for name in self.datasets:
             done = vocab.successes(rows, dataset=name, as_run=True)
             in_words = dict(means_of(done, self.measure, _AS_RUN_METHODS))
             every = [(_WORDS, "", done, in_words)]
-            for place, setup in enumerate(setups):
+            for setup in self._beside(name):
                 own = vocab.successes(rows, dataset=name, setup=setup.title)
                 means = setup.means(rows, name, self.measure)
-                every.append((setup.title, "" if place else "yes", own, means))
+                mark = "constraint" if setup in self.constraints.get(name, []) else ""
+                every.append((setup.title, "yes" if setup in self._inferred(name) else mark, own, means))
             for title, mark, own, means in every:
                 if fit := how_well(self._experiment, name, means):
                     masks = int(own["repetition"].nunique())
@@ -387,7 +390,7 @@ class Tables4And5:
         lines = []
         for name in self.datasets:
             begin = extrapolated(self._number, name)
-            titles = [_WORDS, *(setup.title for setup in self.inferred.get(name, [])[:1])]
+            titles = [_WORDS, *(setup.title for setup in self._inferred(name))]
             for key, title in zip((_COMPLETE, _COMPLETE_INFERRED), titles, strict=False):
                 done = vocab.successes(rows, dataset=name, setup=key)
                 if begin and len(done):
@@ -395,8 +398,13 @@ class Tables4And5:
                     lines.append({"data": name, "set-up": title, "entropy": entropy, **begin})
         return lines
 
-    def _setups(self) -> list[tuple[str, list[Setup]]]:
-        return [(name, self.inferred.get(name, [])) for name in self.datasets]
+    def _inferred(self, name: str) -> list[Setup]:
+        """Return the one inferred set-up of a data set, if there is one."""
+        return self.inferred.get(name, [])[:1]
+
+    def _beside(self, name: str) -> list[Setup]:
+        """Return all set-ups of a data set besides the paper's: the inferred one, its neighbours, the constraints."""
+        return [*self.inferred.get(name, []), *self.constraints.get(name, [])]
 
     def _lines(self, name: str, encoding: str, done: pd.DataFrame, methods: dict[str, str]) -> list[dict[str, object]]:
         """Return the means of each share; `methods` are the titles of methods by their keys in the results."""

@@ -61,6 +61,8 @@ class Protocol:
         If given, rows with any other label in a feature are dropped.
     classes : list of str
         If given, rows of other classes are dropped; also the order of the classes.
+    grouped : list of str
+        If given, these classes are one class, and all others another.
     merged : dict from feature to prefix
         Indicator columns that together are one feature.
     cut : CutRules
@@ -93,6 +95,7 @@ class Protocol:
     drop: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     classes: list[str] = field(default_factory=list)
+    grouped: list[str] = field(default_factory=list)
     merged: dict[str, str] = field(default_factory=dict)
     cut: CutRules = field(default_factory=CutRules)
     bins: Annotated[int, Field(ge=2)] = 5
@@ -279,6 +282,9 @@ def _encode(task: Task) -> EncodedRows:
     table = encode_binary(frame.iloc[train], frame.iloc[test], protocol.encoding(task.encoding))
     classes = tuple(protocol.classes or [str(label) for label in loaded.target.cat.categories])
     position = {label: place for place, label in enumerate(classes)}
+    if protocol.grouped:
+        position = {label: int(label in protocol.grouped) for label in classes}
+        classes = ("the others", ", ".join(protocol.grouped))
     labels = np.array([position.get(str(label), -1) for label in loaded.target.cat.categories])
     codes = labels[loaded.target.cat.codes.to_numpy()].astype(np.int64)
     sizes = {"rows": len(loaded.features), "features": loaded.features.shape[1], "dropped": int((~keep).sum())}

@@ -45,10 +45,6 @@ class Catalogue:
 
     folders: tuple[Path, ...]
 
-    def groups(self) -> list[str]:
-        """Return the kinds of declarations, which are the names of folders."""
-        return sorted({path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()})
-
     def names(self, group: str) -> list[str]:
         """Return the names declared in a group, for example all experiments as ``family/name``."""
         found = {
@@ -106,6 +102,19 @@ class Catalogue:
         lines = self.path(group, name).read_text(encoding="utf-8").splitlines()
         comments = [line.removeprefix("#").strip() for line in itertools.takewhile(lambda x: x.startswith("#"), lines)]
         return " ".join(comment for comment in comments if not comment.startswith("@package"))
+
+    def comments(self, group: str, name: str) -> dict[str, str]:
+        """Return what the comments of a declaration say of its keys, beside each or in the lines above it."""
+        found, above = {}, [""]
+        for line in self.path(group, name).read_text(encoding="utf-8").splitlines():
+            if line.startswith("#"):
+                above.append(line.removeprefix("#").strip())
+            elif key := re.match(r"(\w+):(?:.*?\s# (.*))?", line):
+                found[key[1]] = key[2] or " ".join(above).strip()
+                above = []
+            else:
+                above = []
+        return found
 
     def dataset_mapping(self, name: str) -> dict[str, Any]:
         """Return the content of a data set's declaration; a relative path in it starts at its file."""

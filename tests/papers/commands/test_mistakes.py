@@ -19,7 +19,7 @@ FIRST_KEY = "key must be one of archive,"
 SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, results, roads, run, runs, seed, "
 SHARED += "task, verify, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
-TASK = "configuration: task must be one of compare, fetch, list, plot, publish, report, run, study, got"
+TASK = "configuration: task must be one of compare, describe, fetch, list, plot, publish, report, run, study, got"
 EXPERIMENT_FOLDER = configuration_folder() / "experiment/trimming"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"

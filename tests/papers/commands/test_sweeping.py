@@ -55,9 +55,9 @@ def test_the_sweep_of_the_readme_has_exactly_the_rows_of_its_single_runs(command
         assert {f"alpha={values[0]}", f"n_features={values[1]}"} < set(words)
         answer = command(*words, SERIAL, code=0)
         assert "8 stored, 0 to run" in answer.err, "the jobs are those of the sweep"
-        (about,) = [path for path in answer.files if path.suffix == ".json"]
+        (page,) = [path for path in answer.files if path.suffix == ".md"]
         for end, rows in singles.items():
-            head, *lines = lines_of(about.with_name(about.name.removesuffix(".json") + end))
+            head, *lines = lines_of(page.with_name(page.name.removesuffix(".md") + end))
             rows += [[*values, *line] for line in lines]
             before, columns = tables[end][0][:2], tables[end][0][2:]
             assert columns == head

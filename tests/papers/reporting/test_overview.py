@@ -42,7 +42,7 @@ def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytes
     told = "1 of 2 numbers reproduced, 1 differs, with profile=quick"
     assert out.startswith(f"\n## family/one: {told}\n\nMain table\n\n| row   |   value |\n")
     assert "Of the paper: 1 of 2 numbers reproduced (1 exact), 1 differs (unexplained), with profile=quick.\n" in out
-    assert f"  {tmp_path / 'results/family/one.csv'}\n" in out
+    assert f"  {tmp_path / 'results/family/one.md'}\n  and 10 more files" in out
     assert not (tmp_path / "results/summary.csv").exists()
     assert overview.close(summary=True) == 0
     (line,) = pd.read_csv(tmp_path / "results/summary.csv").to_dict("records")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import atexit
 import hashlib
 import io
+import itertools
 import os
+import shutil
 import string
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,12 +36,13 @@ from trimbench.papers.commands.arguments import (
     value_text,
 )
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, FigureChoice, Invocation, Point
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder
 from trimbench.papers.files import settings_name
 from trimbench.papers.validation import ConfigurationError, Json, unknown
 
 # What composing raises; some of Hydra's own complaints are plain ValueErrors.
 _DIGITS = 8  # of the hash of a file
+_LONGEST, _COLUMN = 30, 24  # of a value in the help, and where its meaning begins
 _COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 
 
@@ -122,7 +126,8 @@ def _compose(line: CommandLine) -> Invocation | None:
     own = [line.own_folder] if line.own_folder else []
     composer = Composer(Catalogue((*own, configuration_folder())), line.root)
     check_settings(line, composer)
-    if line.options.help and not line.options.resolve:
+    described = any(one.key_or_group == "task" and one.value() == "describe" for one in line.first)
+    if (line.options.help or described) and not line.options.resolve:
         sys.stdout.write(help_text(composer, line.first))
         return None
     if not line.is_for_hydra:
@@ -147,12 +152,43 @@ def _compose(line: CommandLine) -> Invocation | None:
 
 
 def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
-    """Return the help of a command, with all names that can be chosen and its keys."""
-    catalogue = composer.catalogue
-    names = "".join(f"{group}: {', '.join(catalogue.names(group))}\n" for group in catalogue.groups())
-    keys = OmegaConf.to_yaml(composer.config(overrides))
+    """Return the help of a command: what it can be, and its choices; of an experiment or a study, its settings."""
+    catalogue, config = composer.catalogue, composer.config(overrides)
     template = composer.composed([one for one in overrides if one.key_or_group in GROUPS])[1]["help"]["template"]
-    return f"{string.Template(template).substitute(APP_CONFIG_GROUPS=names, CONFIG=keys)}\n"
+    chosen = next((str(one.value()) for one in overrides if one.key_or_group == "experiment"), "")
+    families = itertools.groupby(catalogue.names("experiment"), lambda name: name.rpartition("/")[0])
+    choices = [
+        (f"experiment={family}/", ", ".join(name.rpartition("/")[2] for name in own)) for family, own in families
+    ]
+    choices += [(f"{group}=", ", ".join(catalogue.names(group))) for group in GROUPS if group != "experiment"]
+    comments = catalogue.comments("", composer.root)
+    if not chosen and composer.root == "config":
+        return f"{string.Template(template).substitute(SETTINGS=_listed(choices, 6))}\n"
+    if chosen:
+        comments |= catalogue.comments("experiment", chosen)
+    values: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
+    of_all = sorted((key for key in values if key not in (*NOT_SETTINGS, *GROUPS)), key=lambda key: key in SHARED_KEYS)
+    lines = [(f"{key}={_value(values[key])}", comments.get(key, "")) for key in of_all]
+    about = f"{chosen}: {catalogue.about('experiment', chosen)}" if chosen else "A study of your own table."
+    return f"{about}\n\nSettings, with their values\n{_listed(lines)}\nChoices\n{_listed(choices[-3:])}\n"
+
+
+def _value(value: object) -> str:
+    """Return a value as a command line would have it, or its beginning."""
+    text = (
+        yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True).removesuffix("\n...\n").strip()
+    )
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _listed(pairs: Sequence[tuple[str, str]], indent: int = _COLUMN + 3) -> str:
+    """Return words with what is said of them, in lines that fit the terminal."""
+    width = max(shutil.get_terminal_size().columns, 40) - 1
+    lines = []
+    for word, meaning in pairs:
+        first = f"  {word:<{_COLUMN}} "
+        lines += textwrap.wrap(first + meaning, width, subsequent_indent=" " * indent, break_on_hyphens=False)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _run(invocation: Invocation) -> int:

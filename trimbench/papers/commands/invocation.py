@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trimbench.papers.vocabulary.cells import Experiment
 
 
-Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch", "study"]
+Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "study"]
 TASKS: tuple[Task, ...] = typing.get_args(Task)
 # Keys that every command has; the others belong to the experiment.
 SHARED_KEYS = (

@@ -89,7 +89,8 @@ class Overview:
             say(f"Of the paper: {in_words(counted(part), detailed=True, profile=self._profile)}.\n")
         if findings.failures:
             say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
-        _say_files(written)
+        page = next(path for path in written if path.suffix == ".md")
+        say(f"{_headline(entry, self._profile)}\n  {page}\n  and {len(written) - 1} more files of this name")
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""

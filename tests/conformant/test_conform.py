@@ -1,13 +1,14 @@
-"""Conformant models against tables over all instances."""
+"""Conformant models against tables over all instances, with incomplete classifiers too; Lemmas 1 and 2, Example 2."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 from sklearn.linear_model import LogisticRegression
@@ -16,9 +17,10 @@ import trimbench as tb
 from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide, learned
 from tests.extras import needs_cvxpy, needs_gpkit
-from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.conform import IncompleteRows, conform_to_statistics, fit_incomplete, linear_scores
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.problem import reduce_problem
+from trimbench.papers.conformant.figure1 import naive_bayes_of_weights, weights_of_naive_bayes
 
 
 @given(case=cases())
@@ -209,3 +211,163 @@ def test_rows_that_cannot_be_say_nothing_about_conformity(constant: int) -> None
     model = tb.conform(classifier, every[every[:, 1] == constant], smoothing=0)
     assert abs(classifier.coef_[0, 1]) > 0.1
     assert model.conformity_error(every) < 1e-12
+
+
+def problem(seed: int, n_classes: int, share: float, n_rows: int = 80) -> IncompleteRows:
+    """One categorical, one real-valued and two binary features."""
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n_rows - n_classes)])
+    groups = np.eye(3)[np.concatenate([np.arange(3), rng.integers(0, 3, n_rows - 3)])]
+    binary = rng.random((n_rows, 2)) < 0.2 + 0.5 * (labels == 1)[:, None]
+    X = np.column_stack([groups, rng.normal(labels, 1.0), binary])
+    gone = rng.random((n_rows, 4)) < share
+    gone[:4] = False
+    X[gone[:, [0, 0, 0, 1, 2, 3]]] = np.nan
+    return IncompleteRows(X, labels, FeatureLayout.of(6, [[0, 1, 2]], [3]), 1.0, 1.0)
+
+
+@given(seed=st.integers(0, 2**32), n_classes=st.integers(2, 3), n_components=st.integers(1, 3), weighted=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_the_objective_by_its_definition_and_its_derivatives_by_differences(
+    seed: int, n_classes: int, n_components: int, weighted: bool
+) -> None:
+    rows = problem(seed, n_classes, 0.3)
+    rng = np.random.default_rng(seed)
+    of_rows = rng.uniform(0, 3, len(rows.labels)) if weighted else np.ones(len(rows.labels))
+    rows = replace(rows, weights=of_rows if weighted else None)
+    weights, biases = rng.normal(0, 0.5, (6, n_classes)), rng.normal(0, 0.5, n_classes)
+    if n_classes == 2:
+        weights[:, 0], biases[0] = 0, 0
+    mixture = rows.conformant(weights, biases, np.arange(n_classes), n_components, 0)
+    value, by_weights, by_biases = rows.objective(mixture)
+    log_proba = mixture.predict_log_proba(rows.table)[np.arange(len(rows.labels)), rows.labels]
+    assert value == pytest.approx(of_rows @ log_proba - 0.5 * (weights**2).sum(), rel=1e-10)
+
+    def moved(weights: np.ndarray, biases: np.ndarray) -> float:
+        return rows.objective(rows.with_classifier(mixture, weights, biases))[0]
+
+    step = 1e-5
+    direction, of_biases = rng.normal(size=weights.shape), rng.normal(size=biases.shape)
+    ahead = moved(weights + step * direction, biases + step * of_biases)
+    behind = moved(weights - step * direction, biases - step * of_biases)
+    slope = float((by_weights * direction).sum() + by_biases @ of_biases)
+    assert (ahead - behind) / (2 * step) == pytest.approx(slope, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_complete_rows_give_the_classifier_of_scikit_learn(n_classes: int) -> None:
+    rows = problem(1, n_classes, 0.0)
+    reference = LogisticRegression(tol=1e-10, max_iter=10_000).fit(rows.table, rows.labels)
+    start = LogisticRegression(C=0.01).fit(rows.table, rows.labels)
+    weights, biases = rows.improve(rows.conformant(*linear_scores(start), 2, 0))
+    np.testing.assert_allclose(rows.table @ weights, rows.table @ linear_scores(reference)[0], atol=1e-3)
+    np.testing.assert_allclose(
+        biases - biases[0], linear_scores(reference)[1] - linear_scores(reference)[1][0], atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("n_components", [1, 3, "auto"])
+def test_the_classes_become_more_likely_than_with_means_in_the_gaps(n_components: int | str) -> None:
+    rows = problem(2, 2, 0.4, n_rows=300)
+    filled = np.where(np.isnan(rows.table), np.nanmean(rows.table, axis=0), rows.table)
+    start = LogisticRegression().fit(filled, rows.labels)
+    before = rows.objective(rows.conformant(*linear_scores(start), n_components, 0))[0]  # type: ignore[arg-type]
+    found = fit_incomplete(start, rows, n_components)  # type: ignore[arg-type]
+    assert rows.objective(found)[0] >= before
+
+
+PROBABILITY = st.floats(0.01, 0.99)
+
+
+@st.composite
+def naive_bayes(draw: st.DrawFn) -> tuple[float, np.ndarray, np.ndarray]:
+    n = draw(st.integers(1, 6))
+    thetas = [np.array(draw(st.lists(PROBABILITY, min_size=n, max_size=n))) for _ in range(2)]
+    return draw(PROBABILITY), thetas[0], thetas[1]
+
+
+def posterior(prior: float, positive: np.ndarray, negative: np.ndarray, x: np.ndarray) -> float:
+    a = prior * np.prod(np.where(x, positive, 1 - positive))
+    b = (1 - prior) * np.prod(np.where(x, negative, 1 - negative))
+    return float(a / (a + b))
+
+
+@given(model=naive_bayes())
+@settings(max_examples=200, deadline=None)
+def test_lemma_1(model: tuple[float, np.ndarray, np.ndarray]) -> None:
+    bias, weights = weights_of_naive_bayes(*model)
+    for x in itertools.product([0, 1], repeat=len(weights)):
+        by_weights = 1 / (1 + np.exp(-(bias + weights @ np.array(x))))
+        assert posterior(*model, np.array(x)) == pytest.approx(by_weights, abs=1e-12)
+
+
+@given(model=naive_bayes())
+@settings(max_examples=200, deadline=None)
+def test_round_trip(model: tuple[float, np.ndarray, np.ndarray]) -> None:
+    prior, positive, negative = model
+    bias, weights = weights_of_naive_bayes(prior, positive, negative)
+    back_prior, back_negative = naive_bayes_of_weights(bias, weights, positive)
+    assert back_prior == pytest.approx(prior, abs=1e-10)
+    np.testing.assert_allclose(back_negative, negative, atol=1e-10)
+
+
+@given(model=naive_bayes(), seed=st.integers(0, 2**32))
+@settings(max_examples=200, deadline=None)
+def test_lemma_2(model: tuple[float, np.ndarray, np.ndarray], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    bias, weights = rng.normal(), rng.normal(0, 2, len(model[1]))
+    prior, negative = naive_bayes_of_weights(bias, weights, model[1])
+    again = weights_of_naive_bayes(prior, model[1], negative)
+    assert again[0] == pytest.approx(bias, abs=1e-9)
+    np.testing.assert_allclose(again[1], weights, atol=1e-9)
+
+
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 6))
+@settings(max_examples=100, deadline=None)
+def test_example_2(seed: int, n: int) -> None:
+    """With independent features and a logit of one sign, mean imputation is an over- or under-approximation."""
+    rng = np.random.default_rng(seed)
+    weights, means = rng.normal(0, 1, n), rng.uniform(0.05, 0.95, n)
+    lowest = np.minimum(weights, 0).sum()
+    bias = -lowest + rng.exponential()
+    instances = np.array(list(itertools.product([0, 1], repeat=n)))
+    chance = np.prod(np.where(instances, means, 1 - means), axis=1)
+    expected = chance @ (1 / (1 + np.exp(-(bias + instances @ weights))))
+    imputed = 1 / (1 + np.exp(-(bias + means @ weights)))
+    assert imputed >= expected - 1e-15
+    negated = chance @ (1 / (1 + np.exp(bias + instances @ weights)))
+    assert 1 / (1 + np.exp(bias + means @ weights)) <= negated + 1e-15
+
+
+@given(seed=st.integers(0, 2**32), n=st.integers(2, 6))
+@settings(max_examples=60, deadline=None)
+def test_example_2_for_a_conformant_model(seed: int, n: int) -> None:
+    """The same within a class mixture: the mean of the missing features given the observed ones is imputed."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((60, n)) < rng.uniform(0.2, 0.8, n)).astype(float)
+    X[0], X[1] = 0, 1
+    weights = np.column_stack([np.zeros(n), rng.normal(0, 1, n)])
+    biases = np.array([0.0, -np.minimum(weights[:, 1], 0).sum() + 0.1])
+    classifier = brute_force.fake_classifier(weights, biases)
+    model = tb.conform(classifier, X)
+    row = np.where(rng.random(n) < 0.5, np.nan, X[2])
+    assume(np.isnan(row).any())
+    rows = brute_force.instances(model)
+    agrees = (np.isnan(row) | (rows == row)).all(axis=1)
+    mass = brute_force.joint(model, rows[agrees]).sum(axis=1)
+    imputed = mass @ rows[agrees] / mass.sum()
+    assert classifier.predict_proba(imputed[None])[0, 1] >= model.predict_proba(row[None])[0, 1] - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: weights_of_naive_bayes(1.0, [0.5], [0.5]), r"prior must be probabilities strictly between 0 and 1"),
+        (lambda: weights_of_naive_bayes(0.5, [0.0], [0.5]), r"positive must be probabilities strictly between"),
+        (lambda: weights_of_naive_bayes(0.5, [0.5, 0.5], [0.5]), "must have the same length, got 2 and 1"),
+        (lambda: naive_bayes_of_weights(0.0, [1.0, 2.0], [0.5]), "weights and positive must have the same length"),
+    ],
+)
+def test_arguments(call: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()  # type: ignore[operator]

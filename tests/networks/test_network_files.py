@@ -1,4 +1,4 @@
-"""Readers of network files: known files, round trips, rounding, files that end too early."""
+"""Network files: known ones, round trips through every format, rounding, names that BIF cannot carry, early ends."""
 
 from __future__ import annotations
 
@@ -175,3 +175,47 @@ def test_a_uai_file_of_pyagrum_is_not_misread(tmp_path: Path) -> None:
 def test_a_format_of_another_program_has_a_way_out(tmp_path: Path, ending: str) -> None:
     with pytest.raises(ValueError, match=r"pyAgrum reads \.net, \.dsl and \.xdsl and writes \.bif"):
         tb.BayesianNetwork.read(tmp_path / f"a.{ending}")
+
+
+# Everything that BIF can carry, words of its grammar and comments among them.
+CARRIED = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters='"'), min_size=1, max_size=6)
+WORDS = st.sampled_from(["table", "default", "variable", "probability", "//", "/* x */", "a, b", "x|y", "{", "(", " "])
+
+
+@given(network=networks(names=CARRIED | WORDS))
+@settings(max_examples=100, deadline=None)
+def test_a_network_written_as_bif_is_read_bit_for_bit(
+    network: tb.BayesianNetwork, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "written.bif"
+    network.write(path)
+    assert same(tb.BayesianNetwork.read(path), network)
+
+
+def test_plain_names_are_not_quoted(tmp_path: Path) -> None:
+    lawn().write(tmp_path / "lawn.BIF")
+    text = (tmp_path / "lawn.BIF").read_text()
+    assert '"' not in text
+    assert "variable rain {" in text
+    lawn().write(tmp_path / "lawn.json")
+    assert same(tb.BayesianNetwork.read(tmp_path / "lawn.json"), lawn())
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\nb", "\x00"])
+def test_names_that_bif_cannot_carry_are_refused_and_nothing_is_written(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "old.bif"
+    path.write_text("an older file")
+    for states in ({name: ["yes", "no"]}, {"x": ["yes", name]}):
+        network = tb.BayesianNetwork(states, {}, {key: [0.5, 0.5] for key in states})
+        with pytest.raises(ValueError, match=r"names must have no quote and no control character .* or write \.json"):
+            network.write(path)
+    assert path.read_text() == "an older file"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"path must end in \.bif or \.json, got '.*lawn\.uai'"):
+        lawn().write(tmp_path / "lawn.uai")
+    # JSON in a file of another name would not be read again.
+    with pytest.raises(ValueError, match=r"must not end like a file of another format, got '.*\.bif'; save as \.json"):
+        lawn().save(tmp_path / "lawn.bif")

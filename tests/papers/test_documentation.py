@@ -1,16 +1,20 @@
-"""The documentation builds without a warning, what it shows is run, and its links lead somewhere."""
+"""The documentation and the README: they build, what they show runs, links lead somewhere, no part is out of date."""
 
 from __future__ import annotations
 
+import importlib.util
 import pydoc
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -234,3 +238,82 @@ def test_the_reference_names_every_setting() -> None:
         keys = yaml.safe_load(path.read_text(encoding="utf-8"))
         wanted |= {key for key in keys if key not in ("kind", "_target_")}
     assert wanted - rows == set()
+
+
+README = pages.ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+
+
+def test_it_is_short() -> None:
+    assert len(TEXT.splitlines()) <= 110
+
+
+def test_the_example_of_each_family_prints_what_the_readme_says() -> None:
+    shown = pages.follow(README)
+    assert len(shown) == 3
+    for line, printed, said in shown:
+        assert printed == said, f"line {line}"
+
+
+def test_it_names_every_extra() -> None:
+    project = tomllib.loads((pages.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(re.findall(r"^\| `trimbench\[(\w+)\]` \|", TEXT, re.MULTILINE)) == set(project["optional-dependencies"])
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, pages.ROOT / f"scripts/{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def drawing() -> ModuleType:
+    return script("architecture")
+
+
+def test_the_committed_picture_is_current(drawing: ModuleType) -> None:
+    assert drawing.PICTURE.read_text(encoding="utf-8") == drawing.picture(), "run scripts/docs"
+
+
+def test_the_committed_search_is_that_of_figure_2() -> None:
+    module = script("search_tree")
+    assert module.PICTURE.read_text(encoding="utf-8") == module.picture(), "run scripts/docs"
+    last = module.nodes()[-1]
+    assert (last.excluded, last.bound, last.agreement, last.pruned) == ((0,), 0.95, 0.97, True)
+
+
+def test_every_room_is_a_box(drawing: ModuleType) -> None:
+    root = ElementTree.fromstring(drawing.picture())
+    texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    folders = [path.parent for path in (pages.ROOT / "trimbench").glob("**/__init__.py")]
+    rooms = {path.name for path in folders if path.parent.name in ("trimbench", "papers")} - {"papers"}
+    assert rooms <= texts
+    assert not any(re.search("_compiling|_extras", text or "") for text in texts)
+
+
+def test_an_arrow_that_follows_from_others_is_left_out(drawing: ModuleType) -> None:
+    imports = {"trimbench.a": {"trimbench.b", "trimbench.c"}, "trimbench.b": {"trimbench.c"}, "trimbench.c": set()}
+    assert list(drawing.needed(imports)) == [("trimbench.a", "trimbench.b"), ("trimbench.b", "trimbench.c")]
+    assert drawing.levels(imports | {"trimbench.papers.d": {"trimbench.c"}})["trimbench.papers.d"] == 3
+
+
+def test_the_committed_gallery_is_current_and_has_every_published_figure() -> None:
+    module = script("gallery")
+    text = module.GALLERY.read_text(encoding="utf-8")
+    assert text == module.gallery(), "run scripts/docs"
+    pictures = [path.relative_to(pages.ROOT).as_posix() for path in module.PUBLISHED.glob("*/*.png")]
+    assert len(pictures) > 50
+    assert [path for path in pictures if f'src="../{path}"' not in text] == []
+    assert text.count("([points](") == len(pictures)
+
+
+def test_the_gallery_names_what_is_not_published_yet(tmp_path: Path) -> None:
+    module = script("gallery")
+    (tmp_path / "trimming").mkdir()
+    for name in ("table6", "table9"):
+        (tmp_path / f"trimming/{name}.yaml").write_text("runner: x\n", encoding="utf-8")
+    text = module.gallery(tmp_path)
+    assert text.endswith("\n## Not published yet\n\nThe published run is older than `trimming/table9`.\n")

@@ -1,4 +1,4 @@
-"""Compiled kernels against obvious twins, and interpreted: the same text without the compiler."""
+"""Compiled kernels against obvious twins, and interpreted, on arrays so small that this takes milliseconds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench import _numba
+from trimbench.trimming import kernels
 from trimbench.trimming import kernels as trimming_kernels
 from trimbench.trimming.engines.log_odds import LogOddsEngine
 from trimbench.trimming.engines.table import DenseEngine
 from trimbench.trimming.limits import Limits
+from trimbench.trimming.search.row_scores import Cells, Columns, compiled_balances, highest_balances
 
 WEIGHTS = st.sampled_from([-math.inf, -1.5, -1.0, 0.0, 0.25, 1.0, 2.0, math.inf])
 
@@ -88,3 +90,76 @@ def test_threads_change_nothing() -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(7), [2] * 16, 0.3)
     one, three = (tb.trim(classifier, 5, engine="log_odds", n_jobs=n_jobs) for n_jobs in (1, 3))
     assert (one.features, one.agreement, one.n_evaluations) == (three.features, three.agreement, three.n_evaluations)
+
+
+INFINITY = math.inf
+
+
+def steepest(log_odds: list[float], weights: list[float], mass: Any) -> float:
+    return kernels.highest_balance(
+        np.array(log_odds), np.array(weights), np.array(mass, dtype=float), np.full(len(weights), 7)
+    )
+
+
+@pytest.mark.parametrize(
+    ("log_odds", "weights", "mass", "highest"),
+    [
+        ([0.0], [1.0], [[0.5]], 0.5),  # everything above the cut
+        ([0.0], [1.0], [[-0.5]], 0.5),  # everything below
+        ([0.0], [INFINITY], [[-0.5]], -0.5),  # no cut is above certainty
+        ([0.0], [1.0, 2.0], [[-0.5, 0.25]], 0.75),  # between the two values
+        ([0.0], [2.0, 1.0], [[0.25, -0.5]], 0.75),
+        ([0.0], [1.0, 1.0 + 1e-13], [[-0.5, 0.25]], 0.25),  # no cut separates ties
+        ([0.0, 2.0], [0.0, 1.0], [[-1.0, 0.0], [0.0, 3.0]], 4.0),
+        ([0.0, 2.0], [0.0, 1.0], [[-1.0, 9e-15], [9e-15, 3.0]], 4.0),  # parts without rows
+        ([0.0, 0.5], [0.0, 1.0], [[-1.0, 2.0], [-4.0, 8.0]], 15.0),  # the lists of both values are merged
+        ([0.0], [40.0, 50.0], [[-0.5, 0.25]], 0.25),  # both above the highest log-odds
+        ([0.0], [1.0], [[0.0]], 0.0),
+    ],
+)
+def test_the_highest_balance_is_that_of_the_best_cut(
+    log_odds: list[float], weights: list[float], mass: Any, highest: float
+) -> None:
+    assert steepest(log_odds, weights, mass) == pytest.approx(highest, abs=1e-13)
+
+
+@pytest.mark.parametrize("candidates", [[1, 9], [3], [8, 10], [0, 11], list(range(12))])
+def test_balances_of_packed_features_are_those_of_numpy(candidates: list[int]) -> None:
+    rng = np.random.default_rng(3)
+    cardinalities = (*[2] * 11, 3)
+    codes = np.stack([rng.integers(0, n, size=20) for n in cardinalities], axis=1)
+    weights = tuple(rng.normal(size=n) for n in cardinalities)
+    columns = Columns(codes, cardinalities, weights, rng.choice([-1.0, 1.0], size=20) * rng.random(20), np.zeros(()))
+    cells = Cells.sorted(rng.integers(0, 3, size=20), rng.normal(size=3))
+    expected = highest_balances(columns, cells, candidates)
+    assert compiled_balances(columns, cells, candidates) == pytest.approx(expected, abs=1e-12)
+
+
+def test_features_that_are_not_wanted_get_no_balance() -> None:
+    packed = np.array([[0b10000000, 0b01000000], [0b10000000, 0b10000000]], dtype=np.uint8)
+    wanted = np.array([False, True, *[False] * 7])
+    found = kernels.binary_balances(
+        packed, np.array([0, 0]), np.array([-0.5, 0.25]), np.zeros(1), np.array([-0.25]), np.ones((9, 2)), wanted
+    )
+    assert found.tolist() == [0.0, 0.25, *[0.0] * 7]
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 3), (2, 2, 3), (2, 5), (3, 2, 2, 2), (2, 1, 2), (1, 1)])
+def test_norms_of_any_run_length(shape: tuple[int, ...]) -> None:
+    table = np.random.default_rng(6).normal(size=shape)
+    out = np.empty(len(shape))
+    kernels.axis_norms(table.ravel(), np.array(shape), np.arange(len(shape)), out)
+    assert np.allclose(out, [np.abs(table.sum(axis=axis)).sum() for axis in range(len(shape))])
+
+
+def test_a_decision_stands_if_it_is_the_first_of_the_most_probable() -> None:
+    logs = np.log(np.array([[0.4, 0.4, 0.2], [0.2, 0.3, 0.5]]))
+    weights = np.array([[0.0, 0.0, 0.0], [0.0, math.log(2), 0.0], [0.0, 0.0, 1e-14]])
+    # By cell and value. A tie goes to the first class: in cell 0 with values 0 and 2.
+    most_probable = [[0, 1, 0], [2, 1, 2]]
+    for decision in range(3):
+        for cell, value in np.ndindex(2, 3):
+            found = kernels.agreement(
+                logs, np.array([cell]), np.array([value]), weights, np.array([decision]), np.array([0.25])
+            )
+            assert found == (0.25 if most_probable[cell][value] == decision else 0.0)

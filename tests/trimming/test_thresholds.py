@@ -1,4 +1,4 @@
-"""Threshold intervals in exact fractions, where posteriors are closer to 0 or 1 than floating-point numbers tell."""
+"""Threshold intervals and optima in exact fractions, where posteriors are closer than floating-point numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.trimming.exact_fractions import is_positive
+from tests.trimming.exact_fractions import ENGINES, failures, is_positive, random_case
 from trimbench.trimming.thresholds import Instances, best_cut
 
 ULP = 2.0**-53
@@ -60,3 +60,16 @@ def around(posteriors: NDArray[np.float64], n_steps: int = 3) -> set[float]:
         for _ in range(n_steps):
             found.append(near := np.nextafter(near, end))
     return set(np.concatenate(found).tolist())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("block", range(4))
+def test_trimmings_are_optimal_in_exact_arithmetic(engine: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kernels and threads take over at once.
+    monkeypatch.setattr("trimbench.trimming.engines.table._WORTH_A_KERNEL", 1)
+    monkeypatch.setattr("trimbench.trimming.engines.table._WORTH_A_THREAD", 1)
+    monkeypatch.setattr("trimbench.trimming.search.lattices._is_worth_compiling", lambda classifier: block % 2 == 1)
+    for seed in range(25):
+        case = random_case(np.random.default_rng([block, seed]))
+        wrong = failures(case, engine, n_jobs=1 + seed % 3)
+        assert not wrong, (case, wrong)

@@ -1,9 +1,13 @@
-"""Tables as text and in Markdown, and tables of verdicts."""
+"""Tables as text, in Markdown and LaTeX, and tables of verdicts; no cell is a formula to a spreadsheet."""
 
 from __future__ import annotations
 
+import csv
 import math
 import re
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,8 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimbench.papers.files import _tame, as_it_was, write_csv
+from trimbench.papers.reporting.figures.drawing import read_points, write_figures
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.tables import asked, comparison, differences, latex, markdown, printable, side_by_side
 from trimbench.papers.reporting.verdicts import compare
+from trimbench.papers.vocabulary.figures import LineFigure
 from trimbench.papers.vocabulary.numbers import Explanation, Number, Probability
 from trimbench.papers.vocabulary.tables import Table
 
@@ -147,3 +155,128 @@ def test_inferred_values_and_probabilities_are_columns() -> None:
     assert (line["explained_value"], line["probability"], line["reproduced"]) == (1.04, 0.25, 9.0)
     (difference,) = differences(compare([reported("a", "1.0")], [number])).frame.to_dict("records")
     assert difference["reason"] == "inferred set-up: twice"
+
+
+GREEK = "ΑΒΓΔΕΖΗΘΙΚΛΜ ΝΞΟΠΡΣΤΥΦΧΨΩ αβγδεζηθικλμ νξοπρςστυφχψω"
+SIGNS = "_ % & # → ± – — | < > $ { } ~ ^ \\ α Ω é − × ≤ \" '"
+
+
+def test_a_table_is_an_environment_with_caption_and_label() -> None:
+    frame = pd.DataFrame({"name": ["x_y & 50%", "z"], "the_share": [0.25, -0.5], "n": [3, 4]})
+    text = latex(Table("Shares in %", frame, {"the_share": ".1%"}), "tab:family/one-table")
+    assert [" ".join(line.split()) for line in text.splitlines()] == [
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{Shares in \%}",
+        r"\label{tab:family/one-table}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r"name & the share & n \\",
+        r"\midrule",
+        r"x\_y \& 50\% & 25.0\% & 3 \\",
+        r"z & -50.0\% & 4 \\",
+        r"\bottomrule",
+        r"\end{tabular}}",
+        r"\end{table}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.5 → 0.4", r"0.5 \ensuremath{\to} 0.4"),
+        ("±1 – 2", r"\ensuremath{\pm}1 -- 2"),
+        ("P(x | α)", r"P(x \ensuremath{|} \ensuremath{\alpha})"),
+        ("Γ−1", r"\ensuremath{\Gamma}\ensuremath{-}1"),
+        ("λ Λ Αο", r"\ensuremath{\lambda} \ensuremath{\Lambda} Ao"),
+        ("a_b#c$", r"a\_b\#c\$"),
+        ("José Núñez", "José Núñez"),
+    ],
+)
+def test_signs_in_cells_and_titles(text: str, expected: str) -> None:
+    found = latex(Table(text, pd.DataFrame({"a": [text]})), "x")
+    assert rf"\caption{{{expected}}}" in found
+    assert f" {expected} " in found
+
+
+def test_a_table_without_rows_declares_its_columns() -> None:
+    assert r"\begin{tabular}{ll}" in latex(Table("", pd.DataFrame({"a": [], "b": []}, dtype=object)), "x")
+
+
+def test_a_label_has_no_sign_of_latex() -> None:
+    text = latex(Table("", pd.DataFrame({"a": [1]})), "tab:trimming/table6,name=Größe {x}~%")
+    assert r"\label{tab:trimming/table6,name=Gr-e-x-}" in text
+
+
+def test_what_is_longer_than_a_page_continues() -> None:
+    text = latex(Table("Numbers", pd.DataFrame({"n": range(100)})), "tab:numbers")
+    pages = text.count(r"\begin{table}")
+    assert pages == text.count(r"\end{table}") == 3
+    assert text.count(r"\label{tab:numbers}") == 1
+    assert text.count(r"\addtocounter{table}{-1}") == text.count("(continued)") == pages - 1
+    assert [int(found) for found in re.findall(r"^ *(\d+) ", text, re.MULTILINE)] == [*range(100)]
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_takes_it(tmp_path: Path) -> None:
+    words = {"text": [SIGNS * 3, "[0, 1]", "*"], **{f"column {i}": [-1.5, 1e-9, None] for i in range(30)}}
+    tables = [
+        Table(SIGNS, pd.DataFrame(words)),
+        Table("", pd.DataFrame({"n": range(300)})),
+        Table(GREEK, pd.DataFrame({"no": [], "rows": []})),
+    ]
+    text = "\n".join(latex(table, f"tab:{place}_ä") for place, table in enumerate(tables))
+    packages = r"\usepackage{booktabs,graphicx}"
+    whole = rf"\documentclass{{article}}{packages}\begin{{document}}{text}\end{{document}}"
+    (tmp_path / "all.tex").write_text(whole, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-draftmode", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout
+    assert "Overfull \\hbox" not in done.stdout
+
+
+FORMULAS = ["=1+2", "@SUM(A1)", "+cmd|'/c calc'!A1", "-3+cmd|x", "- 1+cmd|x", "-1\n", "\t=1", "\n=1", "＝1", "'=1"]
+HARMLESS = ["-0.5", "+1e-3", ".5", "-", "a=b", "-inf", "", "'tis", "x;y=1", "a;-1;'b"]
+
+
+def test_cells_that_begin_like_formulas_are_text(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"name": [*FORMULAS, *HARMLESS], "value": -1.5})
+    with write_csv(frame, tmp_path / "table.csv").open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["name"] for row in rows] == [*(f"'{text}" for text in FORMULAS), *HARMLESS]
+    assert {row["value"] for row in rows} == {"-1.5"}
+
+
+def test_no_cell_begins_like_a_formula_where_semicolons_end_cells(tmp_path: Path) -> None:
+    frame = pd.DataFrame([["=1;-2+x;-3", "a;'@b;"]], columns=["x;=SUM(A1)", "y"])
+    assert write_csv(frame, tmp_path / "table.csv").read_text() == "x;'=SUM(A1),y\n'=1;'-2+x;-3,a;''@b;\n"
+
+
+@given(st.text("'=+-@;\t\n1.ea＝"))
+def test_what_is_added_can_be_taken_away(text: str) -> None:
+    tame = str(_tame(text))
+    assert as_it_was(tame) == text
+    assert not any(cell[:1] in ("=", "@", "\t", "\n", "＝") for cell in tame.split(";"))
+
+
+def test_headings_are_text_even_if_they_repeat(tmp_path: Path) -> None:
+    frame = pd.DataFrame([["=1", 1, "a"]], columns=["=x", "y", "y"])
+    assert write_csv(frame, tmp_path / "table.csv").read_text() == "'=x,y,y\n'=1,1,a\n"
+
+
+def test_numbers_keep_their_digits(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, None], "b": [0.1, 1e-17]}, dtype=object)
+    assert write_csv(frame, tmp_path / "table.csv").read_text() == "a,b\n1,0.1\n,1e-17\n"
+
+
+def test_points_of_figures_are_read_as_they_were(tmp_path: Path) -> None:
+    names = [*FORMULAS, *HARMLESS]
+    points = pd.DataFrame({"series": names, "x": -1.0, "y": range(len(names))})
+    figure = LineFigure("title", "x", "y", points)
+    ((path,), _) = write_figures([figure], tmp_path / "figure", FigureSettings(), drawn=False)
+    with path.open(newline="", encoding="utf-8") as stream:
+        written = [row["series"] for row in csv.DictReader(stream)]
+    assert written == [*(f"'{text}" for text in FORMULAS), *HARMLESS]
+    assert [as_it_was(text) for text in written] == names
+    assert read_points(path, ["series"])["series"].tolist() == names

@@ -1,18 +1,31 @@
-"""Verdicts on reported and reproduced numbers."""
+"""Verdicts on reported and reproduced numbers, what accounts for differences, and counts of both."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trimbench.papers.reporting.verdicts import DIFFERENCES, VERDICTS, VERDICTS_ON, Verdict, compare, judge
-from trimbench.papers.vocabulary.numbers import Interval, IntervalKind, Number
+from trimbench.papers.reporting.verdicts import (
+    COLUMNS,
+    DIFFERENCES,
+    VERDICTS,
+    VERDICTS_ON,
+    Judgement,
+    Verdict,
+    causes_in_words,
+    compare,
+    in_words,
+    judge,
+    tally,
+)
+from trimbench.papers.vocabulary.numbers import Explanation, Interval, IntervalKind, Number, Probability
 from trimbench.papers.vocabulary.reported import SUBJECTS
 
-from .builders import reported
+from .builders import judged, reported
 
 CASES = [
     # printed, rule, reproduced, verdict
@@ -169,3 +182,179 @@ def test_exact_means_that_the_printed_forms_are_equal(value: float, other: float
 def test_a_number_is_on_one_side_of_the_printed_one(value: float, ours: float) -> None:
     verdicts = {verdict_on(f"{value:.3f}", kind, ours)[0] for kind in ("at_most", "at_least")}
     assert verdicts in ({"exact"}, {"trend", "differs"})
+
+
+RARE, FREQUENT = Probability(0.008, 0.001), Probability(0.02, 0.001)
+
+
+def difference(printed: str, ours: float, kind: str = "exact", rule: Any = None, **evidence: Any) -> Judgement:
+    one = reported("a", printed, kind, reason="known", **(rule or {}))
+    return judge(one, Number("a", "value", ours, **evidence))
+
+
+def test_what_meets_its_rule_has_no_cause() -> None:
+    for evidence in ({"explanation": Explanation("twice", 1.0)}, {"contradiction": "No."}, {"probability": FREQUENT}):
+        found = difference("1.0", 1.0, **evidence)
+        assert (found.verdict, found.cause) == ("exact", None)
+
+
+def test_nothing_known_is_unexplained() -> None:
+    found = difference("1.0", 2.0)
+    assert (found.verdict, found.cause, found.account) == ("differs", "unexplained", "known")
+
+
+def test_a_longer_time_has_no_cause_besides_the_machine() -> None:
+    found = difference("1.0", 2.0, "at_most", {"subject": "time"})
+    assert (found.verdict, found.cause, found.account) == ("slower", None, "known")
+
+
+def test_an_explanation_never_changes_the_verdict() -> None:
+    found = difference("1.0", 2.0, explanation=Explanation("half of it", 1.0))
+    assert (found.verdict, found.cause, found.value) == ("differs", "explained", 2.0)
+    assert found.account == "inferred set-up: half of it"
+
+
+@pytest.mark.parametrize(
+    ("ours", "inferred", "percent", "cause"),
+    [
+        (20.0, 10.04, 0, "explained"),  # rounds to the printed digits
+        (20.0, 10.5, 5, "explained"),
+        (20.0, 10.6, 5, "unexplained"),  # too far from the printed number
+        (20.0, 10.6, 0, "unexplained"),
+        (10.8, 10.5, 5, "unexplained"),  # hardly nearer than the paper's own words
+        (11.0, 10.5, 5, "explained"),
+        (9.0, 9.5, 5, "explained"),
+    ],
+)
+def test_an_explanation_must_come_near_and_much_nearer(
+    ours: float, inferred: float, percent: float, cause: str
+) -> None:
+    found = difference("10.0", ours, rule={"explained_percent": percent}, explanation=Explanation("s", inferred))
+    assert found.cause == cause
+    assert found.explanation is not None, "it is shown whether or not it explains"
+
+
+def test_an_explanation_may_meet_the_rule() -> None:
+    inside, outside = Interval(0.5, 1.5, "prediction"), Interval(1.5, 2.5, "prediction")
+    for interval, cause in ((inside, "explained"), (outside, "unexplained")):
+        own = Explanation("s", 1.2, interval)
+        found = difference("1.0", 2.0, "interval", explanation=own, interval=Interval(1.9, 2.1, "prediction"))
+        assert found.cause == cause
+    claim = {"subject": "claim"}
+    assert difference("40", 30.0, "at_least", claim, explanation=Explanation("s", 41.0)).cause == "explained"
+    assert difference("40", 30.0, "at_least", claim, explanation=Explanation("s", 39.0)).cause == "unexplained"
+
+
+def test_to_be_on_the_better_side_explains_no_printed_number() -> None:
+    for inferred, cause in ((14.0, "explained"), (10.0, "unexplained")):
+        assert difference("14", 15.0, "at_most", explanation=Explanation("s", inferred)).cause == cause
+
+
+def test_a_contradiction_is_told() -> None:
+    found = difference("1.0", 2.0, contradiction="One and two.", probability=FREQUENT)
+    assert (found.cause, found.account) == ("contradicts itself", "One and two.")
+
+
+@pytest.mark.parametrize(
+    ("probability", "cause"),
+    [
+        (FREQUENT, "chance"),
+        (RARE, "unexplained"),
+        (Probability(0.01, 0.001), "unexplained"),
+        (Probability(0.5, 0.02), "unexplained"),  # 100 replications cannot show less than 1 %
+        (Probability(0.5, 0.001, overall=0.02), "chance"),
+        (Probability(0.5, 0.001, overall=0.01), "unexplained"),  # too many of the table are far out
+    ],
+)
+def test_chance_needs_enough_replications(probability: Probability, cause: str) -> None:
+    found = difference("1.0", 2.0, "interval", probability=probability)
+    assert found.cause == cause
+    assert (found.account == "known") == (cause == "unexplained")
+
+
+@given(st.floats(0, 10))
+def test_the_distance_to_a_curve_is_never_exact(distance: float) -> None:
+    found = difference("0.00", distance, "within", {"subject": "curve", "tolerance": 0.02})
+    assert found.verdict == ("within" if distance <= 0.02 else "differs")
+
+
+NUMBERS = [reported(row, "0.5", "within", tolerance=0.125) for row in "abcd"]
+CLAIMS = [reported(row, "0.0", "at_least", subject="claim") for row in "efg"]
+TIMES = [reported(row, "9", "at_most", subject="time") for row in "hi"]
+VALUES = {"a": 0.5, "b": 0.6, "c": 0.7, "e": 1.0, "f": -1.0, "g": 0.5, "h": 10.0, "i": 8.0}
+JUDGED = judged([*NUMBERS, *CLAIMS, *TIMES], dict(VALUES))
+
+
+def test_kinds_are_counted_apart() -> None:
+    counted = tally(JUDGED)
+    assert [*counted] == COLUMNS
+    assert {name: n for name, n in counted.items() if n} == {
+        **{"numbers": 4, "exact": 1, "within": 1, "differs": 1, "claims": 3, "holds": 2, "fails": 1},
+        **{"times": 2, "faster": 1, "slower": 1, "unexplained": 2, "not attempted": 1},
+    }
+    assert set(tally([]).values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("judgements", "words"),
+    [
+        (
+            JUDGED,
+            "2 of 4 numbers reproduced, 1 differs, 1 not attempted; 2 of 3 claims hold, 1 fails; "
+            "1 of 2 times faster, 1 slower",
+        ),
+        (JUDGED[:2], "2 of 2 numbers reproduced"),
+        (JUDGED[2:3], "0 of 1 number reproduced, 1 differs"),
+        (JUDGED[3:4], "1 number not attempted"),
+        (JUDGED[4:5], "1 of 1 claim holds"),
+        (JUDGED[7:8], "0 of 1 time faster, 1 slower"),
+        (judged(NUMBERS[:2], {"a": 9.0, "b": 9.0}), "0 of 2 numbers reproduced, 2 differ"),
+        (judged(CLAIMS[:2], {"e": -9.0, "f": -9.0}), "0 of 2 claims hold, 2 fail"),
+        ([], ""),
+    ],
+)
+def test_what_came_out_in_words(judgements: list[Judgement], words: str) -> None:
+    assert in_words(judgements) == words
+
+
+def test_the_ways_in_which_numbers_were_reproduced() -> None:
+    assert in_words(JUDGED[:5], detailed=True) == (
+        "2 of 4 numbers reproduced (1 exact, 1 within), 1 differs (unexplained), 1 not attempted; 1 of 1 claim holds"
+    )
+    assert in_words(JUDGED[2:3], detailed=True) == "0 of 1 number reproduced, 1 differs (unexplained)"
+
+
+def test_curves_and_identities_are_counted_apart_from_measured_numbers() -> None:
+    curves = [reported(row, "0.00", "within", tolerance=0.02, subject="curve") for row in "ab"]
+    identities = [reported(row, "2", subject="identity") for row in "cd"]
+    found = judged([*curves, *identities], {"a": 0.001, "b": 0.1, "c": 2.0, "d": 2.0})
+    assert {name: n for name, n in tally(found).items() if n} == {
+        **{"identities": 2, "identities exact": 2},
+        **{"curves": 2, "curves within": 1, "curves differs": 1, "unexplained": 1},
+    }
+    assert in_words(found) == "2 of 2 identities hold; 1 of 2 curves followed, 1 differs"
+
+
+def test_causes_are_counted_over_all_differences() -> None:
+    evidence: list[dict[str, Any]] = [
+        *({"explanation": Explanation("twice", 1.0)}, {"contradiction": "Both cannot be."}),
+        *({"probability": Probability(0.5, 0.001)}, {}, {}),
+    ]
+    numbers = [Number(row, "value", 9.0, **own) for row, own in zip("abcde", evidence, strict=True)]
+    found = compare([reported(row, "1") for row in "abcde"], numbers)
+    assert causes_in_words(found) == "1 explained, 1 contradicted by the paper itself, 1 by chance, 2 unexplained"
+    assert causes_in_words(found[3:]) == "all unexplained"
+    assert causes_in_words(found[2:3]) == "by chance"
+    assert causes_in_words([]) == ""
+    assert in_words(found[:4], detailed=True) == (
+        "0 of 4 numbers reproduced, 4 differ (1 explained, 1 contradicted by the paper itself, 1 by chance, "
+        "1 unexplained)"
+    )
+
+
+def test_a_number_on_the_better_side_does_not_count_as_reproduced() -> None:
+    found = judged([reported(row, "9", "at_most") for row in "abc"], {"a": 9.0, "b": 2.0, "c": 10.0})
+    assert in_words(found) == "1 of 3 numbers reproduced, 1 on the better side, 1 differs"
+    assert in_words(found, detailed=True) == (
+        "1 of 3 numbers reproduced (1 exact), 1 on the better side, 1 differs (unexplained)"
+    )

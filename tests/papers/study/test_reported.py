@@ -5,12 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.cells import successes
+from trimbench.papers.vocabulary.numbers import Explanation, Interval, Mean, Number, mean_of, number_of, numbers_of
 from trimbench.papers.vocabulary.reported import Literature, Reported, Rule, check_numbers, printed_numbers
+from trimbench.papers.vocabulary.tables import Table
 
 REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for quantity in ("error", "seconds")]
 ERROR, SECONDS = Number("vote", "error", 0.5), Number("vote", "seconds", 2.0)
@@ -146,3 +151,78 @@ def test_the_printed_numbers_of_an_experiment_are_found_by_row_and_quantity() ->
     assert len(found) == 135
     assert found["I1 = 14", "I0 = 1"].printed == "+0.90"
     assert not printed_numbers("selection_bias/none")
+
+
+VALUES = [0.3, 0.1, 0.4, 0.1, 0.5, 0.9]
+
+
+def test_numbers_of_one_row_share_their_jobs() -> None:
+    rows = pd.DataFrame({"job": ["a", "b"]})
+    interval = Interval(0.4, 0.6, "prediction")
+    assert numbers_of("vote", {"error": Mean(0.5, interval, 2), "seconds": None}, rows) == [
+        Number("vote", "error", 0.5, ("a", "b"), interval),
+        Number("vote", "seconds", None, ("a", "b")),
+    ]
+    assert numbers_of("vote", {}, rows) == []
+    cause = Explanation("other rows", 0.6)
+    assert number_of("vote", "error", 0.5, rows, explanation=cause).explanation == cause
+
+
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_intervals_are_those_of_scipy(n: int) -> None:
+    values = VALUES[:n]
+    mean, error = np.mean(values), stats.sem(values)
+    # The variance of one more value, or what shared rows add, is added to that of the mean.
+    for found, kind, more in (
+        (mean_of(values), "confidence", 0.0),
+        (mean_of(values, "prediction"), "prediction", 1.0),
+        (mean_of(values, test_per_train=0.25), "confidence", 0.25),
+    ):
+        spread = np.sqrt(more * np.var(values, ddof=1) + error**2)
+        assert found.interval is not None
+        assert (found.value, found.n, found.interval.kind) == (pytest.approx(mean), n, kind)
+        assert found.ends == pytest.approx(stats.t.interval(0.95, n - 1, loc=mean, scale=spread))
+
+
+@pytest.mark.parametrize("values", [[], [3.0]])
+def test_fewer_than_two_repetitions_have_no_interval(values: list[float]) -> None:
+    found = mean_of(values)
+    assert found.interval is None
+    assert np.isnan(found.with_ends).tolist() == [not values, True, True]
+
+
+ROWS = pd.DataFrame(
+    {
+        "network": ["pima", "pima", "heart", "heart"],
+        "threshold": [0.1, 0.5, 0.1, 0.5],
+        "status": ["ok", "failed", "ok", "ok"],
+    }
+)
+
+
+def test_only_jobs_that_succeeded_are_chosen() -> None:
+    assert successes(ROWS).index.tolist() == [0, 2, 3]
+    assert successes(ROWS, network="pima").index.tolist() == [0]
+    assert successes(ROWS, network="heart", threshold=0.5).index.tolist() == [3]
+    assert successes(ROWS, network="pima", threshold=0.5).empty
+
+
+def test_columns_have_the_order_and_the_formats_that_are_given() -> None:
+    table = Table.of("All", [{"b": 1.5, "a": "x"}, {"a": "y"}], {"a": "", "b": ".2f"}, name="part", listed=False)
+    assert list(table.frame.columns) == ["a", "b"]
+    assert table.frame["a"].tolist() == ["x", "y"]
+    assert math.isnan(table.frame.loc[1, "b"])
+    assert table.formats == {"b": ".2f"}, "a column of texts needs no format"
+    assert (table.title, table.name, table.listed) == ("All", "part", False)
+
+
+def test_columns_may_be_given_without_formats_or_lines() -> None:
+    table = Table.of("All", ({"a": n} for n in range(3)), ["a", "b"])
+    assert table.frame.shape == (3, 2)
+    assert (table.formats, table.name, table.listed) == ({}, "", True)
+    assert list(Table.of("None", [], {"a": "", "b": ".1f"}).frame.columns) == ["a", "b"]
+
+
+def test_an_unknown_column_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"lines of 'All' must have the columns \['a'\], got \['b', 'c'\] besides"):
+        Table.of("All", [{"a": 1}, {"a": 1, "b": 2, "c": 3}], ["a"])

@@ -1,23 +1,30 @@
-"""Networks from their declarations: a user's own files, with and without a class."""
+"""Networks from their declarations, and those of the trimming paper, where the cache has them."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 import trimbench as tb
 from tests.networks.network_writers import encode_bif, encode_ergo
-from trimbench.papers.configuration import Catalogue, ConfigurationError
+from trimbench.networks.formats.ace import read_problem
+from trimbench.networks.inference.joint import joint_distribution
+from trimbench.papers.configuration import Catalogue, ConfigurationError, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import declare_network, is_here, load_network
+from trimbench.papers.data.declarations import compare_with_files, declare_network, is_here, load_network
 from trimbench.papers.validation import DataUnavailable
 from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.trimming.engines.circuit import SddEngine, SddMeasure
+from trimbench.trimming.engines.table import DenseEngine
+from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
 from .loopback import Loopback
 
@@ -238,3 +245,126 @@ def test_wrong_features_and_evidence_are_named(file: Path, cache: Cache, more: d
     declared = {"format": "bif", "path": str(file), "target": "thief", "positive": "yes", **more}
     with pytest.raises((ValueError, ConfigurationError), match=message):
         load_network(declare_network("mine", declared), cache)
+
+
+PROJECT = Catalogue((configuration_folder(),))
+NOWHERE = Cache((), Path("nowhere"), offline=True)
+N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "voting": 16, "hepatitis": 19}
+
+
+def read(folder: Path, name: str) -> tb.NaiveBayes:
+    return tb.NaiveBayes.read_ace(folder / f"files/trimbn/{name}.net.cnf", folder / f"files/trimbn/{name}.net.lmap")
+
+
+@pytest.mark.parametrize("name", N_FEATURES)
+def test_a_published_network_and_its_problem_are_read(given_networks: Path, name: str) -> None:
+    model = read(given_networks, name)
+    problem = read_problem(given_networks / f"files/trimbn/{name}.net.search")
+    assert model.n_features == N_FEATURES[name]
+    assert model.class_names == ("0", "1")
+    assert set(model.cardinalities) == {2}
+    assert model.prior.sum() == pytest.approx(1.0, abs=1e-15)
+    assert problem.target == model.class_variable
+    assert set(problem.costs) == set(model.feature_names)
+    assert set(problem.costs.values()) == {1.0}
+    assert problem.threshold == 0.5
+    assert 2.0 <= problem.budget <= 6.3
+
+
+@pytest.mark.parametrize(
+    ("name", "feature", "class_value"), [("bupa", "BP6", 0), ("ident", "II4", 1), ("ident", "II9", 1)]
+)
+def test_a_shared_parameter_is_a_uniform_row(given_networks: Path, name: str, feature: str, class_value: int) -> None:
+    model = read(given_networks, name)
+    rows = model.likelihoods[model.feature_names.index(feature)]
+    assert rows[class_value].tolist() == [0.5, 0.5]
+    assert rows[1 - class_value].tolist() != [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", N_FEATURES)
+def test_the_declared_figures_are_those_of_the_files_to_the_last_bit(given_networks: Path, name: str) -> None:
+    cache = Cache((given_networks,), given_networks, offline=True)
+    declaration = declare_network(name, PROJECT.network_mapping(name))
+    assert compare_with_files(declaration, cache)
+    loaded, model = load_network(declaration, cache), read(given_networks, name)
+    problem = read_problem(given_networks / f"files/trimbn/{name}.net.search")
+    assert isinstance(loaded.model, tb.NaiveBayes)
+    assert (loaded.features, loaded.target) == (tuple(problem.costs), problem.target)
+    assert loaded.model.prior.tobytes() == model.prior.tobytes()
+    assert [table.tobytes() for table in loaded.model.likelihoods] == [one.tobytes() for one in model.likelihoods]
+
+
+def test_the_figures_are_332_probabilities() -> None:
+    loaded = [load_network(declare_network(name, PROJECT.network_mapping(name)), NOWHERE).model for name in N_FEATURES]
+    assert sum(table.size for model in loaded if isinstance(model, tb.NaiveBayes) for table in model.likelihoods) == 332
+
+
+def test_parameters_are_those_of_the_file(given_networks: Path) -> None:
+    model = read(given_networks, "bupa")
+    np.testing.assert_allclose(model.prior, [0.5794, 0.4206], atol=1e-12)
+    np.testing.assert_allclose(model.likelihoods[0], [[0.5597, 0.44029], [0.46238, 0.53767]], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis"])
+def test_published_naive_bayes_networks_equal_the_dense_engine(given_networks: Path, name: str) -> None:
+    folder = given_networks / "files" / "trimbn"
+    model = tb.NaiveBayes.read_ace(folder / f"{name}.net.cnf", folder / f"{name}.net.lmap")
+    dense = DenseEngine.build(tb.BayesianClassifier(model, positive="0", threshold=0.5))
+    engine = SddEngine.build(model.to_network(), model.class_variable, "0", model.feature_names, 0.5)
+    assert engine.instances([]).positive == pytest.approx(dense.instances([]).positive, abs=1e-9)
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        kept = tuple(int(i) for i in rng.choice(model.n_features, size=model.n_features // 2, replace=False))
+        assert_same(engine, kept, dense.instances(kept))
+
+
+@pytest.mark.parametrize(
+    ("path", "n_features"),
+    [
+        ("PE/uai-2006/BN_78.erg.gz", 13),
+        ("MPE/iscas89/s386.scan.erg.gz", 13),
+        ("MPE/iscas89/c432.isc.erg.gz", 7),
+    ],
+)
+def test_general_networks_equal_contraction(given_folder: Path, path: str, n_features: int) -> None:
+    network = read_general(given_folder, path)
+    target, features = class_and_features(network)
+    assert len(features) == n_features
+    engine = SddEngine.build(network, target, network.states(target)[0], features, 0.5)
+    if path.endswith("c432.isc.erg.gz"):
+        # The contraction takes half a minute: only what needs no second engine.
+        assert engine.instances([]).positive == pytest.approx([0.5])
+        assert engine.compilation.n_elements < 20_000
+        return
+    joint = joint_distribution(network, [target, *features])
+    for kept in ((), (0, 3, 7), (1, 2, 5, 12), tuple(range(13))):
+        away = tuple(i for i in range(n_features) if i not in kept)
+        signed = np.where(is_positive(joint[0], joint[1], 0.5), joint[0] + joint[1], -joint[0] - joint[1])
+        positive, negative, d = (table.sum(axis=away).reshape(-1) for table in (joint[0], joint[1], signed))
+        assert_same(engine, kept, Instances(positive, negative, d))
+
+
+def read_general(folder: Path, path: str) -> tb.BayesianNetwork:
+    if not (folder / "files" / "uai2008" / path).is_file():
+        pytest.skip(f"TRIMBENCH_CACHE does not hold files/uai2008/{path}")
+    return tb.BayesianNetwork.read(folder / "files" / "uai2008" / path, max_unpacked=2**26)
+
+
+def class_and_features(network: tb.BayesianNetwork) -> tuple[str, tuple[str, ...]]:
+    """The first binary root, and all leaves."""
+    roots = [v for v in network.nodes if not network.parents(v) and network.children(v) and network.cardinality(v) == 2]
+    return roots[0], tuple(node for node in network.nodes if not network.children(node))
+
+
+def potential_agreement(engine: SddEngine, kept: Sequence[int]) -> float:
+    return SddMeasure(engine.root.diagram.restricted(kept)).potential_agreement()
+
+
+def assert_same(engine: SddEngine, kept: Sequence[int], expected: Instances) -> None:
+    instances = engine.instances(kept)
+    assert instances.positive.sum() == pytest.approx(expected.positive.sum(), abs=1e-9)
+    potential = 0.5 * (1.0 + float(np.abs(expected.signed).sum()))
+    assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
+    assert best_cut(instances, 0.5).agreement == pytest.approx(best_cut(expected, 0.5).agreement, abs=1e-9)
+    for threshold in (0.1, 0.37, 0.5, 0.9):
+        assert instances.agreement(threshold) == pytest.approx(expected.agreement(threshold), abs=1e-9)

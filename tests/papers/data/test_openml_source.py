@@ -1,15 +1,26 @@
+"""Data of OpenML: what is asked for, and which of its hosts."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import openml
 import pytest
 
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.dataset import Dataset
 from trimbench.papers.data.declarations import declare_dataset, is_here, load_dataset
-from trimbench.papers.validation import DeclarationError, FactsMismatch
+from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch
+from trimbench.papers.vocabulary.planning import held_against_servers
 
 from .listing import contents
-from .loopback import ARFF_PATH, PARQUET_PATH, Loopback
-from .toy import SHA256, SOURCE, TOY, assert_is_toy, folder_of
+from .loopback import ARFF_PATH, DATASET_ID, PARQUET_PATH, Loopback
+from .toy import DESCRIPTION_PATH, SHA256, SOURCE, TOY, assert_is_toy, folder_of
 
 
 @pytest.mark.parametrize("parquet", [True, False])
@@ -71,3 +82,146 @@ def test_cache_folder_may_be_relative(cache: Cache, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(cache.writable.parent)
     relative = Path(cache.writable.name)
     assert_is_toy(load_dataset(TOY, Cache((relative,), relative, offline=True)))
+
+
+def test_dead_storage_host_is_asked_once_and_arff_is_used(
+    cache: Cache, loopback: Loopback, closed_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loopback.parquet = True
+    url = loopback.url
+    monkeypatch.setattr(loopback, "url", lambda path: closed_address + path if path == PARQUET_PATH else url(path))
+    assert_is_toy(load_dataset(TOY, cache))
+    assert cache.hosts.reason_for(closed_address) is not None
+    assert cache.hosts.reason_for(loopback.api) is None
+
+
+def test_the_package_makes_no_request_and_keeps_the_settings_of_the_user(
+    cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openml.config, "apikey", "secret")
+    monkeypatch.setattr(openml.config, "server", "http://unused.invalid")
+    before = (dict(openml.config.get_config_as_dict()), dict(os.environ), logging.getLogger("openml").level)
+    load_dataset(TOY, cache)
+    assert (dict(openml.config.get_config_as_dict()), dict(os.environ), logging.getLogger("openml").level) == before
+    assert loopback.queries == [""] * 3, "the user's key is not sent"
+
+
+def test_nothing_is_printed_and_nobody_is_warned(
+    cache: Cache,
+    loopback: Loopback,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loopback.parquet = True
+    loopback.faults[PARQUET_PATH] = "500"
+    load_dataset(TOY, cache)
+    assert capfd.readouterr() == ("", "")
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def test_silent_server_costs_one_bounded_wait(
+    cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trimbench.papers.data.downloads._SILENT_SECONDS", 0.3)
+    go_on = threading.Event()
+    body: Callable[[str], bytes | None] = loopback.body
+
+    def wait(path: str) -> bytes | None:
+        go_on.wait(10)
+        return body(path)
+
+    monkeypatch.setattr(loopback, "body", wait)
+    with pytest.raises(DataUnavailable, match="timed out"):
+        load_dataset(TOY, cache)
+    with pytest.raises(DataUnavailable, match="this host is not asked again"):
+        load_dataset(TOY, cache)
+    go_on.set()
+    assert len(loopback.requests) == 1
+
+
+def test_the_server_and_the_key_are_those_of_the_openml_package(
+    cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = replace(cache, openml_server=None)
+    monkeypatch.setattr(openml.config, "server", f"{loopback.api}/")
+    monkeypatch.setattr(openml.config, "apikey", "0123abcd")
+    loopback.faults[DESCRIPTION_PATH] = "404"
+    with pytest.raises(DataUnavailable, match=r"api_key=\*\*\*") as caught:
+        load_dataset(TOY, mirror)
+    assert "0123abcd" not in str(caught.value)
+    loopback.faults.clear()
+    assert load_dataset(TOY, mirror).sha256 == SHA256
+    # The interface gets the key, no storage server does.
+    for request, query in zip(loopback.requests, loopback.queries, strict=True):
+        assert query == ("api_key=0123abcd" if "/api/" in request else "")
+    other = declare_dataset("other", {"kind": "openml", "id": 7, "version": 1, "target": "y"})
+    with pytest.raises(DataUnavailable, match=r"https://www\.openml\.org/api/v1/xml/data/7"):
+        load_dataset(other, replace(mirror, offline=True))
+
+
+def test_what_servers_have_is_held_against_what_is_declared(cache: Cache, loopback: Loopback) -> None:
+    keys = {"kind": "openml", "id": DATASET_ID, "version": 3, "target": "selector"}
+    changed = declare_dataset("toy", keys | {"facts": {"rows": 5}})
+    load_dataset(TOY, cache)
+    n_asked = len(loopback.requests)
+    assert held_against_servers(TOY, cache) == [{"data": "toy", "from": "OpenML 40", "what it has": "as declared"}]
+    assert len(loopback.requests) > n_asked, "whatever the cache holds"
+    assert held_against_servers(changed, cache)[0]["what it has"].startswith("differs: data set 'toy' is not what was")
+    loopback.faults[DESCRIPTION_PATH] = "404"
+    assert held_against_servers(TOY, cache)[0]["what it has"].startswith("not reached: data set 'toy'")
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declarations import declare_dataset
+from trimbench.papers.data.declarations import load_dataset
+writable, server, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+cache = Cache((writable,), writable, openml_server=server)
+toy = declare_dataset("toy", {"kind": "openml", "id": %d, "version": 3, "target": "selector"})
+print({load_dataset(toy, cache).sha256 for _ in range(rounds)})
+"""
+
+
+def test_processes_may_load_and_download_at_the_same_time(cache: Cache, loopback: Loopback) -> None:
+    # All processes wait for each other at their first request, so that all of them download.
+    together = threading.Barrier(3)
+    body: Callable[[str], bytes | None] = loopback.body
+
+    def meet(path: str) -> bytes | None:
+        if path == DESCRIPTION_PATH:
+            together.wait(60)
+        return body(path)
+
+    loopback.body = meet  # type: ignore[method-assign, assignment]
+    command = [sys.executable, "-c", SCRIPT % DATASET_ID, str(cache.writable), loopback.api, "5"]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    outputs = [process.communicate(timeout=100) for process in processes]
+    assert outputs == [(f"{{'{SHA256}'}}\n", "")] * 3
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert loopback.requests.count(f"GET {DESCRIPTION_PATH}") == 3
+    assert sorted(path.name for path in cache.writable.iterdir()) == ["openml"]
+
+
+def test_threads_may_load_at_the_same_time(cache: Cache) -> None:
+    results: list[Dataset] = []
+    threads = [threading.Thread(target=lambda: results.append(load_dataset(TOY, cache))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [result.sha256 for result in results] == [SHA256] * 4
+
+
+def test_home_need_not_be_writable(cache: Cache) -> None:
+    load_dataset(TOY, cache)
+    surroundings = {name: os.environ[name] for name in ("PATH", "NO_PROXY") if name in os.environ}
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT % DATASET_ID, str(cache.writable), "http://unused.invalid", "1"],
+        env=surroundings | {"HOME": os.devnull, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.stdout, result.stderr) == (f"{{'{SHA256}'}}\n", "")

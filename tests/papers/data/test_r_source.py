@@ -1,8 +1,12 @@
-"""Data files of R: what they may look like, and that only their values are trusted."""
+"""Data files of R: what they may look like, that only their values are trusted, and how long they may become."""
 
+import bz2
 import gzip
 import hashlib
 import logging
+import lzma
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,8 @@ from rdata.parser import RObject, RObjectType
 
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import DatasetDeclaration, is_here, load_dataset
-from trimbench.papers.validation import DataUnavailable, FactsMismatch
+from trimbench.papers.data.sources import _objects
+from trimbench.papers.validation import DataUnavailable, FactsMismatch, Unreadable
 
 from .listing import contents, listing
 from .loopback import Loopback
@@ -173,3 +178,18 @@ def test_copy_with_other_values_is_replaced(served: Served, caplog: pytest.LogCa
     caplog.clear()
     assert served.loaded_sha256() == TISSUES_SHA256
     assert not caplog.text
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_becomes_too_long_or_is_packed_twice_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr("trimbench.papers.data.sources._MAX_UNPACKED", 2**16)
+    path = tmp_path / "file.rda"
+    for content in (b"RDX2\n" + bytes(2**25), gzip.compress(b"RDX2\n")):
+        path.write_bytes(pack(content))
+        tracemalloc.start()
+        with pytest.raises(Unreadable, match="at most 65536 bytes and not be packed again"):
+            _objects(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+        tracemalloc.stop()

@@ -1,14 +1,29 @@
+"""Sources of data: which data is here, what is fetched from where, and what stands in the way."""
+
+import errno
 import gzip
 import re
+import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import DatasetDeclaration, declare_dataset, is_here, load_dataset
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data.cache import Cache, HostMemory, one_line_reason
+from trimbench.papers.data.declarations import (
+    DatasetDeclaration,
+    Declaration,
+    declare_dataset,
+    declare_network,
+    is_here,
+    load_dataset,
+    obstacle,
+)
 from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch
+from trimbench.papers.vocabulary.planning import fetch
 
 TABLE = "size,colour,ok,label\n1,red,True,1\n2.5,?,False,2\n,blue,True,2\n"
 
@@ -131,3 +146,104 @@ def test_simulated_set_follows_its_seed(cache: Cache) -> None:
     assert set(first.features.dtypes) == {np.dtype("float64")}
     assert set(np.unique(first.features)) == {0.0, 1.0}
     assert set(first.target) == {"0", "1"}
+
+
+def _wrapped(cause: BaseException) -> RuntimeError:
+    middle, outer = ValueError("in the middle"), RuntimeError("outside")
+    middle.__cause__, outer.__context__ = cause, middle
+    return outer
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+        socket.gaierror(-2, "Name or service not known"),
+        TimeoutError("timed out"),
+        OSError(errno.ENETUNREACH, "Network is unreachable"),
+        OSError(errno.EHOSTUNREACH, "No route to host"),
+    ],
+)
+def test_dead_host_is_recognised_under_any_wrapping(cause: OSError) -> None:
+    memory = HostMemory()
+    error = _wrapped(cause)
+    memory.note("https://one.invalid/a", error)
+    assert one_line_reason(error) == str(cause)
+    reason = memory.reason_for("https://one.invalid/b")
+    assert reason is not None
+    assert str(cause) in reason
+    assert memory.reason_for("https://two.invalid/a") is None
+
+
+@pytest.mark.parametrize("cause", [PermissionError(13, "Permission denied"), KeyError("x")])
+def test_other_failures_do_not_condemn_the_host(cause: Exception) -> None:
+    memory = HostMemory()
+    memory.note("https://one.invalid/a", _wrapped(cause))
+    assert memory.reason_for("https://one.invalid/a") is None
+
+
+def test_reason_is_one_short_line() -> None:
+    assert one_line_reason(RuntimeError("first\n  second")) == "first second"
+    assert one_line_reason(RuntimeError()) == "RuntimeError"
+    untold = type("Untold", (Exception,), {"__str__": lambda self: "at line {} {}".format(*self.args)})
+    assert one_line_reason(untold(1)) == "Untold"
+    long = one_line_reason(RuntimeError("x" * 1000))
+    assert len(long) == 300
+    assert long.endswith("...")
+
+
+PROJECT = Catalogue((configuration_folder(),))
+OPENML = "openml/org/openml/www/datasets/1590"
+NEEDS: dict[str, tuple[Declaration, list[str]]] = {
+    "openml": (
+        declare_dataset("adult", PROJECT.dataset_mapping("adult")),
+        [f"{OPENML}/dataset_1590.pq", f"{OPENML}/description.xml", f"{OPENML}/features.xml"],
+    ),
+    "r": (declare_dataset("colon", PROJECT.dataset_mapping("colon")), ["files/colon/colon.csv.gz"]),
+    "network": (
+        declare_network("cpcs54", PROJECT.network_mapping("cpcs54")),
+        ["files/uai2008/PE/uai-2006/BN_78.erg.gz", "files/uai2008_evidence/PE/uai-2006/BN_78.erg.evid.gz"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NEEDS)
+def test_a_file_that_cannot_be_read_is_an_obstacle_unless_there_is_a_good_copy(kind: str, tmp_path: Path) -> None:
+    need, paths = NEEDS[kind]
+    first, second = tmp_path / "first", tmp_path / "second"
+    cache = Cache((first,), first, offline=True)
+    assert (is_here(need, cache), obstacle(need, cache)) == (False, "")
+    for path in paths[1:]:
+        (first / path).parent.mkdir(parents=True, exist_ok=True)
+        (first / path).touch()
+    (first / paths[0]).mkdir(parents=True)
+    assert not is_here(need, cache)
+    assert obstacle(need, cache) == (
+        f"{first / paths[0]} cannot be read (Is a directory); make it readable, or remove it and run "
+        "trimbench task=fetch"
+    )
+    (second / paths[0]).parent.mkdir(parents=True)
+    (second / paths[0]).touch()
+    both = replace(cache, folders=(first, second))
+    assert (is_here(need, both), obstacle(need, both)) == (True, "")
+
+
+def test_a_link_to_nothing_is_an_obstacle(tmp_path: Path) -> None:
+    path = tmp_path / NEEDS["r"][1][0]
+    path.parent.mkdir(parents=True)
+    path.symlink_to(tmp_path / "nowhere")
+    cache = Cache((tmp_path,), tmp_path)
+    assert obstacle(NEEDS["r"][0], cache).startswith(f"{path} is a link to a file that does not exist; make it")
+
+
+def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    need, _ = NEEDS["network"]
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    cache = Cache((Path("closed"),), Path("closed"), offline=True)
+    assert not is_here(need, cache)
+    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/.*/BN_78\.erg\.gz'"):
+        fetch(need, cache)

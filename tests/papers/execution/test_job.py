@@ -1,3 +1,5 @@
+"""Jobs: their keys, canonical JSON, and seeds."""
+
 import dataclasses
 import hashlib
 import json
@@ -6,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.papers.execution.code_hash import code_version
-from trimbench.papers.execution.job import Job, run_job_function
+from trimbench.papers.execution.job import Job, canonical_json, generator_for, run_job_function, seed_for, to_plain
 
 from . import sample_jobs
 
@@ -128,3 +131,123 @@ def test_a_job_of_other_code_does_not_run() -> None:
     job = dataclasses.replace(Job.create(sample_jobs.square, {"x": 1.0}), code="older")
     with pytest.raises(RuntimeError, match=r"code must be 'older', got .*; start the program again"):
         run_job_function(job)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=15,
+)
+
+
+def shuffled(value: Any) -> Any:
+    """The same value with every mapping in the opposite order and tuples for lists."""
+    if isinstance(value, dict):
+        return {key: shuffled(value[key]) for key in reversed(value)}
+    return tuple(map(shuffled, value)) if isinstance(value, list) else value
+
+
+@given(json_values)
+def test_text_reads_back_as_the_value_and_is_stable(value: Any) -> None:
+    text = canonical_json(value, "value")
+    assert json.loads(text) == value
+    assert canonical_json(json.loads(text), "value") == text
+    assert canonical_json(shuffled(value), "value") == text
+    assert text.isascii()
+
+
+def test_text_is_the_expected_one() -> None:
+    assert canonical_json({"b": (1, 1.0, True), "a": None, "é": "ü"}, "v") == (
+        '{"a":null,"b":[1,1.0,true],"\\u00e9":"\\u00fc"}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("scalar", "expected"),
+    [(np.float64(0.1), 0.1), (np.float32(0.5), 0.5), (np.int64(3), 3), (np.bool_(True), True), (np.array(2), 2)],
+)
+def test_numpy_scalars_become_python_numbers(scalar: Any, expected: Any) -> None:
+    plain = to_plain(scalar, "x")
+    assert plain == expected
+    assert type(plain) is type(expected)
+
+
+def test_the_copy_shares_nothing() -> None:
+    original = {"rows": [[1, 2]]}
+    copy = to_plain(original, "x")
+    copy["rows"][0][0] = 9
+    assert original == {"rows": [[1, 2]]}
+
+
+NOT_FINITE = [float("nan"), float("inf"), np.float32("-inf"), np.float64("nan")]
+OTHER_TYPES = [
+    *(Path("data"), pd.DataFrame({"a": [1]}), np.zeros(3), {1, 2}, b"x", 1j, object(), np.datetime64("2020-01-01")),
+    frozenset(range(10_000)),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        *((value, ValueError, r"\['x'\]\[1\] must be a finite number, got .*; use None") for value in NOT_FINITE),
+        *((value, TypeError, r"\['x'\]\[1\] cannot be written as JSON: allowed are None, .*") for value in OTHER_TYPES),
+        ({1: 2}, TypeError, r"keys of p\['x'\]\[1\] must be str, got 1; write it as text"),
+    ],
+)
+def test_what_has_no_json_form_is_refused_by_its_place(value: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        canonical_json({"x": [0.0, value]}, "p")
+    assert len(str(caught.value)) < 400
+
+
+axis_values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+axis_names = st.sampled_from(["dataset", "repetition", "fold", "level", "ünïcode"])
+
+
+def test_seed_is_the_first_63_bits_of_the_hash() -> None:
+    text = b'{"dataset":"vote","level":0.5,"repetition":3,"use":null}'
+    expected = int(hashlib.sha256(text).hexdigest()[:16], 16) // 2
+    assert seed_for(repetition=3, use=None, level=0.5, dataset="vote") == expected
+    assert expected == 5430632520036098291
+
+
+def test_generator_is_pcg64_of_the_seed() -> None:
+    twin = np.random.Generator(np.random.PCG64(seed_for(dataset="vote")))
+    np.testing.assert_array_equal(generator_for(dataset="vote").random(5), twin.random(5))
+
+
+@given(st.dictionaries(axis_names, axis_values, min_size=1))
+def test_order_does_not_matter_and_the_range_is_63_bits(axes: dict[str, Any]) -> None:
+    seed = seed_for(**axes)
+    assert seed == seed_for(**{name: axes[name] for name in reversed(axes)})
+    assert 0 <= seed < 2**63
+
+
+@given(st.lists(st.dictionaries(axis_names, axis_values, min_size=1), min_size=2, max_size=6))
+def test_different_axes_have_different_seeds(many: list[dict[str, Any]]) -> None:
+    distinct = {repr(sorted(axes.items())) for axes in many}
+    assert len({seed_for(**axes) for axes in many}) == len(distinct)
+
+
+def test_numpy_numbers_count_as_numbers() -> None:
+    assert seed_for(a=np.int64(3), b=np.float64(0.1)) == seed_for(a=3, b=0.1)
+
+
+def test_types_and_names_matter() -> None:
+    axes = [{"a": 1}, {"a": 1.0}, {"a": True}, {"a": "1"}, {"b": 1}, {"a": 1, "b": 1}]
+    assert len({seed_for(**values) for values in axes}) == 6
+
+
+@pytest.mark.parametrize(
+    ("axes", "error", "message"),
+    [
+        ({}, TypeError, "seed_for needs at least one named axis, got none; name what"),
+        ({"a": (1,)}, TypeError, "axis 'a' must be str, int, float, bool or None, got .*; use one axis"),
+        ({"a": {"b": 1}}, TypeError, "axis 'a' must be str, int, float, bool or None, got .*; use one axis"),
+        ({"a": float("nan")}, ValueError, r"axes\['a'\] must be a finite number, got nan"),
+        ({"a": object()}, TypeError, r"axes\['a'\] cannot be written as JSON"),
+    ],
+)
+def test_wrong_axes_are_refused(axes: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        seed_for(**axes)

@@ -1,18 +1,25 @@
+"""Runs: what is stored and what runs, programs that take turns or are killed, and how long the rest takes."""
+
 import io
+import math
 import os
 import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from trimbench.papers.commands.tasks import GROUP, expected_seconds, function_name, measured, total, wall_seconds
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.run import Work, duration, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.workers import SerialExecutor
 
@@ -175,3 +182,190 @@ def test_workers_end_with_the_program(
         error = programs[0].stderr.read()
         assert "KeyboardInterrupt" in error
         assert "jobs: 0 of 4 run in" in error
+
+
+class HeldExecutor:
+    """Waits for a sign before it runs the jobs."""
+
+    def __init__(self) -> None:
+        self.started, self.finish = threading.Event(), threading.Event()
+
+    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None], files: object = None) -> None:
+        self.started.set()
+        assert self.finish.wait(20)
+        SerialExecutor().run(jobs, on_record)
+
+
+@pytest.mark.parametrize("cache_mode", ["default", "ignore"])
+def test_records_of_another_run_are_waited_for_and_taken(
+    store: JobStore, capsys: pytest.CaptureFixture[str], cache_mode: str
+) -> None:
+    theirs = [*sweep(2), FAILING]
+    held, executor = HeldExecutor(), CountingExecutor()
+    other = threading.Thread(target=run_jobs, args=(theirs, store, held), kwargs={"progress": False})
+    other.start()
+    assert held.started.wait(20)
+    assert run_jobs(sweep(1), store, NoExecutor(), cache_mode="only")[0].status == "missing", "reading does not wait"
+    release = threading.Timer(0.5, held.finish.set)
+    release.start()
+    records = run_jobs([*theirs, *sweep(4)[2:]], store, executor, label="mine", cache_mode=cache_mode)
+    other.join()
+    assert executor.ran == sweep(4)[2:]
+    assert [record.status for record in records] == ["ok", "ok", "failed", "ok", "ok"]
+    assert [record.cached for record in records] == [True, True, True, False, False]
+    said = capsys.readouterr().err
+    assert "mine: waiting for another program that runs jobs for this folder of results\n" in said
+    assert "mine: 2 of 5 run in" in said, "the others were not run here"
+    assert run_jobs(sweep(4), store, NoExecutor(), progress=False)[0].cached, "stored records need no turn"
+
+
+def test_a_job_that_ended_while_it_was_planned_is_not_repeated(
+    store: JobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = JobStore.ensure_writable
+
+    def finish_elsewhere(self: JobStore) -> None:
+        plan(self)
+        SerialExecutor().run(sweep(1), self.put)
+
+    monkeypatch.setattr(JobStore, "ensure_writable", finish_elsewhere)
+    records, new = ran(sweep(2), store)
+    assert all(record.ok for record in records)
+    assert new == sweep(2)[1:]
+
+
+def test_an_error_ends_the_turn(store: JobStore) -> None:
+    waits: list[None] = []
+    with pytest.raises(AssertionError, match="nothing may run"):
+        run_jobs(sweep(1), store, NoExecutor(), progress=False)
+    with store.turn(lambda: waits.append(None)):
+        assert not waits
+
+
+def count(marks: Path) -> Counter[str]:
+    return Counter(mark.name.split(".")[0] for mark in marks.iterdir())
+
+
+def test_two_programs_run_each_job_once(store: JobStore, marks: Path, programs: list[subprocess.Popen[str]]) -> None:
+    for _ in range(2):
+        programs.append(start_program(store.folder, "processes", "leave_a_mark", "token", 20, {"folder": str(marks)}))
+    assert [program.wait(timeout=60) for program in programs] == [0, 0]
+    assert count(marks) == {str(token): 1 for token in range(20)}
+    said = [program.stderr.read() for program in programs if program.stderr]
+    assert sorted("waiting for another program" in text for text in said) == [False, True]
+
+
+def test_the_turn_of_a_killed_program_ends_at_once(
+    store: JobStore, marks: Path, programs: list[subprocess.Popen[str]]
+) -> None:
+    for _ in range(2):  # the first has work for 6 seconds, in which the second starts
+        programs.append(start_program(store.folder, "serial", "leave_a_mark", "token", 60, {"folder": str(marks)}))
+        wait_for(lambda: len(list(store.folder.glob("??/*.json"))) >= 3)
+    assert programs[1].stderr is not None
+    assert any("waiting for another program" in line for line in programs[1].stderr)
+    programs[0].kill()
+    killed = time.monotonic()
+    assert programs[1].wait(timeout=60) == 0
+    assert time.monotonic() - killed < 30
+    counts = count(marks)
+    assert set(counts) == {str(token) for token in range(60)}
+    assert sum(counts.values()) <= 61, "only the job that was running runs again"
+
+
+EXPECTED = {"a": 10.0, "b": 20.0, "c": 30.0}
+
+
+def test_before_anything_has_ended_the_workers_share_what_is_expected() -> None:
+    assert Work(list("abc"), EXPECTED, 2).seconds_left == 30.0
+    assert Work(list("a"), EXPECTED, 2).seconds_left == 10.0, "one job has one worker"
+    assert Work(list("abcd"), EXPECTED, 1).seconds_left == 80.0, "an unknown job counts like the mean of the others"
+
+
+def test_without_any_expectation_nothing_is_said() -> None:
+    work = Work(["x", "y"], {}, 2)
+    work.end("x", 1.0)
+    assert work.seconds_left is None
+
+
+def test_what_has_ended_corrects_the_expectation() -> None:
+    work = Work(list("abc"), EXPECTED, 2)
+    work.end("b", 5.0)  # four times as fast
+    assert work.seconds_left == pytest.approx(40 / 4)
+    work.end("b", 6.0)
+    assert work.seconds_left == pytest.approx(40 / 4), "a job ends once"
+    work.end("a", 10.0)
+    work.end("c", 20.0)
+    assert work.seconds_left == 0.0
+
+
+def test_the_first_of_many_jobs_say_nothing_yet() -> None:
+    keys = [str(number) for number in range(100)]
+    work = Work(keys, dict.fromkeys(keys, 1.0), 1)
+    work.end("0", 50.0)  # the start of the workers
+    assert work.seconds_left == 99.0
+
+
+def test_at_the_end_the_time_of_the_run_is_said(store: JobStore, capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.perf_counter()
+    run_jobs([Job.create(sample_jobs.square, {"x": 1.0})], store, SerialExecutor(), label="all")
+    said = re.search(r"all: 1 of 1 run in ([\d.]+) s, 0 failed", capsys.readouterr().err)
+    assert said
+    assert float(said[1]) <= time.perf_counter() - started + 0.1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, "–"), (0, "0 s"), (0.03, "0.03 s"), (59, "59 s"), (125, "2.1 min"), (7200, "2 h")]
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+FIRST, SECOND, THIRD = (Job.create(sample_jobs.square, {"x": x}) for x in (1.0, 2.0, 3.0))
+OTHER = Job.create(sample_jobs.fail, {"kind": "no"})
+JOBS = (FIRST, SECOND, THIRD, OTHER)
+
+
+def test_stored_jobs_of_the_same_function_count_before_what_is_typical() -> None:
+    done = {FIRST.key: 1.0, SECOND.key: 3.0, "of another experiment": 50.0}
+    expected = expected_seconds(JOBS, done, {"square": 100.0, "fail": 7.0})
+    assert expected == {FIRST.key: 1.0, SECOND.key: 3.0, THIRD.key: 2.0, OTHER.key: 7.0}
+    assert total([THIRD.key, OTHER.key], expected) == 9.0
+
+
+def test_what_is_typical_counts_where_nothing_is_stored() -> None:
+    assert expected_seconds(JOBS, {}, {"square": 1.5}) == {FIRST.key: 1.5, SECOND.key: 1.5, THIRD.key: 1.5}
+
+
+def test_without_a_basis_the_whole_is_unknown() -> None:
+    expected = expected_seconds(JOBS, {FIRST.key: 1.0}, {})
+    assert expected == {FIRST.key: 1.0, SECOND.key: 1.0, THIRD.key: 1.0}
+    assert total([SECOND.key, OTHER.key], expected) is None
+    assert wall_seconds([SECOND.key, OTHER.key], expected, 2) is None
+    assert total([], {}) == 0.0
+
+
+@pytest.mark.parametrize(("n_workers", "seconds"), [(1, 12.0), (2, 6.0), (3, 5.0), (100, 5.0)])
+def test_workers_share_the_jobs_but_not_a_single_one(n_workers: int, seconds: float) -> None:
+    expected = {"a": 5.0, "b": 4.0, "c": 3.0, "stored": 60.0}
+    assert wall_seconds(["a", "b", "c"], expected, n_workers) == seconds
+    assert wall_seconds([], expected, n_workers) == 0.0
+
+
+def test_a_profile_that_was_never_measured(tmp_path: Path) -> None:
+    (tmp_path / GROUP).mkdir()
+    (tmp_path / GROUP / "mine.yaml").write_text("trimming/table6: {trim_network: 1}\n")
+    assert measured(Catalogue((tmp_path,)), "mine") == {"trimming/table6": {"trim_network": 1.0}}
+    assert measured(Catalogue((tmp_path,)), "other") == {}
+
+
+def test_costs_are_of_experiments_that_exist() -> None:
+    project = Catalogue((configuration_folder(),))
+    for profile in project.names(GROUP):
+        costs = measured(project, profile)
+        assert profile in project.names("profile")
+        assert set(costs) <= set(project.names("experiment")), "a new experiment was not measured yet"
+        assert all(0 < seconds < math.inf for functions in costs.values() for seconds in functions.values())
+
+
+def test_the_function_of_a_job_is_known_by_its_name() -> None:
+    assert function_name(FIRST) == "square"

@@ -1,3 +1,5 @@
+"""The store of records and arrays: what is damaged is not used, and no result says more than is declared."""
+
 import errno
 import hashlib
 import json
@@ -8,13 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.job import COUNT, Job, check_result, declare_result
+from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.store import JobStore, Record, read_earlier_arrays, remember
+from trimbench.papers.execution.workers import SerialExecutor
 
 from . import sample_jobs
 
@@ -243,3 +249,152 @@ def test_threads_and_readers_never_meet_half_a_file(store: JobStore) -> None:
             task.result()
     assert all(record in big for record in seen)
     assert files(store) == [f"{JOB.key}.json"]
+
+
+SQUARE = f"{sample_jobs.__name__}:square"
+
+
+def test_an_edited_result_is_told_and_runs_again(store: JobStore, caplog: pytest.LogCaptureFixture) -> None:
+    job = Job.create(sample_jobs.square, {"x": 3.0})
+    (first,) = run_jobs([job], store, SerialExecutor(), progress=False)
+    path = store.path(job)
+    path.write_bytes(path.read_bytes().replace(b'"square":9.0', b'"square":7.5'))
+    (second,) = run_jobs([job], store, SerialExecutor(), progress=False)
+    assert second.result == first.result
+    assert not second.cached
+    assert job.key in caplog.text
+    assert store.get(job) == second
+
+
+def test_a_result_that_is_not_what_is_declared_is_not_used(store: JobStore, caplog: pytest.LogCaptureFixture) -> None:
+    job = Job.create(sample_jobs.declared, {"agreement": 0.5})
+    store.put(Record(job, "ok", {"agreement": 7.5, "budgets": [1], "best": None}, None, 0.25, {}))
+    assert store.get(job) is None
+    assert "agreement must be a number in 0..1, got 7.5" in caplog.text
+    (again,) = run_jobs([job], store, SerialExecutor(), progress=False)
+    assert again.result == {"agreement": 0.5, "budgets": [1], "best": None}
+    (wrong,) = run_jobs([Job.create(sample_jobs.declared, {"agreement": 1.5})], store, SerialExecutor(), progress=False)
+    assert wrong.status == "failed"
+    assert "agreement must be a number in 0..1, got 1.5" in str(wrong.error)
+
+
+@pytest.mark.parametrize(
+    "change", [{"agreement": True}, {"budgets": [0.5]}, {"best": {"agreement": 2.0}}, {"best": {}}, {"more": 1}]
+)
+def test_names_types_and_ranges_are_checked(change: dict[str, object]) -> None:
+    sound = {"agreement": 1.0, "budgets": [], "best": {"agreement": 0}}
+    check_result(f"{sample_jobs.__name__}:declared", sound)
+    with pytest.raises(ValueError, match="is not what it declares"):
+        check_result(f"{sample_jobs.__name__}:declared", sound | change)
+
+
+@pytest.mark.parametrize("column", ["status", "error", "seconds", "job"])
+def test_a_result_cannot_set_what_a_row_says_of_its_job(column: str) -> None:
+    with pytest.raises(ValueError, match=f"must not set .'{column}'"):
+        check_result(SQUARE, {column: 1})
+    with pytest.raises(ValueError, match=f"must not be called .'{column}'"):
+        declare_result(sample_jobs.square, {column: COUNT})
+
+
+def test_a_run_that_ignores_what_is_stored_reads_no_earlier_arrays() -> None:
+    right, wrong = {"weights": np.ones(3)}, {"weights": -np.ones(3)}
+    remember("weights", {}, lambda: wrong)
+    try:
+        read_earlier_arrays(False)
+        compute = Mock(return_value=right)
+        for _ in range(3):
+            assert remember("weights", {}, compute)["weights"].tolist() == [1, 1, 1]
+        assert compute.call_count == 1
+    finally:
+        read_earlier_arrays(True)
+    assert remember("weights", {}, Mock())["weights"].tolist() == [1, 1, 1]
+
+
+def test_cache_mode_decides_which_arrays_jobs_read(store: JobStore) -> None:
+    job = Job.create(sample_jobs.remembered, {"value": 1.0})
+    remember("sample", {}, lambda: {"values": np.array([5.0])})
+    results = {
+        mode: run_jobs([job], JobStore(store.folder / mode), SerialExecutor(), cache_mode=mode, progress=False)[
+            0
+        ].result
+        for mode in ("default", "ignore")
+    }
+    read_earlier_arrays(True)
+    assert results == {"default": {"value": 5.0}, "ignore": {"value": 1.0}}
+
+
+def test_a_folder_in_the_place_of_a_record_is_put_aside(store: JobStore) -> None:
+    job = Job.create(sample_jobs.square, {"x": 3.0})
+    store.path(job).mkdir(parents=True)
+    (store.path(job) / "note").write_text("mine")
+    (record,) = run_jobs([job], store, SerialExecutor(), progress=False)
+    assert record.ok
+    assert store.get(job) == record
+    assert [path.read_text() for path in store.folder.rglob("note")] == ["mine"]
+
+
+@pytest.fixture
+def compute() -> Mock:
+    return Mock(return_value={"values": np.arange(3.0), "names": np.array(["a", "b"])})
+
+
+def stored(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "xdg").rglob("*.npz"))
+
+
+def test_computes_once_for_each_key(tmp_path: Path, compute: Mock) -> None:
+    for _ in range(3):
+        found = remember("sample", {"x": 1}, compute)
+        np.testing.assert_array_equal(found["values"], [0, 1, 2])
+        assert found["names"].tolist() == ["a", "b"]
+    assert compute.call_count == 1
+    remember("sample", {"x": 2}, compute)
+    remember("other", {"x": 1}, compute)
+    assert compute.call_count == 3
+    assert len(stored(tmp_path)) == 3
+    assert not list((tmp_path / "xdg").rglob("*.tmp"))
+
+
+def test_the_folder_of_a_file_is_no_part_of_the_key(compute: Mock) -> None:
+    for place in ("/home/anna/x.csv", "/elsewhere/x.csv", "/elsewhere/y.csv"):
+        remember("sample", {"task": {"path": place, "sha256": "a" * 64}}, compute)
+    assert compute.call_count == 2
+
+
+def test_a_damaged_file_is_computed_again(tmp_path: Path, compute: Mock) -> None:
+    remember("sample", {}, compute)
+    (path,) = stored(tmp_path)
+    for content in (b"", b"nonsense", path.read_bytes()[:50]):
+        path.write_bytes(content)
+        for _ in range(2):
+            remember("sample", {}, compute)
+    assert compute.call_count == 4
+
+
+def test_edits_of_single_bytes_are_noticed(tmp_path: Path, compute: Mock) -> None:
+    remember("sample", {}, compute)
+    (path,) = stored(tmp_path)
+    whole = path.read_bytes()
+    places = range(0, len(whole), 5)
+    for place in places:
+        edited = bytearray(whole)
+        edited[place] ^= 1 << place % 7
+        path.write_bytes(edited)
+        remember("sample", {}, compute)
+        assert path.read_bytes() == whole
+    assert compute.call_count == 1 + len(places)
+
+
+def test_without_a_folder_it_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compute: Mock) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(blocked))
+    for _ in range(2):
+        assert len(remember("sample", {}, compute)["values"]) == 3
+    assert compute.call_count == 2
+
+
+def test_an_error_is_not_kept(compute: Mock) -> None:
+    with pytest.raises(RuntimeError, match="no"):
+        remember("sample", {}, Mock(side_effect=RuntimeError("no")))
+    assert remember("sample", {}, compute)["values"].tolist() == [0, 1, 2]

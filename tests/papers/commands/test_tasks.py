@@ -150,7 +150,7 @@ def test_fetch_without_a_network(command: Command) -> None:
     hosts = [line.split(": ")[2] for line in failed]
     assert len(set(hosts)) == len(hosts), "one line for each host"
     assert way_out.startswith(
-        "To have what is missing, run trimbench task=fetch with a network, or set TRIMBENCH_CACHE"
+        "To have what is missing, run trimbench task=fetch on a network that reaches it, or set TRIMBENCH_CACHE"
     )
 
 

@@ -17,10 +17,8 @@ from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB
 
 BATTERIES = [
     NaiveConformantClassifier(),
-    NaiveConformantClassifier(C=2.0, smoothing=0.0),
-    NaiveConformantClassifier(numeric="cut"),
-    NaiveConformantClassifier(class_weight="balanced"),
-    NaiveConformantClassifier(n_components=2),
+    NaiveConformantClassifier(C=2.0, smoothing=0.0, class_weight="balanced"),
+    NaiveConformantClassifier(numeric="cut", n_components=2),
     NaiveConformantClassifier(n_components="auto"),
     NaiveConformantClassifier(solver="cvxpy"),
     SelectionCorrectedNB(),

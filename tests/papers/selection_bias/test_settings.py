@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from ..command_line import Command
+from trimbench.papers.commands.arguments import CommandLine, Composer
+from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.planning import make_experiment
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+from ..command_line import PROJECT, Command
+
+COMPOSER = Composer(PROJECT)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +51,11 @@ pytestmark = pytest.mark.usefixtures("undrawn")
         ("mixture n_train=2", "n_train must be a whole number, 4 or more, got 2"),
     ],
 )
-def test_bad_settings_are_refused(command: Command, words: str, message: str) -> None:
-    answer = command(*f"experiment=selection_bias/{words}".split(), "executor=serial", "offline=true", code=2)
-    assert message in answer.err
-    assert "Traceback" not in answer.err
+def test_bad_settings_are_refused(words: str, message: str) -> None:
+    values = COMPOSER.compose(CommandLine.of(f"experiment=selection_bias/{words}".split()).first)
+    inputs = Inputs(PROJECT, Cache.from_environment(offline=True))
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        make_experiment(words.partition(" ")[0], values, SHARED_KEYS).cells(inputs)
 
 
 def test_several_values_of_the_prior_may_be_set_at_once(command: Command) -> None:

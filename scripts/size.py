@@ -25,7 +25,7 @@ CEILINGS = {
     "public names": 45,
     "floors of a package": 9,
     "packages in packages": 3,
-    "lines of tests": 42_500,
+    "lines of tests": 42_000,
     "imports upwards": 0,
     "circles": 0,
 }

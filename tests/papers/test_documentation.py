@@ -13,16 +13,23 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
+import nbformat
 import pytest
 import yaml
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
 
 import trimbench
 import trimbench.estimators
+from tests.test_package import loaded_by
 from trimbench.papers.commands import cli
 from trimbench.papers.commands.arguments import CommandLine
+from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder
 
 from . import pages
 from .command_line import Command
@@ -91,7 +98,7 @@ class Built:
 
 
 def build(folder: Path) -> Built:
-    """Build the documentation strictly, without executing its notebooks, which `test_notebooks` does."""
+    """Build the documentation strictly, without executing its notebooks, which another test does."""
     html = folder.resolve() / "html"
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--builder", "html"]
     options = ["-D", "nb_execution_mode=off", str(DOCS), str(html)]
@@ -317,3 +324,92 @@ def test_the_gallery_names_what_is_not_published_yet(tmp_path: Path) -> None:
         (tmp_path / f"trimming/{name}.yaml").write_text("runner: x\n", encoding="utf-8")
     text = module.gallery(tmp_path)
     assert text.endswith("\n## Not published yet\n\nThe published run is older than `trimming/table9`.\n")
+
+
+CATALOGUE = Catalogue((configuration_folder(),))
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    def answer(*words: str) -> list[str]:
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setattr(sys, "argv", ["trimbench", *words])
+        cli.main()
+        return capsys.readouterr().out.splitlines()
+
+    return answer
+
+
+def test_help_names_the_commands_and_loads_no_heavy_package() -> None:
+    modules, text = loaded_by("from trimbench.papers.commands.cli import main; main()", "--help")
+    assert modules == []
+    assert "trimbench experiment=trimming/table6       run one table or figure" in text
+    for part in (
+        "task=list",
+        "task=fetch",
+        "task=report",
+        "processes, ray, serial, slurm",
+        "trimbench --help experiment",
+    ):
+        assert part in text
+
+
+def test_help_fits_a_screen_and_offers_only_what_can_be_chosen(said: Any) -> None:
+    lines = said("--help")
+    assert len(lines) <= 26
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if "dataset=" in line]
+
+
+@pytest.mark.parametrize("name", CATALOGUE.names("experiment"))
+def test_every_setting_of_an_experiment_is_described(name: str) -> None:
+    settings = {*CATALOGUE.keys("experiment", name)} - {*NOT_SETTINGS, "defaults"}
+    said = CATALOGUE.comments("experiment", name)
+    assert not [key for key in settings if not said.get(key)]
+
+
+def test_an_experiment_lists_its_settings_with_values_and_meanings(said: Any) -> None:
+    lines = said("--help", "experiment=trimming/rows", "splits=7")
+    assert "  splits=7                 random splits" in lines
+    assert "  offline=false            never download" in lines
+    assert max(map(len, lines[2:])) <= 80
+    assert said("task=describe", "experiment=trimming/rows", "splits=7")[:17] == lines[:17]
+    assert any("gap_rows=1000" in line for line in said("task=study", "--help"))
+
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+SECONDS = 20
+
+
+def read(path: Path) -> NotebookNode:
+    notebook: NotebookNode = nbformat.read(path, as_version=4)
+    return notebook
+
+
+def test_there_is_one_for_each_family() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["conformant", "selection_bias", "trimming"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_is_stored_without_outputs(path: Path) -> None:
+    cells = read(path).cells
+    assert 6 <= len(cells) <= 14
+    for cell in cells:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs_and_draws_figures(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # commands of other tests set it
+    notebook = read(path)
+    strict = new_code_cell("import time, warnings\nwarnings.simplefilter('error')\n_start = time.process_time()")
+    # The kernel itself warns when it shuts down.
+    relaxed = new_code_cell("warnings.simplefilter('ignore')\nprint(time.process_time() - _start)")
+    notebook.cells = [strict, *notebook.cells, relaxed]
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2
+    assert [output.text for output in outputs if output.output_type == "stream" and output.name == "stderr"] == []
+    assert float(outputs[-1].text) < SECONDS
+    assert {file.name for file in tmp_path.iterdir()} <= {"xdg"}

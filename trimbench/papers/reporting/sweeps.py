@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -397,14 +397,15 @@ class _Dot:
 def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[str]]:
     """Return the figures of a sweep, and notes on what they do not show.
 
-    The axis is the swept key whose values are numbers, or lists of one number; of several, the one with most values.
+    The axis is a swept key whose values are numbers, or lists of one number. With several there are figures over each,
+    first over the one with most values.
     """
-    key = _axis(points)
-    if not key:
+    keys = _axes(points)
+    if not keys:
         return [], ["No swept setting has numbers as values, so there is no figure."]
     figures: list[LineFigure] = []
     constant: list[str] = []
-    for experiment in experiments_of(points):
+    for key, experiment in product(keys, experiments_of(points)):
         found = [(point, one) for point in points for one in point.findings if one.name == experiment]
         own: list[LineFigure] = []
         for name in _listed_tables([one for _, one in found]):
@@ -412,11 +413,13 @@ def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[
             own += drawn
             constant += rest
         prefix = experiment if len(experiments_of(points)) > 1 else ""
-        figures += [replace(figure, name=_joined(prefix, figure.name)) for figure in own]
+        over = "" if key == keys[0] else f"over_{key}"
+        figures += [replace(figure, name=_joined(prefix, figure.name, over)) for figure in own]
     figures = list(_with_own_names(figures))
     notes = []
     if constant:
-        notes.append(f"Not drawn, because it does not change with {key}: {', '.join(dict.fromkeys(constant))}.")
+        swept = " or ".join(keys)
+        notes.append(f"Not drawn, because it does not change with {swept}: {', '.join(dict.fromkeys(constant))}.")
     if len(figures) > MOST_FIGURES:
         notes.append(f"The first {MOST_FIGURES} of {len(figures)} figures are drawn; the CSV files have all numbers.")
     return figures[:MOST_FIGURES], notes
@@ -435,14 +438,12 @@ def number_of(value: Json) -> float | None:
         return None
 
 
-def _axis(points: Sequence[SweepPoint]) -> str:
-    """Return the swept key of the horizontal axis; empty if there is none."""
-    best, most = "", 1
-    for key in swept_keys(points):
-        values = {number_of(point.swept.get(key)) for point in points}
-        if None not in values and len(values) > most:
-            best, most = key, len(values)
-    return best
+def _axes(points: Sequence[SweepPoint]) -> list[str]:
+    """Return the swept keys with several numbers as values, those with most first; a seed only if there is no other."""
+    values = {key: {number_of(point.swept.get(key)) for point in points} for key in swept_keys(points)}
+    found = [key for key, numbers in values.items() if None not in numbers and len(numbers) > 1]
+    found.sort(key=lambda key: -len(values[key]))
+    return [key for key in found if key != "seed"] or found
 
 
 def _listed_tables(findings: Sequence[Findings]) -> list[str]:
@@ -464,10 +465,13 @@ def _figures_of(
     labels = label_columns([frame[shared] for frame in frames])
     is_known = known_methods([one for _, one in found])
     measured = [one for one in measured_columns(frames, labels, is_known) if not _repeats(one.column, key, tables)]
+    x_column = _true_values(key, tables)
     figures: list[LineFigure] = []
     constant: list[str] = []
     for quantity in dict.fromkeys(one.quantity for one in measured):
-        dots = [dot for one in measured if one.quantity == quantity for dot in _dots(one, labels, key, tables)]
+        dots = [
+            dot for one in measured if one.quantity == quantity for dot in _dots(one, labels, key, x_column, tables)
+        ]
         title = heading(quantity or tables[0][1].title)
         if not _changes(dots):
             constant.append(title)
@@ -475,7 +479,8 @@ def _figures_of(
         for part, own in _parts(dots):
             figure = _figure(own, part, title, key, is_known)
             axis = title if quantity else _axis_of_methods(found, name, {dot.method for dot in own}) or title
-            figures.append(replace(figure, name=_joined(name, quantity, *part), y_label=axis))
+            figure = replace(figure, name=_joined(name, quantity, *part), y_label=axis)
+            figures.append(replace(figure, x_label=heading(x_column)) if x_column else figure)
     return figures, constant
 
 
@@ -508,12 +513,25 @@ def _repeats(column: str, key: str, tables: _Tables) -> bool:
     return all((table.frame[column] == number_of(point.swept[key])).all() for point, table in tables)
 
 
-def _dots(measured: Measured, labels: Sequence[str], key: str, tables: _Tables) -> Iterator[_Dot]:
+def _true_values(key: str, tables: _Tables) -> str:
+    """Return the column that says what a swept setting came to, such as the true share of missing features; or none.
+
+    Its unit stands behind the word of the key: ``missing (%)`` of the setting ``missing``, rounded to whole features.
+    """
+    word = key.rpartition(".")[2]
+    columns = [str(column) for column in tables[0][1].frame]
+    own = [column for column in columns if column.partition(" (")[0] == word and column != word]
+    shared = (column for column in own if all(column in table.frame for _, table in tables))
+    return next((one for one in shared if _is_numeric([table.frame[one] for _, table in tables])), "")
+
+
+def _dots(measured: Measured, labels: Sequence[str], key: str, x_column: str, tables: _Tables) -> Iterator[_Dot]:
     for point, table in tables:
-        x = number_of(point.swept[key])
+        swept_x = number_of(point.swept[key])
         others = {other: str(in_words(value)).strip("[]") for other, value in point.swept.items() if other != key}
         for row in table.frame.to_dict("records"):
             y, low, high, half = (_known(row.get(name)) for name in measured.columns)
+            x = _known(row[x_column]) if x_column else swept_x
             if x is None or math.isnan(y):
                 continue
             if measured.half:
@@ -521,7 +539,8 @@ def _dots(measured: Measured, labels: Sequence[str], key: str, tables: _Tables) 
             # What a column of the row says already is not said again.
             own = {str(row[name]) for name in labels}
             swept = ("" if text in own else f"{other} = {text}" for other, text in others.items())
-            yield _Dot((*(_label(name, row[name]) for name in labels), *swept), measured.method, x, y, low, high)
+            said = (_label(name, row[name]) for name in labels if name != x_column)
+            yield _Dot((*said, *swept), measured.method, x, y, low, high)
 
 
 def _known(value: object) -> float:

@@ -211,3 +211,31 @@ def test_what_the_columns_of_a_table_measure() -> None:
         Measured("accuracy, no feature", "accuracy", "no feature"),
         Measured("mean error", "mean error"),
     ]
+
+
+def test_the_axis_of_a_share_is_the_true_one() -> None:
+    points = sweep(lambda x: [{"missing (%)": 100 * int(x * 13) / 13, "error": x / 2}], [0.1, 0.2, 0.5], key="missing")
+    ((figure,), notes) = sweep_figures(points)
+    assert figure.x_label == "missing (%)"
+    assert figure.points["x"].tolist() == pytest.approx([100 / 13, 200 / 13, 600 / 13])
+    assert series(figure) == ["error"]
+    assert not notes
+
+
+def test_two_settings_with_numbers_are_both_axes() -> None:
+    points = [
+        point
+        for threshold in (0.3, 0.5)
+        for point in sweep(
+            lambda budget, at=threshold: [{"agreement": at * budget}],  # type: ignore[misc]
+            [1, 2, 4],
+            threshold=threshold,
+            seed=1,
+        )
+    ]
+    figures, _ = sweep_figures(points)
+    assert [(figure.name, figure.x_label) for figure in figures] == [
+        ("agreement", "budget"),
+        ("agreement_over_threshold", "threshold"),
+    ]
+    assert [len(series(figure)) for figure in figures] == [2, 3], "a line for each value of the other setting"

@@ -123,6 +123,8 @@ SWEEPS = [
     ("x=[1,2],[3]", ["[1,2]", 3]),
     ("x={a:1},{a:2}", ["{a:1}", "{a:2}"]),
     ("x=a\\=b,c", ["a=b", "c"]),
+    ("x='[1,2]','[a,b]'", ["[1,2]", "[a,b]"]),  # hydra-ecosystem/hydra#96
+    ("x='bar,baz',q", ["bar,baz", "q"]),  # hydra-ecosystem/hydra#573
 ]
 
 

@@ -100,3 +100,12 @@ def test_tasks_that_cannot_be_given_to_slurm(tmp_path: Path, monkeypatch: pytest
     for folder, reason in (("taken", "taken"), ("free", "use executor=processes")):
         with pytest.raises(RuntimeError, match=rf"the tasks could not be given to 'slurm': .*{reason}"):
             SlurmExecutor(folder=str(tmp_path / folder)).run(squares(1), print)
+
+
+def test_files_of_tasks_are_in_no_folder_with_a_percent_sign(tmp_path: Path) -> None:
+    """submitit fills in what stands after the sign."""
+    folder = tmp_path / "level95%test" / "tasks"
+    with SlurmExecutor(folder=str(folder), cluster="local").connected() as cluster:
+        assert "%" not in str(cluster.logs)
+        assert cluster.logs.is_dir()
+    assert list(tmp_path.iterdir()) == [folder.parent]

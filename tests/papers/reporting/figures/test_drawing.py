@@ -11,8 +11,9 @@ import matplotlib.figure
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
-from trimbench.papers.reporting.figures.drawing import draw, drawn
+from trimbench.papers.reporting.figures.drawing import draw, drawn, with_few_colours
 from trimbench.papers.reporting.figures.lines import _coincide, draw_axes, series_of
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.vocabulary.figures import Figure, ImageFigure, LineFigure
@@ -242,3 +243,18 @@ def test_many_points_have_a_band_with_edges() -> None:
 
 def test_a_long_title_is_not_cut_off() -> None:
     assert_readable(picture(figure(title="Average minus log probability on subsets of the features " * 3)))
+
+
+@pytest.mark.parametrize("most", [100, 1])  # twice as many are an error, others a warning
+def test_a_picture_beyond_the_limit_of_pillow_stays_as_it_was_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    path = tmp_path / "a.png"
+    Image.new("RGB", (11, 10), "white").save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", most)
+    with_few_colours(path)
+    assert path.read_bytes() == before
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    with_few_colours(path)
+    assert path.read_bytes() != before

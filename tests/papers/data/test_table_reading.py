@@ -20,8 +20,9 @@ from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.data import table_files
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import declare_dataset, load_dataset
-from trimbench.papers.data.table_files import ColumnCard, ReadTable, TableSettings, in_pandas, plain, read_file
-from trimbench.papers.data.table_reading import read_table
+from trimbench.papers.data.table_files import in_pandas, plain, read_file
+from trimbench.papers.data.table_reading import ColumnCard, ReadTable, read_table
+from trimbench.papers.data.table_texts import TableSettings
 from trimbench.papers.validation import DeclarationError
 
 ROWS = 60

@@ -18,8 +18,8 @@ import pytest
 from pyarrow import feather, parquet
 
 from scripts.bench.study import messier_table
-from trimbench.papers.data.table_files import ReadTable, TableSettings
-from trimbench.papers.data.table_reading import read_table
+from trimbench.papers.data.table_reading import ReadTable, read_table
+from trimbench.papers.data.table_texts import TableSettings
 from trimbench.papers.validation import DeclarationError
 
 ROWS = 60

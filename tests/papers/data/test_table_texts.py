@@ -13,8 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.data.column_reading import (
-    TextColumn,
+from trimbench.papers.data.column_reading import TextColumn
+from trimbench.papers.data.sources import CsvSource
+from trimbench.papers.data.table_reading import equal_columns, read_table, repeated_rows, suspicion
+from trimbench.papers.data.table_texts import (
+    TableSettings,
     day_first,
     days_of,
     decimal_marks,
@@ -23,9 +26,6 @@ from trimbench.papers.data.column_reading import (
     number_of,
     signed,
 )
-from trimbench.papers.data.sources import CsvSource
-from trimbench.papers.data.table_files import TableSettings
-from trimbench.papers.data.table_reading import equal_columns, read_table, repeated_rows, suspicion
 from trimbench.papers.validation import DeclarationError
 
 QUICK = settings(max_examples=60, deadline=None)

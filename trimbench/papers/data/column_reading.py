@@ -4,19 +4,53 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time
+from datetime import datetime, time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.papers.data.dataset import label_column, label_text
-from trimbench.papers.data.table_files import MISSING_VALUES, ColumnType, ReadAs, SourceTable, TableSettings
+from trimbench.papers.data.table_files import SourceTable
+from trimbench.papers.data.table_texts import (
+    CODES,
+    DAYS_READ,
+    ENDS,
+    ENDS_AS_FLOATS,
+    EPOCH,
+    LARGEST,
+    LARGEST_EXACT,
+    SHORT,
+    USUAL,
+    YEAR_LAST,
+    ColumnType,
+    ReadAs,
+    TableSettings,
+    ambiguous,
+    are_among,
+    day_first,
+    days_of,
+    decimal_marks,
+    has_short_year,
+    is_code,
+    is_compact_date,
+    is_date,
+    is_grouped,
+    is_huge,
+    is_limit,
+    number_of,
+    numbers_among,
+    outlying_codes,
+    plain_number,
+    signed,
+    stands_for_missing,
+    text_of,
+    with_units,
+)
 from trimbench.papers.validation import DeclarationError, quoted, rows_in, rows_named, shown
 
 if TYPE_CHECKING:
@@ -30,7 +64,6 @@ _ANSWERS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "ne
 _NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
 _FEW_NUMBERS = 10
 _ROWS_NAMED = 5
-_SHORT = 1000
 # Beginnings of notes: on a column that can be read in two ways, and on texts that the settings make missing.
 LEFT_OUT, MISSING = "it is left out,", "counted as missing:"
 
@@ -162,12 +195,12 @@ def _dates(column: TextColumn, is_given: bool, missing: Collection[str]) -> Read
     reason, order = None, day_first(column.texts)
     if example := next(filter(has_short_year, column.texts), None):
         reason = f"the year of {quoted(example)} has two digits and may be in any century"
-    elif order is None and (example := next(filter(_YEAR_LAST[True].fullmatch, column.texts), None)):
+    elif order is None and (example := next(filter(YEAR_LAST[True].fullmatch, column.texts), None)):
         reason = f"{quoted(example)} does not say whether the day or the month comes first"
     if reason:
         return _refused(column, "date", f"{reason}; write 2020-12-31", is_given)
     days = np.array([days_of(text, bool(order)) for text in column.texts])
-    note = _DAYS_READ + ("" if order is None else f", the {'day' if order else 'month'} first")
+    note = DAYS_READ + ("" if order is None else f", the {'day' if order else 'month'} first")
     return _measured(column, "date", days, missing, [note])
 
 
@@ -294,12 +327,12 @@ def _finished(
 
     is_date, notes = kind == "date", list(notes)
     show = text_of if is_date else "{:.15g}".format
-    for text, number in _numbers_among(tuple(missing), is_date):
+    for text, number in numbers_among(tuple(missing), is_date):
         gaps = values == number
         if gaps.any():
             values[gaps] = np.nan
             notes.append(f"{text!r} counts as missing in {rows_in(int(gaps.sum()))}")
-    if len(beyond := np.flatnonzero(np.abs(values) > _LARGEST)):
+    if len(beyond := np.flatnonzero(np.abs(values) > LARGEST)):
         if len(infinite := np.flatnonzero(np.isinf(values)) + 1):
             raise DeclarationError(
                 f"column {quoted(name)} must have finite numbers, got inf in {rows_named(infinite.tolist(), 5)}; "
@@ -314,228 +347,6 @@ def _finished(
         return ReadColumn.left_out(name, *notes, "it has no values, so it is left out")
     notes += outlying_codes(values, days=is_date, text=show)
     return ReadColumn(name, kind, pd.Series(values, name=name), tuple(notes))
-
-
-# Numbers as people write them: decimal points and commas, groups of three digits, "<5".
-
-_SPACES = " \u00a0\u2009\u202f'\u2019"
-_PLAIN = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-# By the mark before decimals.
-_GROUPED = {
-    mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{group}{_SPACES}])\d{{3}}(?:\1\d{{3}})*(?:\{mark}\d*)?", re.ASCII)
-    for mark, group in (".,", ",.")
-}
-# As most programs write them: without groups, or more digits than a float keeps.
-_USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCII)
-_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
-_LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
-_WITH_UNIT = re.compile(
-    r"[+-]?\(?(?P<before>[A-Z]{0,2}[$€£¥] ?|[A-Z]{3} )?[+-]?\d+(?:[.,' ]\d+)*"
-    r"(?P<after> ?[%‰°$€£¥]| ?°?(?:[a-zA-Zµμ]{0,2}m[23²³]|[a-zA-Zµμ]{1,6})(?:/[a-zA-Zµμ]{1,4}[23²³]?)?)?\)?"
-)
-_NUMBERS_PER_UNIT = 3
-# Digits behind zero, a power of ten as no program writes one, or a telephone number.
-_CODE = re.compile(r"0\d+|\d{2,}[eE]\d+|\+\d{7,15}", re.ASCII)
-_ACCOUNTING = re.compile(r"\( *([^()+\u2212-]*\d) *\)|([^()+\u2212-]*\d) ?[\u2212-]")
-# Above it, some whole numbers are no floats; above the other, their squares are none.
-LARGEST_EXACT, _LARGEST = 2**53, 1e150
-# What types of whole numbers end with: programs write it for missing values.
-_ENDS = frozenset({-(2**31), 2**31 - 1, 2**32 - 1, -(2**63), 2**63 - 1, 2**64 - 1})
-
-
-def plain_number(text: str) -> float:
-    """Return the number that a text is, with either mark before the decimals and without groups, NaN if it is none.
-
-    >>> plain_number("-9.99E+02"), plain_number("-999,0"), plain_number("1,234.5")
-    (-999.0, -999.0, nan)
-    """
-    text = text.replace("\u2212", "-")
-    return float(text.replace(",", ".")) if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text) else math.nan
-
-
-def number_of(text: str, decimal: str) -> float:
-    """Return the number that a text is, NaN if it is none.
-
-    >>> number_of("1.5", "."), number_of("1,5", "."), number_of("1.234,5", ","), number_of("-inf", ".")
-    (1.5, nan, 1234.5, -inf)
-    """
-    if text[:1].isalpha() and text[0] not in "iI":
-        return math.nan  # by far the most texts of other columns
-    group = "," if decimal == "." else "."
-    if group not in text and not math.isnan(found := plain_number(text)):
-        return found
-    text = text.replace("\u2212", "-")
-    if not _GROUPED[decimal].fullmatch(text):
-        return math.nan
-    return float(text.translate(dict.fromkeys(map(ord, group + _SPACES))).replace(",", "."))
-
-
-def signed(text: str) -> str:
-    """Return a number with the minus before it, where accounts have it behind, or parentheses.
-
-    >>> signed("(1,234.50)"), signed("516-"), signed("(a)")
-    ('-1,234.50', '-516', '(a)')
-    """
-    match = _ACCOUNTING.fullmatch(text) if text[-1:] in (")", "-", "\u2212") else None
-    return f"-{match[1] or match[2]}" if match else text
-
-
-def decimal_marks(texts: Collection[str], possible: str = ".,") -> set[str]:
-    """Return the marks that certainly stand before decimals: with the other one, some text would be no number.
-
-    >>> sorted(decimal_marks(["0,5", "1,234"])), decimal_marks(["1,234", "12"]), decimal_marks(["1.234.567"])
-    ([','], set(), {','})
-    """
-    marked = [text for text in texts if "." in text or "," in text]
-    return {mark for mark in possible if any(_says(text, mark) for text in marked)}
-
-
-def _says(text: str, mark: str) -> bool:
-    return math.isnan(number_of(text, "," if mark == "." else ".")) and not math.isnan(number_of(text, mark))
-
-
-def ambiguous(texts: Iterable[str], mark: str) -> str | None:
-    """Return a number whose mark could stand before decimals or part thousands, if there is one."""
-    marked = (text for text in texts if mark in text)
-    return next((one for one in marked if not math.isnan(number_of(one, ".") + number_of(one, ","))), None)
-
-
-def is_grouped(text: str, decimal: str) -> bool:
-    """Tell whether a number is written in groups of three digits."""
-    return _GROUPED[decimal].fullmatch(signed(text).replace("\u2212", "-")) is not None
-
-
-def is_limit(text: str) -> bool:
-    """Tell whether a text is a limit of a number, such as <5."""
-    return bool(_LIMIT.fullmatch(text))
-
-
-def is_code(text: str) -> bool:
-    """Tell whether digits name something: as in 007, 39e1804 and +4930123456, or because a float cannot hold them."""
-    return bool(_CODE.fullmatch(text)) or is_huge(text)
-
-
-def is_huge(text: str) -> bool:
-    """Tell whether a text is a whole number that a float may have to round.
-
-    >>> is_huge("9007199254740993"), is_huge("-9007199254740993"), is_huge("42")
-    (True, True, False)
-    """
-    digits = text.lstrip("+-\u2212")
-    # The shortest has 16 digits, and Python takes long for many.
-    if len(digits) < 16 or not digits.isdecimal() or int(digits[:40]) <= LARGEST_EXACT:
-        return False
-    return len(digits) > 20 or int(text.replace("\u2212", "-")) not in _ENDS
-
-
-def with_units(texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Tell which texts are numbers with a sign of percent or currency, or a unit, as in 8%, $2 and 80 kg.
-
-    Letters that follow the number without a blank are a unit only if several numbers have them: 1a and 2b are none.
-
-    >>> with_units(["8%", "80 kg", "1a", "2b", "7", "$2"]).tolist()
-    [True, True, False, False, False, True]
-    """
-    sides = [match.group("before", "after") if (match := _WITH_UNIT.fullmatch(text)) else () for text in texts]
-    # Before or behind the number, with the blank between them.
-    units = ["".join(filter(None, both)) if None in both else "" for both in sides]
-    counts = Counter(units)
-    return np.array([len(one) > 0 and (not one.isalpha() or counts[one] >= _NUMBERS_PER_UNIT) for one in units], bool)
-
-
-# Dates as people write them, as days since 1970-01-01.
-
-_TIME = (
-    r"(?:[T :]+(?P<clock>\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*(?P<half>[AaPp][Mm])?"
-    r"\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
-)
-_COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)" + _TIME, re.ASCII)
-# By whether the day comes first.
-_YEAR_LAST = {
-    order: re.compile(rf"(?P<{one}>\d{{1,2}})([-/.])(?P<{two}>\d{{1,2}})\2(?P<year>\d{{4}}|\d\d)" + _TIME, re.ASCII)
-    for order, one, two in ((True, "day", "month"), (False, "month", "day"))
-}
-_DATES = [
-    re.compile(form + _TIME, re.ASCII)
-    for form in (
-        r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})\2(?P<day>\d{1,2})",
-        r"(?P<day>\d{1,2})[ ./-]*(?P<month>[A-Za-z]{3,9})[ .,/-]*(?P<year>\d{4}|\d\d)",
-        r"(?P<month>[A-Za-z]{3,9})[ ./-]+(?P<day>\d{1,2})[ ,./-]+(?P<year>\d{4}|\d\d)",
-    )
-]
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DAYS_READ = "dates were read as days since 1970-01-01"
-
-
-def day_first(texts: Sequence[str]) -> bool | None:
-    """Tell whether 3/4/2020 is in April, from dates that can only be read in one way; None if nothing says it.
-
-    >>> day_first(["3/4/2020", "13/4/2020"]), day_first(["3/4/2020", "3/14/2020"]), day_first(["3/4/2020"])
-    (True, False, None)
-    """
-    parts = [match for text in texts if (match := _YEAR_LAST[True].fullmatch(text))]
-    days, months = ([int(match[part]) > 12 for match in parts].count(True) for part in ("day", "month"))
-    if days != months:
-        return days > months
-    # With points, the day comes first wherever dates are written so.
-    return True if parts and all(match[2] == "." for match in parts) else None
-
-
-def _date(text: str, day_comes_first: bool) -> re.Match[str] | None:
-    if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
-        return None  # by far the most texts of other columns
-    return next(filter(None, (form.fullmatch(text) for form in (*_DATES, _YEAR_LAST[day_comes_first], _COMPACT))), None)
-
-
-def has_short_year(text: str) -> bool:
-    """Tell whether a date has a year of two digits."""
-    match = _date(text, day_comes_first=True)
-    return match is not None and len(match["year"]) == 2
-
-
-def is_compact_date(text: str) -> bool:
-    """Tell whether eight digits may be a date, as in 20201231."""
-    return len(text) == 8 and text.isdecimal() and not math.isnan(days_of(text, day_comes_first=True))
-
-
-def is_date(text: str) -> bool:
-    """Tell whether a text is a date, in either order of day and month; digits alone are a number."""
-    return not text.isdecimal() and not all(math.isnan(days_of(text, order)) for order in (True, False))
-
-
-def days_of(text: str, day_comes_first: bool) -> float:
-    """Return the days since 1970-01-01, with the time of the day as decimals, NaN if the text is no date.
-
-    A year of two digits is taken for one after 2000; `has_short_year` tells whether it has one.
-
-    >>> days_of("1970-01-02 12:00", True), days_of("3/4/1970", False), days_of("5 Mar 1970", True)
-    (1.5, 62.0, 63.0)
-    >>> days_of("02JAN1970:12:00:00", True), days_of("1/2/1970 6:00 PM", False)
-    (1.5, 1.75)
-    """
-    if (match := _date(text, day_comes_first)) is None:
-        return math.nan
-    year, name, half, zone = match["year"], match["month"][:3].lower(), match["half"], match["zone"]
-    month = str(1 + _MONTHS.index(name)) if name in _MONTHS else name
-    hour, rest = (match["clock"] or "00:00").split(":", 1)
-    if half:
-        hour = str(int(hour) % 12 + 12 * (half.lower() == "pm"))
-    day = f"{'20' * (len(year) == 2)}{year}-{month:0>2}-{match['day']:0>2}"
-    try:
-        moment = datetime.fromisoformat(f"{day}T{hour:0>2}:{rest}{zone if zone and not zone.isalpha() else '+00:00'}")
-    except ValueError:  # no such day
-        return math.nan
-    return (moment - _EPOCH).total_seconds() / 86_400
-
-
-def text_of(days: float) -> str:
-    """Return the day of a date, given as days since 1970-01-01.
-
-    >>> text_of(1.5)
-    '1970-01-02'
-    """
-    return str(np.datetime64(math.floor(days), "D"))
 
 
 # A column of text as its different values and where they stand.
@@ -569,7 +380,7 @@ class TextColumn:
         codes, found = _factorized(column)
         tidied = [text.strip() for text in found]
         gone = {"", *missing}.intersection(tidied)
-        if numbers := {number for _, number in _numbers_among(tuple(missing), days=False)}:
+        if numbers := {number for _, number in numbers_among(tuple(missing), days=False)}:
             gone |= {text for text in tidied if plain_number(text) in numbers and not is_code(text)}
         if not gone and tidied == found:
             return cls(name, found, codes, {})
@@ -594,7 +405,7 @@ class TextColumn:
     @functools.cached_property
     def is_plain(self) -> bool:
         """Whether all texts are numbers as most programs write them."""
-        return all(map(_USUAL.fullmatch, self.texts))
+        return all(map(USUAL.fullmatch, self.texts))
 
     @functools.cached_property
     def signed(self) -> list[str]:
@@ -650,20 +461,13 @@ def _table(values: Sequence[float], of_missing: float) -> NDArray[Any]:
     return np.array([*values, of_missing])
 
 
-@functools.lru_cache
-def _numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]:
-    """Return those of some texts that are numbers, or dates, each with its number."""
-    numbers = [(text, days_of(text, day_comes_first=True) if days else plain_number(text)) for text in texts]
-    return [(text, number) for text, number in numbers if not math.isnan(number)]
-
-
 def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[str]]:
     import pandas as pd
 
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
         # 1, 1.0 and True are different texts but equal objects, and a list cannot be looked up.
         column = column.map(label_text, na_action="ignore")
-    if len(column) < _SHORT and isinstance(column.dtype, pd.StringDtype):  # pandas takes as long for 1 row as for 1000
+    if len(column) < SHORT and isinstance(column.dtype, pd.StringDtype):  # pandas takes as long for 1 row as for 1000
         places: dict[str, int] = {}
         texts = column.to_numpy(dtype=object).tolist()
         numbered = [places.setdefault(text, len(places)) if isinstance(text, str) else -1 for text in texts]
@@ -693,7 +497,7 @@ def type_of(column: pd.Series[Any]) -> ColumnType | None:
         return None
     found = pd.api.types.infer_dtype(column, skipna=True)
     if found in ("integer", "decimal") and any(map(_is_huge_number, (column.max(), column.min()))):
-        return None if any(map(_is_huge_number, set(column.dropna()) - _ENDS)) else "number"
+        return None if any(map(_is_huge_number, set(column.dropna()) - ENDS)) else "number"
     return _KINDS.get(found)
 
 
@@ -713,13 +517,13 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
     if kind == "boolean":
         return ReadColumn(name, "boolean", label_column(column))
     if kind == "date":
-        notes = [_DAYS_READ + ", periods by their first day" * (found == "period")]
+        notes = [DAYS_READ + ", periods by their first day" * (found == "period")]
         return _finished(name, "date", _days(column, found), missing, notes)
     notes = []
     if found.startswith("time"):
         notes.append("durations and times of the day were read as days")
-        midnight = datetime.combine(_EPOCH, time.min)
-        lengths = column.map(lambda one: datetime.combine(_EPOCH, one) - midnight if isinstance(one, time) else one)
+        midnight = datetime.combine(EPOCH, time.min)
+        lengths = column.map(lambda one: datetime.combine(EPOCH, one) - midnight if isinstance(one, time) else one)
         values = lengths.astype("timedelta64[us]").to_numpy() / np.timedelta64(1, "D")
     else:
         values = column.where(column.notna(), np.nan).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
@@ -727,7 +531,7 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
     if narrow in (np.float16, np.float32):  # -999.9 is another number in them
         missing = [*missing, *(repr(float(narrow.type(one))) for one in map(plain_number, missing) if one is not None)]
     huge = np.flatnonzero(
-        (np.abs(values) > LARGEST_EXACT) & (np.abs(values) < 1e30) & ~_are_among(values, _ENDS_AS_FLOATS)
+        (np.abs(values) > LARGEST_EXACT) & (np.abs(values) < 1e30) & ~are_among(values, ENDS_AS_FLOATS)
     )
     known = values[~np.isnan(values)]
     if len(huge) and (known == np.round(known)).all():
@@ -755,79 +559,12 @@ def _days(column: pd.Series[Any], found: str) -> NDArray[np.float64]:
     return np.asarray((moments - np.datetime64(0, "D").astype(moments.dtype)) / np.timedelta64(1, "D"))
 
 
-# Values that may stand for missing ones: -999 among ages, 9999-12-31 among dates, "unknown" among categories.
-
-# 99, 999, ..., and so with 8 and 7, of either sign; of single digits, only negative ones.
-_REPEATED = (sign * float(digit * n) for digit in "987" for n in range(1, 9) for sign in (1, -1) if sign < n)
-_CODES = frozenset((*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535))
-_CODES |= {-99.9, -99.99, -999.9, -999.99, -888.8, -9999.9}
-_DAYS = frozenset(
-    float((date.fromisoformat(day) - date(1970, 1, 1)).days)
-    for day in (
-        *("0001-01-01", "1601-01-01", "1753-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"),
-        *("2099-12-31", "2999-12-31", "9999-12-31"),
-    )
-)
-_ENDS_AS_FLOATS = frozenset(map(float, _ENDS))
-_WORDS = frozenset(
-    {text.casefold() for text in MISSING_VALUES if text}
-    | {"n.a.", "n.d.", "n/d", "n / a", "nil", "missing", "sysmis", "unknown", "undefined", "blank", "empty"}
-    | {"not available", "not known", "not applicable", "unbekannt", "k.a.", "k. a."}
-    | {f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz_"}  # of SAS and Stata
-)
-# Of spreadsheets, in any language, and marks without a letter; + and - are values of each other.
-_ERROR = re.compile(r"#.*[!?]|#n/.*|[-\u2013\u2014\u2212._*?\u2026/~]+")
-
-
-def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[float], str]) -> list[str]:
-    """Return which numbers look as if they stood for missing ones, with their rows.
-
-    Such a number is in several rows and typical of codes. It is either the only negative one, or farther away from all
-    others than these are from each other. `days` tells dates from numbers, and `text` says a value.
-    """
-    is_end = _are_among(values, _ENDS_AS_FLOATS) & (not days)
-    # What floats of 32 bits end with, and what is as large, is written in several ways.
-    is_code = _are_among(np.floor(values) if days else values, _DAYS if days else _CODES)
-    if not days:
-        is_code |= is_end | (np.abs(values) >= 1e30)
-    others = values[~is_code & ~np.isnan(values)]
-    if not is_code.any() or not len(others):
-        return []
-    low, high = float(others.min()), float(others.max())
-    found = []
-    for code in np.unique(values[is_code]).tolist():
-        rows = (np.flatnonzero(values == code) + 1).tolist()
-        is_far = max(low - code, code - high) > high - low or (not days and code < 0 <= low)
-        if (len(rows) > 1 and is_far) or is_end[rows[0] - 1]:
-            found.append(
-                f"{text(code)} in {rows_in(len(rows))} ({rows_named(rows)}) is apart from the others, {text(low)} to "
-                f"{text(high)}; if it stands for missing, add it to missing_values"
-            )
-    return found
-
-
-def _are_among(values: NDArray[np.float64], chosen: frozenset[float]) -> NDArray[np.bool_]:
-    if len(values) > _SHORT:
-        return np.isin(values, list(chosen))
-    return np.fromiter(map(chosen.__contains__, values.tolist()), dtype=bool, count=len(values))
-
-
-def stands_for_missing(text: str) -> bool:
-    """Tell whether a text is a word or a mark that may stand for a missing value.
-
-    >>> [stands_for_missing(text) for text in ("(nil)", "#N/V", "\u2014", "+", "a")]
-    [True, True, True, False, False]
-    """
-    word = text.casefold()
-    return word in _WORDS or word.strip("()[]{}<>") in _WORDS or bool(_ERROR.fullmatch(word))
-
-
 def words_for_missing(column: TextColumn) -> list[str]:
     """Return which texts are categories although they may stand for missing values."""
     numbers = np.array([math.nan if is_code(text) else plain_number(text) for text in column.texts])
     known = ~np.isnan(numbers)
     # A code beside other numbers is judged with them, below.
-    are_words = not known.all() and set(numbers[known].tolist()) <= _CODES | _ENDS_AS_FLOATS
+    are_words = not known.all() and set(numbers[known].tolist()) <= CODES | ENDS_AS_FLOATS
     found = [
         f"{quoted(text)} in {rows_in(count)}"
         for text, count, is_number in zip(column.texts, column.counts.tolist(), known.tolist(), strict=True)

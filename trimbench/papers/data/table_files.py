@@ -9,19 +9,29 @@ import io
 import os
 import re
 import struct
-import unicodedata
 import zlib
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trimbench.papers.data.cache import one_line_reason
+from trimbench.papers.data.table_texts import (
+    CONTROL,
+    NO_HEADER,
+    SEARCHED,
+    check_names,
+    is_value,
+    other_format,
+    tidy_name,
+    without_names,
+)
+from trimbench.papers.data.table_texts import MISSING_VALUES as MISSING_VALUES
+from trimbench.papers.data.table_texts import ColumnType as ColumnType
+from trimbench.papers.data.table_texts import TableSettings as TableSettings
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_named, shortened, shown, some
 
 if TYPE_CHECKING:
@@ -34,7 +44,6 @@ _Read = TypeVar("_Read")
 SEPARATORS = ",;\t|"
 _QUOTED = re.compile(r'"[^"]*"')
 _INDEX = re.compile(r"__index_level_\d+__")
-_VALUE = re.compile(r"[+-]?\d*[.,]?\d+(?:[eE][+-]?\d+)?")
 # The first line by which files tell Excel their separator.
 _FOR_EXCEL = re.compile(r'\s*"?sep=([^\r\n])"?[,;\t| ]*(?=[\r\n])', re.IGNORECASE)
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
@@ -112,28 +121,6 @@ def read_file(
         reason = str(error) if isinstance(error, _NoTableError) else f"reading it failed: {one_line_reason(error)}"
         found = f"{owner}: {path} must be {_TEXT_TABLE}, or a Parquet or Arrow file; {reason}"
         raise DeclarationError(found) from error
-
-
-def check_names(owner: str, names: Sequence[str]) -> None:
-    """Raise an error if two columns have the same name."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DeclarationError(
-            f"{owner}: every column must have a name of its own, got {shown(twice, 3)} more than once; rename one"
-            f"{_without_names(names)}"
-        )
-
-
-_NO_HEADER = "if the file has no line with the names of the columns, write one"
-
-
-def _without_names(names: Sequence[str]) -> str:
-    """Return what to do where names look like values."""
-    return f"; the names look like values: {_NO_HEADER}" if 2 * sum(map(_is_value, names)) > len(names) else ""
-
-
-def _is_value(name: str) -> bool:
-    return _VALUE.fullmatch(name) is not None
 
 
 def _content(path: Path) -> bytes:
@@ -353,7 +340,7 @@ def _text(body: bytes, encoding: str | None) -> str:
     try:
         text = body.decode(found)
     except UnicodeError as error:
-        if _CONTROL.search(body, 0, _SEARCHED):
+        if CONTROL.search(body, 0, SEARCHED):
             raise _NoTableError("it is no text; save its table as CSV or Parquet") from error
         advice = "name its encoding, for example encoding=cp1252" if found == "utf-8" else "name another encoding"
         raise _NoTableError(f"it is not in {found} ({one_line_reason(error)}); {advice}") from error
@@ -376,7 +363,7 @@ def _from_text(
         separator = separator or first[1]
         notes.append(f"the first line, {quoted(first[0].strip())}, tells the separator and has no names of columns")
     if separator is None:  # the one that is most often in the header line, outside quotes
-        line = _QUOTED.sub("", text[:_SEARCHED].lstrip("\r\n")).split("\n", 1)[0]
+        line = _QUOTED.sub("", text[:SEARCHED].lstrip("\r\n")).split("\n", 1)[0]
         separator = max(SEPARATORS, key=line.count)
     if header == 0:
         names, repairs = _header(text, separator)
@@ -396,8 +383,8 @@ def _from_text(
         what = "their ends, where it is empty" if place else "their beginnings, where it names the rows"
         repairs.append(f"all lines have one value more than there are names, at {what}; it was left out")
     few = names[:: len(names) // 200 + 1]
-    if 2 * sum((_is_value(name) and not name.isdecimal()) or frame[name].eq(name).any() for name in few) > len(few):
-        repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {_NO_HEADER}")
+    if 2 * sum((is_value(name) and not name.isdecimal()) or frame[name].eq(name).any() for name in few) > len(few):
+        repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {NO_HEADER}")
     return frame, [*notes, *repairs]
 
 
@@ -417,7 +404,7 @@ def _header(text: str, separator: str) -> tuple[list[str], list[str]]:
         is_quoted = text.lstrip().startswith('"')
         advice = "remove the quotation marks around whole lines" if is_quoted else f"write separator={other!r}"
         raise _NoTableError(f"its header line has one column, {quoted(first[0])}; {advice}")
-    names = [_tidy(name) or f"Unnamed: {place}" for place, name in enumerate(first)]
+    names = [tidy_name(name) or f"Unnamed: {place}" for place, name in enumerate(first)]
     notes = []
     if nameless := [place for place, name in enumerate(first) if not name.strip()]:
         places = ("column " if len(nameless) == 1 else "columns ") + some([str(place + 1) for place in nameless], 10)
@@ -440,17 +427,11 @@ def _line_of_names(text: str, wanted: Collection[str]) -> int | None:
     """Return the number of a line behind the first that has all names that are wanted, if there is one."""
     blank = len(text) - len(text.lstrip("\r\n"))
     first = text.count("\n", 0, blank) + 2
-    for place, line in enumerate(text[blank : blank + _SEARCHED].split("\n")[1:_TITLES], first):
+    for place, line in enumerate(text[blank : blank + SEARCHED].split("\n")[1:_TITLES], first):
         parts = ([part.strip(" \"'\r") for part in line.split(mark)] for mark in SEPARATORS)
         if any({*wanted} <= {*names} and len(names) > 1 for names in parts):
             return place
     return None
-
-
-def _tidy(name: str) -> str:
-    """Return a name without invisible characters, and with blanks for line breaks."""
-    seen = "".join(one for one in name if unicodedata.category(one) != "Cf").strip()
-    return re.sub(r"\s*[\r\n\v\f]\s*", " ", seen)
 
 
 def _surplus(text: str, separator: str, n_names: int, bare: bool) -> int | None:
@@ -481,67 +462,6 @@ def _surplus(text: str, separator: str, n_names: int, bare: bool) -> int | None:
     raise _NoTableError(f"{reason}; correct it, or name the separator ({separator!r} was taken)")
 
 
-# What a file that is no table looks like, by how it begins, and what to do.
-
-_SEARCHED = 1 << 16
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_GZIP_IT = "unpack it, or compress it with gzip"
-_OTHER: Mapping[bytes, str] = {
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an Excel workbook (.xls) or another Office document; save the sheet as CSV",
-    b"%PDF-": "a PDF document; copy its table into a CSV file",
-    b"\x89PNG\r\n\x1a\n": "a PNG image; name a table",
-    b"\xff\xd8\xff": "a JPEG image; name a table",
-    b"GIF8": "a GIF image; name a table",
-    b"\x7fELF": "a program; name a table",
-    b"SQLite format 3\0": "an SQLite database; save the table as CSV or Parquet",
-    b"\x89HDF\r\n\x1a\n": "an HDF5 file; save the table as CSV or Parquet",
-    b"\x93NUMPY": "an array of NumPy; save it as CSV, with names of columns",
-    **{bytes([128, one]): "a pickle of Python; save the frame with to_parquet or to_csv" for one in range(2, 6)},
-    b"<stata_dta>": "a file of Stata; save the table as CSV or Parquet with the program that wrote it",
-    b"$FL2": "a file of SPSS; save the table as CSV or Parquet with the program that wrote it",
-    b"RDX": "a file of R; save the data frame with write.csv",
-    b"ORC": "an ORC file; save the table as Parquet",
-    b"Obj\x01": "an Avro file; save the table as Parquet",
-    b"BZh": f"a file compressed by bzip2; {_GZIP_IT}",
-    b"\xfd7zXZ\0": f"a file compressed by xz; {_GZIP_IT}",
-    b"\x28\xb5\x2f\xfd": f"a file compressed by zstd; {_GZIP_IT}",
-    b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive; unpack it and name the table",
-    b"Rar!": "a RAR archive; unpack it and name the table",
-    b"<!doctype html": "a web page; download the table itself",
-    b"<html": "a web page; download the table itself",
-    b"<table": "a part of a web page; save the table as CSV, for example with pandas.read_html",
-    b"version https://git-lfs": "a pointer of Git LFS; git lfs pull fetches the file itself",
-    b"<?xml": "an XML file; save the table as CSV",
-    b"@relation": "an ARFF file; save the table as CSV, whose header line has the names of the columns",
-}
-_JSON = re.compile(rb"""(?:\xef\xbb\xbf)?\s*(?:\{\s*["']|\[\s*[{[])""")
-_ZIP = b"PK\x03\x04"
-_MEMBERS = {
-    b"xl/": "an Excel workbook (.xlsx); save the sheet as CSV",
-    b"opendocument.spreadsheet": "an OpenDocument spreadsheet; save the sheet as CSV",
-    b"word/": "a Word document; copy its table into a CSV file",
-}
-
-
-def other_format(body: bytes) -> str | None:
-    """Return what a file looks like that is no table, and what to do; None if it does not look like another format."""
-    if body.startswith(_ZIP):
-        ends = body[:_SEARCHED] + body[-_SEARCHED:]
-        found = (what for member, what in _MEMBERS.items() if member in ends)
-        return next(found, "a zip archive; unpack it and name the table")
-    if body[257:262] == b"ustar":
-        return "a tar archive; unpack it and name the table"
-    if _JSON.match(body):
-        return "JSON; save the table as CSV, for example with pandas.read_json"
-    words = body[:_SEARCHED].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for beginning, what in _OTHER.items():
-        # A header line may begin with ORC, but has no control characters.
-        is_sure = len(beginning) > 4 or _CONTROL.search(body, 0, _SEARCHED)
-        if words.startswith(beginning) or (body.startswith(beginning) and is_sure):
-            return what
-    return None
-
-
 # Whatever holds a table, as a frame of pandas with names of text.
 
 _RARE_SEPARATORS = ":/^~ "
@@ -557,14 +477,12 @@ class SourceTable:
     repairs: tuple[str, ...] = ()
 
 
-# Takes the words that begin messages and the names of the columns, and raises an error if something is wrong with them.
-CheckNames = Callable[[str, list[str]], object]
-
-
-def open_source(source: Any, settings: TableSettings, target: str, check: CheckNames) -> SourceTable:
+def open_source(
+    source: Any, settings: TableSettings, target: str, check: Callable[[str, list[str]], object]
+) -> SourceTable:
     """Return the table of a file or a frame; raise `DeclarationError` if it is none.
 
-    `check` is called as soon as the names of the columns are known.
+    `check` is called with the words that begin messages and the names of the columns as soon as these are known.
     """
     import pandas as pd
 
@@ -657,7 +575,7 @@ def check_columns(owner: str, names: Sequence[str], target: str, settings: Table
                 raise DeclarationError(
                     f"{owner}: {role} must be a column of the data, got {quoted(name)}"
                     f"{_separated(name, names) or did_you_mean(name, names)}; the columns are {shown(names)}"
-                    f"{_without_names(names)}"
+                    f"{without_names(names)}"
                 )
     for first, second in (
         ("target", "drop"),
@@ -682,168 +600,3 @@ def _separated(name: str, names: Sequence[str]) -> str:
             if mark in one and name in [part.strip(" \"'") for part in one.split(mark)]:
                 return f", which is a part of {quoted(one)}: name the separator, separator={mark!r}"
     return ""
-
-
-# How a table is to be read, and what came of it.
-
-ColumnType = Literal["category", "number", "boolean", "date"]
-COLUMN_TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
-ReadAs = Literal["category", "number", "boolean", "date", "id", "target", "left out"]
-# What pandas takes for missing, the question mark of many UCI files, marks of databases and errors of spreadsheets.
-MISSING_VALUES = (
-    *("", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None"),
-    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-    *("\\N", "(null)", "[NULL]", "<null>", "NaT", "#NV", "#N/D", "#DIV/0!", "#\u00a1DIV/0!", "#NUM!", "#REF!"),
-    *("#VALUE!", "#NAME?", "#NULL!", "#WERT!", "#BEZUG!", "#ZAHL!", "#VALEUR!", "#NOMBRE!", "#VALOR!", "#VALORE!"),
-    *("0000-00-00", "0000-00-00 00:00:00"),
-)
-_LISTS = ("drop", "features", "id", "missing_values")
-
-
-@dataclass(frozen=True)
-class TableSettings:
-    """What is known about a table; what is not given is recognised.
-
-    Attributes
-    ----------
-    separator : str, optional
-        The character between two values of a text file. The default is the one of ``, ; tab |`` that the header line
-        has most often.
-    encoding : str, optional
-        Of a text file. The default is UTF-8, or what a byte order mark says.
-    decimal : {".", ","}, optional
-        What stands before the decimals where the numbers of a column leave that open, as in 1,234. The default follows
-        from the other columns.
-    drop : tuple of str
-        Columns that are not read.
-    features : tuple of str, optional
-        The only columns that are features; by default all that are not `drop`, `id` or the target.
-    id : str or tuple of str, optional
-        Columns that name a row. They are no features.
-    types : mapping from column to {"category", "number", "boolean", "date"}
-        How columns are read, instead of what their values look like. A column with many different texts is a feature
-        only if it is a category here.
-    missing_values : tuple of str
-        The texts that stand for a missing value. An empty field always does.
-    positive : str, optional
-        The class of interest. The default is the rarer one of two classes; several classes have none.
-    """
-
-    separator: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
-    drop: tuple[str, ...] = ()
-    features: tuple[str, ...] | None = None
-    id: str | tuple[str, ...] | None = None
-    types: Mapping[str, ColumnType] = field(default_factory=dict)
-    missing_values: tuple[str, ...] = MISSING_VALUES
-    positive: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in _LISTS:
-            value = getattr(self, name)
-            if name == "id" and isinstance(value, str):
-                value = (value,)
-            if isinstance(value, str):
-                raise DeclarationError(f"{name} must be a list of names, got {value!r}; write {name}=[{value}]")
-            if value is not None:
-                object.__setattr__(self, name, tuple(map(str, value)))
-        if self.separator == "\\t":  # as command lines have it
-            object.__setattr__(self, "separator", "\t")
-        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
-            raise DeclarationError(
-                f"separator must be a single character, such as ';' or '\\t', got {self.separator!r}; leave it out to "
-                "have it recognised"
-            )
-        if self.decimal not in (None, ".", ","):
-            raise DeclarationError(f"decimal must be '.' or ',', got {self.decimal!r}; leave it out to be recognised")
-        if self.encoding is not None:
-            _check_encoding(self.encoding)
-        for column, kind in self.types.items():
-            if kind not in COLUMN_TYPES:
-                raise DeclarationError(f"types.{column} must be one of {', '.join(COLUMN_TYPES)}, got {kind!r}")
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The columns that name a row."""
-        return (self.id,) if isinstance(self.id, str) else self.id or ()
-
-    def columns(self, target: str) -> set[str]:
-        """Return the target and all columns that a setting names."""
-        return {target}.union(*self.named.values())
-
-    @property
-    def named(self) -> dict[str, tuple[str, ...]]:
-        """The columns that each setting names."""
-        return {"drop": self.drop, "features": self.features or (), "id": self.ids, "types": tuple(self.types)}
-
-
-SETTING_NAMES = tuple(one.name for one in fields(TableSettings))
-
-
-def _check_encoding(name: str) -> None:
-    try:
-        "a".encode(name)
-    except (LookupError, ValueError) as error:
-        raise DeclarationError(
-            f"encoding must be one that Python knows, such as 'utf-8' or 'cp1252', got {name!r}"
-        ) from error
-
-
-@dataclass(frozen=True)
-class ColumnCard:
-    """How one column was read.
-
-    Attributes
-    ----------
-    name : str
-    read_as : {"category", "number", "boolean", "date", "id", "target", "left out"}
-        A category and a boolean are labels; a date is the number of days since 1970-01-01.
-    distinct, missing : int
-        Number of different values and of rows without one.
-    values : str
-        The most frequent values with their numbers of rows, or the range and the median of numbers and dates.
-    notes : tuple of str
-        What was repaired or looks wrong.
-    """
-
-    name: str
-    read_as: ReadAs
-    distinct: int
-    missing: int
-    values: str
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class ReadTable:
-    """A table that is ready for a study, and how it was read.
-
-    Attributes
-    ----------
-    name : str
-        The name of the file without its ending, or ``"table"``.
-    features : DataFrame of shape (n_rows, n_features)
-        Numbers (also dates) as float64, everything else as a category of text; NaN where a value is missing.
-    labels : int array of shape (n_rows,)
-        The place of each row's class in `classes`.
-    classes : tuple of str
-        In the order of their numbers if all are numbers, otherwise in that of the alphabet.
-    positive : str or None
-        The class of interest, None for several classes without a named one.
-    card : tuple of ColumnCard
-        One for each column of the source, in its order, the target among them.
-    repairs : tuple of str
-        Everything that was changed, left out or looks wrong, one line each.
-    sha256 : str
-        Hash of the features and labels, whatever the file is called and wherever it is.
-    """
-
-    name: str
-    features: pd.DataFrame
-    labels: NDArray[np.int64]
-    classes: tuple[str, ...]
-    positive: str | None
-    card: tuple[ColumnCard, ...]
-    repairs: tuple[str, ...]
-    sha256: str

@@ -18,24 +18,20 @@ from trimbench.papers.data.column_reading import (
     ReadColumn,
     TextColumn,
     alike,
-    plain_number,
     read_columns,
     read_texts,
     read_typed,
-    text_of,
     type_of,
     words_for_missing,
 )
 from trimbench.papers.data.dataset import fingerprint, is_number_column
 from trimbench.papers.data.table_files import (
-    ColumnCard,
-    ReadTable,
     SourceTable,
-    TableSettings,
     check_columns,
     open_source,
     within_memory,
 )
+from trimbench.papers.data.table_texts import ReadAs, TableSettings, plain_number, text_of
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_in, rows_named, shown
 
 if TYPE_CHECKING:
@@ -43,6 +39,66 @@ if TYPE_CHECKING:
 
 
 __all__ = ["ColumnCard", "ReadTable", "TableSettings", "read_table"]
+
+
+@dataclass(frozen=True)
+class ColumnCard:
+    """How one column was read.
+
+    Attributes
+    ----------
+    name : str
+    read_as : {"category", "number", "boolean", "date", "id", "target", "left out"}
+        A category and a boolean are labels; a date is the number of days since 1970-01-01.
+    distinct, missing : int
+        Number of different values and of rows without one.
+    values : str
+        The most frequent values with their numbers of rows, or the range and the median of numbers and dates.
+    notes : tuple of str
+        What was repaired or looks wrong.
+    """
+
+    name: str
+    read_as: ReadAs
+    distinct: int
+    missing: int
+    values: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """A table that is ready for a study, and how it was read.
+
+    Attributes
+    ----------
+    name : str
+        The name of the file without its ending, or ``"table"``.
+    features : DataFrame of shape (n_rows, n_features)
+        Numbers (also dates) as float64, everything else as a category of text; NaN where a value is missing.
+    labels : int array of shape (n_rows,)
+        The place of each row's class in `classes`.
+    classes : tuple of str
+        In the order of their numbers if all are numbers, otherwise in that of the alphabet.
+    positive : str or None
+        The class of interest, None for several classes without a named one.
+    card : tuple of ColumnCard
+        One for each column of the source, in its order, the target among them.
+    repairs : tuple of str
+        Everything that was changed, left out or looks wrong, one line each.
+    sha256 : str
+        Hash of the features and labels, whatever the file is called and wherever it is.
+    """
+
+    name: str
+    features: pd.DataFrame
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    positive: str | None
+    card: tuple[ColumnCard, ...]
+    repairs: tuple[str, ...]
+    sha256: str
+
 
 _AS_RECOGNISED = TableSettings()
 _FEWEST_ROWS, _MOST_FEATURES = 10, 5_000

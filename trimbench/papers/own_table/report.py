@@ -13,8 +13,8 @@ import pandas as pd
 
 from trimbench.papers.beyond.incomplete_methods import METHODS, OK
 from trimbench.papers.beyond.missing_values import MEASURES, MECHANISMS, Group, groups_of
-from trimbench.papers.data.table_files import ReadTable, TableSettings
-from trimbench.papers.data.table_reading import DETERMINES
+from trimbench.papers.data.table_reading import DETERMINES, ReadTable
+from trimbench.papers.data.table_texts import TableSettings
 from trimbench.papers.files import own_homes
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.steps import (

@@ -18,7 +18,9 @@ from trimbench.papers.beyond.incomplete_methods import METHODS
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.dataset import fingerprint
 from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, split_rows
-from trimbench.papers.data.table_files import ReadTable, TableSettings, read_file
+from trimbench.papers.data.table_files import read_file
+from trimbench.papers.data.table_reading import ReadTable
+from trimbench.papers.data.table_texts import TableSettings
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, unknown

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from trimbench.estimators.trimmed import TrimmedClassifier
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.table_files import ReadTable
-from trimbench.papers.data.table_reading import read_table
+from trimbench.papers.data.table_reading import ReadTable, read_table
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.job import Job

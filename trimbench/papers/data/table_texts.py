@@ -1,0 +1,517 @@
+"""What the texts of tables mean: what is known about them, numbers, dates, marks for missing values, other formats."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, date, datetime
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.papers.validation import DeclarationError, rows_in, rows_named, shown
+
+# What is known about a table.
+
+ColumnType = Literal["category", "number", "boolean", "date"]
+COLUMN_TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
+ReadAs = Literal["category", "number", "boolean", "date", "id", "target", "left out"]
+# What pandas takes for missing, the question mark of many UCI files, marks of databases and errors of spreadsheets.
+MISSING_VALUES = (
+    *("", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None"),
+    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    *("\\N", "(null)", "[NULL]", "<null>", "NaT", "#NV", "#N/D", "#DIV/0!", "#\u00a1DIV/0!", "#NUM!", "#REF!"),
+    *("#VALUE!", "#NAME?", "#NULL!", "#WERT!", "#BEZUG!", "#ZAHL!", "#VALEUR!", "#NOMBRE!", "#VALOR!", "#VALORE!"),
+    *("0000-00-00", "0000-00-00 00:00:00"),
+)
+_LISTS = ("drop", "features", "id", "missing_values")
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What is known about a table; what is not given is recognised.
+
+    Attributes
+    ----------
+    separator : str, optional
+        The character between two values of a text file. The default is the one of ``, ; tab |`` that the header line
+        has most often.
+    encoding : str, optional
+        Of a text file. The default is UTF-8, or what a byte order mark says.
+    decimal : {".", ","}, optional
+        What stands before the decimals where the numbers of a column leave that open, as in 1,234. The default follows
+        from the other columns.
+    drop : tuple of str
+        Columns that are not read.
+    features : tuple of str, optional
+        The only columns that are features; by default all that are not `drop`, `id` or the target.
+    id : str or tuple of str, optional
+        Columns that name a row. They are no features.
+    types : mapping from column to {"category", "number", "boolean", "date"}
+        How columns are read, instead of what their values look like. A column with many different texts is a feature
+        only if it is a category here.
+    missing_values : tuple of str
+        The texts that stand for a missing value. An empty field always does.
+    positive : str, optional
+        The class of interest. The default is the rarer one of two classes; several classes have none.
+    """
+
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    drop: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    id: str | tuple[str, ...] | None = None
+    types: Mapping[str, ColumnType] = field(default_factory=dict)
+    missing_values: tuple[str, ...] = MISSING_VALUES
+    positive: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _LISTS:
+            value = getattr(self, name)
+            if name == "id" and isinstance(value, str):
+                value = (value,)
+            if isinstance(value, str):
+                raise DeclarationError(f"{name} must be a list of names, got {value!r}; write {name}=[{value}]")
+            if value is not None:
+                object.__setattr__(self, name, tuple(map(str, value)))
+        if self.separator == "\\t":  # as command lines have it
+            object.__setattr__(self, "separator", "\t")
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
+            raise DeclarationError(
+                f"separator must be a single character, such as ';' or '\\t', got {self.separator!r}; leave it out to "
+                "have it recognised"
+            )
+        if self.decimal not in (None, ".", ","):
+            raise DeclarationError(f"decimal must be '.' or ',', got {self.decimal!r}; leave it out to be recognised")
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
+        for column, kind in self.types.items():
+            if kind not in COLUMN_TYPES:
+                raise DeclarationError(f"types.{column} must be one of {', '.join(COLUMN_TYPES)}, got {kind!r}")
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that name a row."""
+        return (self.id,) if isinstance(self.id, str) else self.id or ()
+
+    def columns(self, target: str) -> set[str]:
+        """Return the target and all columns that a setting names."""
+        return {target}.union(*self.named.values())
+
+    @property
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """The columns that each setting names."""
+        return {"drop": self.drop, "features": self.features or (), "id": self.ids, "types": tuple(self.types)}
+
+
+SETTING_NAMES = tuple(one.name for one in fields(TableSettings))
+
+
+def _check_encoding(name: str) -> None:
+    try:
+        "a".encode(name)
+    except (LookupError, ValueError) as error:
+        raise DeclarationError(
+            f"encoding must be one that Python knows, such as 'utf-8' or 'cp1252', got {name!r}"
+        ) from error
+
+
+SHORT = 1000  # rows: for fewer, Python is quicker than pandas and NumPy
+
+# Names of columns.
+
+_VALUE = re.compile(r"[+-]?\d*[.,]?\d+(?:[eE][+-]?\d+)?")
+
+
+def check_names(owner: str, names: Sequence[str]) -> None:
+    """Raise an error if two columns have the same name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DeclarationError(
+            f"{owner}: every column must have a name of its own, got {shown(twice, 3)} more than once; rename one"
+            f"{without_names(names)}"
+        )
+
+
+NO_HEADER = "if the file has no line with the names of the columns, write one"
+
+
+def without_names(names: Sequence[str]) -> str:
+    """Return what to do where names look like values."""
+    return f"; the names look like values: {NO_HEADER}" if 2 * sum(map(is_value, names)) > len(names) else ""
+
+
+def is_value(name: str) -> bool:
+    """Tell whether a name is a number."""
+    return _VALUE.fullmatch(name) is not None
+
+
+def tidy_name(name: str) -> str:
+    """Return a name without invisible characters, and with blanks for line breaks."""
+    seen = "".join(one for one in name if unicodedata.category(one) != "Cf").strip()
+    return re.sub(r"\s*[\r\n\v\f]\s*", " ", seen)
+
+
+# Numbers as people write them: decimal points and commas, groups of three digits, "<5".
+
+_SPACES = " \u00a0\u2009\u202f'\u2019"
+_PLAIN = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+# By the mark before decimals.
+_GROUPED = {
+    mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{group}{_SPACES}])\d{{3}}(?:\1\d{{3}})*(?:\{mark}\d*)?", re.ASCII)
+    for mark, group in (".,", ",.")
+}
+# As most programs write them: without groups, or more digits than a float keeps.
+USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCII)
+_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+_LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
+_WITH_UNIT = re.compile(
+    r"[+-]?\(?(?P<before>[A-Z]{0,2}[$€£¥] ?|[A-Z]{3} )?[+-]?\d+(?:[.,' ]\d+)*"
+    r"(?P<after> ?[%‰°$€£¥]| ?°?(?:[a-zA-Zµμ]{0,2}m[23²³]|[a-zA-Zµμ]{1,6})(?:/[a-zA-Zµμ]{1,4}[23²³]?)?)?\)?"
+)
+_NUMBERS_PER_UNIT = 3
+# Digits behind zero, a power of ten as no program writes one, or a telephone number.
+_CODE = re.compile(r"0\d+|\d{2,}[eE]\d+|\+\d{7,15}", re.ASCII)
+_ACCOUNTING = re.compile(r"\( *([^()+\u2212-]*\d) *\)|([^()+\u2212-]*\d) ?[\u2212-]")
+# Above it, some whole numbers are no floats; above the other, their squares are none.
+LARGEST_EXACT, LARGEST = 2**53, 1e150
+# What types of whole numbers end with: programs write it for missing values.
+ENDS = frozenset({-(2**31), 2**31 - 1, 2**32 - 1, -(2**63), 2**63 - 1, 2**64 - 1})
+
+
+def plain_number(text: str) -> float:
+    """Return the number that a text is, with either mark before the decimals and without groups, NaN if it is none.
+
+    >>> plain_number("-9.99E+02"), plain_number("-999,0"), plain_number("1,234.5")
+    (-999.0, -999.0, nan)
+    """
+    text = text.replace("\u2212", "-")
+    return float(text.replace(",", ".")) if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text) else math.nan
+
+
+def number_of(text: str, decimal: str) -> float:
+    """Return the number that a text is, NaN if it is none.
+
+    >>> number_of("1.5", "."), number_of("1,5", "."), number_of("1.234,5", ","), number_of("-inf", ".")
+    (1.5, nan, 1234.5, -inf)
+    """
+    if text[:1].isalpha() and text[0] not in "iI":
+        return math.nan  # by far the most texts of other columns
+    group = "," if decimal == "." else "."
+    if group not in text and not math.isnan(found := plain_number(text)):
+        return found
+    text = text.replace("\u2212", "-")
+    if not _GROUPED[decimal].fullmatch(text):
+        return math.nan
+    return float(text.translate(dict.fromkeys(map(ord, group + _SPACES))).replace(",", "."))
+
+
+def signed(text: str) -> str:
+    """Return a number with the minus before it, where accounts have it behind, or parentheses.
+
+    >>> signed("(1,234.50)"), signed("516-"), signed("(a)")
+    ('-1,234.50', '-516', '(a)')
+    """
+    match = _ACCOUNTING.fullmatch(text) if text[-1:] in (")", "-", "\u2212") else None
+    return f"-{match[1] or match[2]}" if match else text
+
+
+def decimal_marks(texts: Collection[str], possible: str = ".,") -> set[str]:
+    """Return the marks that certainly stand before decimals: with the other one, some text would be no number.
+
+    >>> sorted(decimal_marks(["0,5", "1,234"])), decimal_marks(["1,234", "12"]), decimal_marks(["1.234.567"])
+    ([','], set(), {','})
+    """
+    marked = [text for text in texts if "." in text or "," in text]
+    return {mark for mark in possible if any(_says(text, mark) for text in marked)}
+
+
+def _says(text: str, mark: str) -> bool:
+    return math.isnan(number_of(text, "," if mark == "." else ".")) and not math.isnan(number_of(text, mark))
+
+
+def ambiguous(texts: Iterable[str], mark: str) -> str | None:
+    """Return a number whose mark could stand before decimals or part thousands, if there is one."""
+    marked = (text for text in texts if mark in text)
+    return next((one for one in marked if not math.isnan(number_of(one, ".") + number_of(one, ","))), None)
+
+
+def is_grouped(text: str, decimal: str) -> bool:
+    """Tell whether a number is written in groups of three digits."""
+    return _GROUPED[decimal].fullmatch(signed(text).replace("\u2212", "-")) is not None
+
+
+def is_limit(text: str) -> bool:
+    """Tell whether a text is a limit of a number, such as <5."""
+    return bool(_LIMIT.fullmatch(text))
+
+
+def is_code(text: str) -> bool:
+    """Tell whether digits name something: as in 007, 39e1804 and +4930123456, or because a float cannot hold them."""
+    return bool(_CODE.fullmatch(text)) or is_huge(text)
+
+
+def is_huge(text: str) -> bool:
+    """Tell whether a text is a whole number that a float may have to round.
+
+    >>> is_huge("9007199254740993"), is_huge("-9007199254740993"), is_huge("42")
+    (True, True, False)
+    """
+    digits = text.lstrip("+-\u2212")
+    # The shortest has 16 digits, and Python takes long for many.
+    if len(digits) < 16 or not digits.isdecimal() or int(digits[:40]) <= LARGEST_EXACT:
+        return False
+    return len(digits) > 20 or int(text.replace("\u2212", "-")) not in ENDS
+
+
+def with_units(texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Tell which texts are numbers with a sign of percent or currency, or a unit, as in 8%, $2 and 80 kg.
+
+    Letters that follow the number without a blank are a unit only if several numbers have them: 1a and 2b are none.
+
+    >>> with_units(["8%", "80 kg", "1a", "2b", "7", "$2"]).tolist()
+    [True, True, False, False, False, True]
+    """
+    sides = [match.group("before", "after") if (match := _WITH_UNIT.fullmatch(text)) else () for text in texts]
+    # Before or behind the number, with the blank between them.
+    units = ["".join(filter(None, both)) if None in both else "" for both in sides]
+    counts = Counter(units)
+    return np.array([len(one) > 0 and (not one.isalpha() or counts[one] >= _NUMBERS_PER_UNIT) for one in units], bool)
+
+
+# Dates as people write them, as days since 1970-01-01.
+
+_TIME = (
+    r"(?:[T :]+(?P<clock>\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*(?P<half>[AaPp][Mm])?"
+    r"\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
+)
+_COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)" + _TIME, re.ASCII)
+# By whether the day comes first.
+YEAR_LAST = {
+    order: re.compile(rf"(?P<{one}>\d{{1,2}})([-/.])(?P<{two}>\d{{1,2}})\2(?P<year>\d{{4}}|\d\d)" + _TIME, re.ASCII)
+    for order, one, two in ((True, "day", "month"), (False, "month", "day"))
+}
+_DATES = [
+    re.compile(form + _TIME, re.ASCII)
+    for form in (
+        r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})\2(?P<day>\d{1,2})",
+        r"(?P<day>\d{1,2})[ ./-]*(?P<month>[A-Za-z]{3,9})[ .,/-]*(?P<year>\d{4}|\d\d)",
+        r"(?P<month>[A-Za-z]{3,9})[ ./-]+(?P<day>\d{1,2})[ ,./-]+(?P<year>\d{4}|\d\d)",
+    )
+]
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAYS_READ = "dates were read as days since 1970-01-01"
+
+
+def day_first(texts: Sequence[str]) -> bool | None:
+    """Tell whether 3/4/2020 is in April, from dates that can only be read in one way; None if nothing says it.
+
+    >>> day_first(["3/4/2020", "13/4/2020"]), day_first(["3/4/2020", "3/14/2020"]), day_first(["3/4/2020"])
+    (True, False, None)
+    """
+    parts = [match for text in texts if (match := YEAR_LAST[True].fullmatch(text))]
+    days, months = ([int(match[part]) > 12 for match in parts].count(True) for part in ("day", "month"))
+    if days != months:
+        return days > months
+    # With points, the day comes first wherever dates are written so.
+    return True if parts and all(match[2] == "." for match in parts) else None
+
+
+def _date(text: str, day_comes_first: bool) -> re.Match[str] | None:
+    if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
+        return None  # by far the most texts of other columns
+    return next(filter(None, (form.fullmatch(text) for form in (*_DATES, YEAR_LAST[day_comes_first], _COMPACT))), None)
+
+
+def has_short_year(text: str) -> bool:
+    """Tell whether a date has a year of two digits."""
+    match = _date(text, day_comes_first=True)
+    return match is not None and len(match["year"]) == 2
+
+
+def is_compact_date(text: str) -> bool:
+    """Tell whether eight digits may be a date, as in 20201231."""
+    return len(text) == 8 and text.isdecimal() and not math.isnan(days_of(text, day_comes_first=True))
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text is a date, in either order of day and month; digits alone are a number."""
+    return not text.isdecimal() and not all(math.isnan(days_of(text, order)) for order in (True, False))
+
+
+def days_of(text: str, day_comes_first: bool) -> float:
+    """Return the days since 1970-01-01, with the time of the day as decimals, NaN if the text is no date.
+
+    A year of two digits is taken for one after 2000; `has_short_year` tells whether it has one.
+
+    >>> days_of("1970-01-02 12:00", True), days_of("3/4/1970", False), days_of("5 Mar 1970", True)
+    (1.5, 62.0, 63.0)
+    >>> days_of("02JAN1970:12:00:00", True), days_of("1/2/1970 6:00 PM", False)
+    (1.5, 1.75)
+    """
+    if (match := _date(text, day_comes_first)) is None:
+        return math.nan
+    year, name, half, zone = match["year"], match["month"][:3].lower(), match["half"], match["zone"]
+    month = str(1 + _MONTHS.index(name)) if name in _MONTHS else name
+    hour, rest = (match["clock"] or "00:00").split(":", 1)
+    if half:
+        hour = str(int(hour) % 12 + 12 * (half.lower() == "pm"))
+    day = f"{'20' * (len(year) == 2)}{year}-{month:0>2}-{match['day']:0>2}"
+    try:
+        moment = datetime.fromisoformat(f"{day}T{hour:0>2}:{rest}{zone if zone and not zone.isalpha() else '+00:00'}")
+    except ValueError:  # no such day
+        return math.nan
+    return (moment - EPOCH).total_seconds() / 86_400
+
+
+def text_of(days: float) -> str:
+    """Return the day of a date, given as days since 1970-01-01.
+
+    >>> text_of(1.5)
+    '1970-01-02'
+    """
+    return str(np.datetime64(math.floor(days), "D"))
+
+
+@functools.lru_cache
+def numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]:
+    """Return those of some texts that are numbers, or dates, each with its number."""
+    numbers = [(text, days_of(text, day_comes_first=True) if days else plain_number(text)) for text in texts]
+    return [(text, number) for text, number in numbers if not math.isnan(number)]
+
+
+# Values that may stand for missing ones: -999 among ages, 9999-12-31 among dates, "unknown" among categories.
+
+# 99, 999, ..., and so with 8 and 7, of either sign; of single digits, only negative ones.
+_REPEATED = (sign * float(digit * n) for digit in "987" for n in range(1, 9) for sign in (1, -1) if sign < n)
+CODES = frozenset((*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535))
+CODES |= {-99.9, -99.99, -999.9, -999.99, -888.8, -9999.9}
+_DAYS = frozenset(
+    float((date.fromisoformat(day) - date(1970, 1, 1)).days)
+    for day in (
+        *("0001-01-01", "1601-01-01", "1753-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"),
+        *("2099-12-31", "2999-12-31", "9999-12-31"),
+    )
+)
+ENDS_AS_FLOATS = frozenset(map(float, ENDS))
+_WORDS = frozenset(
+    {text.casefold() for text in MISSING_VALUES if text}
+    | {"n.a.", "n.d.", "n/d", "n / a", "nil", "missing", "sysmis", "unknown", "undefined", "blank", "empty"}
+    | {"not available", "not known", "not applicable", "unbekannt", "k.a.", "k. a."}
+    | {f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz_"}  # of SAS and Stata
+)
+# Of spreadsheets, in any language, and marks without a letter; + and - are values of each other.
+_ERROR = re.compile(r"#.*[!?]|#n/.*|[-\u2013\u2014\u2212._*?\u2026/~]+")
+
+
+def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[float], str]) -> list[str]:
+    """Return which numbers look as if they stood for missing ones, with their rows.
+
+    Such a number is in several rows and typical of codes. It is either the only negative one, or farther away from all
+    others than these are from each other. `days` tells dates from numbers, and `text` says a value.
+    """
+    is_end = are_among(values, ENDS_AS_FLOATS) & (not days)
+    # What floats of 32 bits end with, and what is as large, is written in several ways.
+    is_code = are_among(np.floor(values) if days else values, _DAYS if days else CODES)
+    if not days:
+        is_code |= is_end | (np.abs(values) >= 1e30)
+    others = values[~is_code & ~np.isnan(values)]
+    if not is_code.any() or not len(others):
+        return []
+    low, high = float(others.min()), float(others.max())
+    found = []
+    for code in np.unique(values[is_code]).tolist():
+        rows = (np.flatnonzero(values == code) + 1).tolist()
+        is_far = max(low - code, code - high) > high - low or (not days and code < 0 <= low)
+        if (len(rows) > 1 and is_far) or is_end[rows[0] - 1]:
+            found.append(
+                f"{text(code)} in {rows_in(len(rows))} ({rows_named(rows)}) is apart from the others, {text(low)} to "
+                f"{text(high)}; if it stands for missing, add it to missing_values"
+            )
+    return found
+
+
+def are_among(values: NDArray[np.float64], chosen: frozenset[float]) -> NDArray[np.bool_]:
+    """Tell which numbers are among some."""
+    if len(values) > SHORT:
+        return np.isin(values, list(chosen))
+    return np.fromiter(map(chosen.__contains__, values.tolist()), dtype=bool, count=len(values))
+
+
+def stands_for_missing(text: str) -> bool:
+    """Tell whether a text is a word or a mark that may stand for a missing value.
+
+    >>> [stands_for_missing(text) for text in ("(nil)", "#N/V", "\u2014", "+", "a")]
+    [True, True, True, False, False]
+    """
+    word = text.casefold()
+    return word in _WORDS or word.strip("()[]{}<>") in _WORDS or bool(_ERROR.fullmatch(word))
+
+
+# What a file that is no table looks like, by how it begins, and what to do.
+
+SEARCHED = 1 << 16
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_GZIP_IT = "unpack it, or compress it with gzip"
+_OTHER: Mapping[bytes, str] = {
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an Excel workbook (.xls) or another Office document; save the sheet as CSV",
+    b"%PDF-": "a PDF document; copy its table into a CSV file",
+    b"\x89PNG\r\n\x1a\n": "a PNG image; name a table",
+    b"\xff\xd8\xff": "a JPEG image; name a table",
+    b"GIF8": "a GIF image; name a table",
+    b"\x7fELF": "a program; name a table",
+    b"SQLite format 3\0": "an SQLite database; save the table as CSV or Parquet",
+    b"\x89HDF\r\n\x1a\n": "an HDF5 file; save the table as CSV or Parquet",
+    b"\x93NUMPY": "an array of NumPy; save it as CSV, with names of columns",
+    **{bytes([128, one]): "a pickle of Python; save the frame with to_parquet or to_csv" for one in range(2, 6)},
+    b"<stata_dta>": "a file of Stata; save the table as CSV or Parquet with the program that wrote it",
+    b"$FL2": "a file of SPSS; save the table as CSV or Parquet with the program that wrote it",
+    b"RDX": "a file of R; save the data frame with write.csv",
+    b"ORC": "an ORC file; save the table as Parquet",
+    b"Obj\x01": "an Avro file; save the table as Parquet",
+    b"BZh": f"a file compressed by bzip2; {_GZIP_IT}",
+    b"\xfd7zXZ\0": f"a file compressed by xz; {_GZIP_IT}",
+    b"\x28\xb5\x2f\xfd": f"a file compressed by zstd; {_GZIP_IT}",
+    b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive; unpack it and name the table",
+    b"Rar!": "a RAR archive; unpack it and name the table",
+    b"<!doctype html": "a web page; download the table itself",
+    b"<html": "a web page; download the table itself",
+    b"<table": "a part of a web page; save the table as CSV, for example with pandas.read_html",
+    b"version https://git-lfs": "a pointer of Git LFS; git lfs pull fetches the file itself",
+    b"<?xml": "an XML file; save the table as CSV",
+    b"@relation": "an ARFF file; save the table as CSV, whose header line has the names of the columns",
+}
+_JSON = re.compile(rb"""(?:\xef\xbb\xbf)?\s*(?:\{\s*["']|\[\s*[{[])""")
+_ZIP = b"PK\x03\x04"
+_MEMBERS = {
+    b"xl/": "an Excel workbook (.xlsx); save the sheet as CSV",
+    b"opendocument.spreadsheet": "an OpenDocument spreadsheet; save the sheet as CSV",
+    b"word/": "a Word document; copy its table into a CSV file",
+}
+
+
+def other_format(body: bytes) -> str | None:
+    """Return what a file looks like that is no table, and what to do; None if it does not look like another format."""
+    if body.startswith(_ZIP):
+        ends = body[:SEARCHED] + body[-SEARCHED:]
+        found = (what for member, what in _MEMBERS.items() if member in ends)
+        return next(found, "a zip archive; unpack it and name the table")
+    if body[257:262] == b"ustar":
+        return "a tar archive; unpack it and name the table"
+    if _JSON.match(body):
+        return "JSON; save the table as CSV, for example with pandas.read_json"
+    words = body[:SEARCHED].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    for beginning, what in _OTHER.items():
+        # A header line may begin with ORC, but has no control characters.
+        is_sure = len(beginning) > 4 or CONTROL.search(body, 0, SEARCHED)
+        if words.startswith(beginning) or (body.startswith(beginning) and is_sure):
+            return what
+    return None

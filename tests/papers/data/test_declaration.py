@@ -15,7 +15,7 @@ from trimbench.papers.data.dataset import Dataset, Facts
 from trimbench.papers.data.declarations import declare_dataset, declare_network, load_dataset
 from trimbench.papers.data.downloads import CacheOnlyFile, FileDeclaration, UnverifiedFile
 from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
-from trimbench.papers.data.table_files import MISSING_VALUES
+from trimbench.papers.data.table_texts import MISSING_VALUES
 from trimbench.papers.validation import ConfigurationError, DeclarationError
 
 FILE = {"path": "a/b.csv", "url": "https://host.invalid/b.csv", "sha256": "ab" * 32}

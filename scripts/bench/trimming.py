@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import trimbench as tb
-from trimbench.papers.beyond.budgets import Sides, select_many_features, trim_many_features
+from trimbench.papers.beyond.budgets import TwoSides, select_many_features, trim_many_features
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.trimming.classifiers import Learning
@@ -76,7 +76,7 @@ def digits() -> None:
     inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
     inputs.loaded("mnist_784")  # fetched, if it is not in the cache
     learning = Learning(inputs.dataset("mnist_784"), 0.5, 1.0, 0.2, split_seed=0, encoding="medians")
-    sides = Sides(["3"], ["5"], [])
+    sides = TwoSides(dataset="mnist_784", positive=["3"], negative=["5"])
     found: Any = trim_many_features(learning, sides, budget=50, evaluation_limit=None)
     say("MNIST 3 v 5, 784 pixels, budget 50: one trim", f"{found['method_seconds']:8.1f} s")
     say("    width of the certified interval", f"{found['agreement_high'] - found['agreement_low']:8.1e}")

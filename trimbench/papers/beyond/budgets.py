@@ -6,8 +6,8 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ from trimbench.trimming.engines.bounds import CertifiedEngine
 from trimbench.trimming.engines.choice import EngineName
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.model import feature_indices
+from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
 
 
@@ -69,77 +70,46 @@ class AccuracyByBudget(LearnedOnSplits):
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the means over the splits, and their curves."""
-        done = vocab.successes(rows)
-        lines = [
-            _line(dataset, budget, group)
-            for dataset in self.datasets
-            for budget in self.budgets
-            if len(group := done[(done["dataset"] == dataset) & (done["budget"] == budget)])
-        ]
-        table = vocab.Table.of("Trimming learned classifiers: means over the splits", lines, _FORMATS)
-        figures = [
-            self._figure(dataset, ours) for dataset in self.datasets if len(ours := done[done["dataset"] == dataset])
-        ]
-        return vocab.Outcome((table,), figures)
+        title, labels = "Trimming learned classifiers: means over the splits", {"dataset": "", "budget": ""}
+        table = vocab.Table.of_groups(title, vocab.groups(rows, *labels), _MEANS, labels)
+        return vocab.Outcome(
+            (table,), [self._figure(own["dataset"], ours) for own, ours in vocab.groups(rows, "dataset")]
+        )
 
     def _figure(self, dataset: str, done: pd.DataFrame) -> vocab.LineFigure:
-        points = [
-            {"series": series, "x": budget, "y": values.mean(), "low": values.min(), "high": values.max()}
-            for budget in self.budgets
-            for series, column in _CURVES.items()
-            if len(values := done[column][done["budget"] == budget])
-        ]
-        return vocab.LineFigure(
+        return vocab.LineFigure.of(
             f"{vocab.shown_name(dataset)}: trimming a naive Bayes classifier",
-            "budget (number of features kept)",
-            "probability",
-            pd.DataFrame(points),
+            ("budget (number of features kept)", "probability"),
+            (
+                (series, labels["budget"], ours[column].mean(), ours[column].min(), ours[column].max())
+                for labels, ours in vocab.groups(done, "budget")
+                for series, column in _CURVES.items()
+            ),
             name="" if len(self.datasets) == 1 else dataset,
             levels={"accuracy with all features": float(done["full_test_accuracy"].mean())},
             interval="range over the splits",
         )
 
 
-def _line(dataset: str, budget: int, group: pd.DataFrame) -> dict[str, object]:
-    gap = (group["upper_bound"] - group["agreement"]).clip(lower=0)
-    return {
-        "dataset": dataset,
-        "budget": budget,
-        "splits": len(group),
-        "ECA": group["agreement"].mean(),
-        "largest gap": gap.max(),
-        "proven": int(group["optimal"].sum()),
-        "test agreement": group["test_agreement"].mean(),
-        "test accuracy": group["test_accuracy"].mean(),
-        "full test accuracy": group["full_test_accuracy"].mean(),
-        "evaluations": group["n_evaluations"].mean(),
-        "seconds": group["method_seconds"].mean(),
-    }
-
-
+_MEANS = [
+    vocab.Column("splits", "", len),
+    *vocab.means({"ECA": "agreement"}, ".4f"),
+    vocab.Column("largest gap", ".1e", lambda ours: (ours["upper_bound"] - ours["agreement"]).clip(lower=0).max()),
+    vocab.Column("proven", "", lambda ours: int(ours["optimal"].sum())),
+    *vocab.means({name.replace("_", " "): name for name in TESTED}, ".4f"),
+    *vocab.means({"evaluations": "n_evaluations"}, ".0f"),
+    *vocab.means({"seconds": "method_seconds"}, ".2f"),
+]
 _CURVES = {
     "expected agreement (ECA)": "agreement",
     "agreement on test rows": "test_agreement",
     "accuracy on test rows": "test_accuracy",
 }
-_FORMATS = {
-    "dataset": "",
-    "budget": "",
-    "splits": "",
-    "ECA": ".4f",
-    "largest gap": ".1e",
-    "proven": "",
-    **dict.fromkeys(("test agreement", "test accuracy", "full test accuracy"), ".4f"),
-    "evaluations": ".0f",
-    "seconds": ".2f",
-}
 
 
 @job(
-    {
-        **{**TRIMMED, **TESTED, "n_features": COUNT, "n_test": COUNT, "method_seconds": POSITIVE},
-        **{"upper_bound": SHARE, "log2_instances": POSITIVE},
-    }
+    {**TRIMMED, **TESTED, **dict.fromkeys(("n_features", "n_test"), COUNT), "upper_bound": SHARE}
+    | dict.fromkeys(("method_seconds", "log2_instances"), POSITIVE)
 )
 def trim_learned(
     learning: Learning, positive: str | None, budget: float, engine: EngineName, evaluation_limit: int | None
@@ -149,21 +119,31 @@ def trim_learned(
     split = Split.of(loaded.features, loaded.target, learning)
     rarer = str(loaded.target.value_counts().index[-1])
     classifier = split.learned(positive or rarer, learning)
-    start = time.perf_counter()
-    trimming = trim(classifier, budget, engine=engine, evaluation_limit=evaluation_limit)
-    seconds = time.perf_counter() - start
+    trimming, facts = _trimmed(split, classifier, budget, engine, evaluation_limit)
     return {
         "n_features": classifier.n_features,
         "n_test": len(split.test),
-        "features": list(trimming.features),
+        **facts,
         "agreement": trimming.agreement,
+        "log2_instances": math.log2(math.prod(classifier.cardinalities)),
+    }
+
+
+def _trimmed(
+    split: Split, classifier: BayesianClassifier, budget: float, engine: EngineName, evaluation_limit: int | None
+) -> tuple[Trimming, dict[str, vocab.Json]]:
+    """Trim a classifier and test both; return the trimming, and what every job returns of it."""
+    start = time.perf_counter()
+    trimming = trim(classifier, budget, engine=engine, evaluation_limit=evaluation_limit)
+    seconds = time.perf_counter() - start
+    return trimming, {
+        "features": list(trimming.features),
         "upper_bound": trimming.upper_bound,
         "optimal": trimming.optimal,
         "new_threshold": trimming.threshold,
         "n_evaluations": trimming.n_evaluations,
         "method_seconds": seconds,
         **split.tested(classifier, trimming.classifier),
-        "log2_instances": math.log2(math.prod(classifier.cardinalities)),
     }
 
 
@@ -172,54 +152,70 @@ def trim_learned(
 POSITIVE_SIDE, NEGATIVE_SIDE = "positive", "negative"
 
 
-@dataclass(frozen=True)
-class Sides:
-    """Which classes make up the positive and the negative class, and values that become features of their own.
+@vocab.settings
+class TwoSides:
+    """A declared data set and the classes on both sides; rows of other classes are left out.
 
-    Rows of other classes are left out. Where `one_hot` is not empty, each feature becomes one binary feature for each
-    of these values.
+    Where `one_hot` is not empty, each feature becomes one binary feature for each of these values.
     """
 
-    positive: Sequence[str]
-    negative: Sequence[str]
-    one_hot: Sequence[str]
+    dataset: str
+    positive: list[str]
+    negative: list[str]
+    one_hot: list[str] = field(default_factory=list)
+
+    def split(self, learning: Learning) -> Split:
+        """Split the rows of both groups of classes, each in proportion."""
+        loaded = vocab.dataset_of(learning.dataset)
+        groups = {**dict.fromkeys(self.positive, POSITIVE_SIDE), **dict.fromkeys(self.negative, NEGATIVE_SIDE)}
+        known = list(loaded.target.cat.categories)
+        if unknown := sorted(set(groups) - set(known)):
+            raise ValueError(f"positive and negative must be classes of {loaded.name!r}, among {known}, got {unknown}")
+        target = pd.Series(loaded.target.astype(str).map(groups), name="class").dropna()
+        split = Split.of(loaded.features.loc[target.index], target, learning, stratified=True)
+        if values := self.one_hot:
+            split = dataclasses.replace(split, train=_one_hot(split.train, values), test=_one_hot(split.test, values))
+        return split
+
+
+def _one_hot(frame: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
+    """Return one column for each feature and value: "1" where the feature has it, else "0"."""
+    columns = {
+        f"{name}={value}": pd.Categorical((frame[name] == value).map({False: "0", True: "1"}), ["0", "1"])
+        for name in frame.columns
+        for value in values
+    }
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def sizes_of(classifier: BayesianClassifier, split: Split) -> dict[str, int]:
+    """Return the numbers of features and of rows."""
+    return {"n_features": classifier.n_features, "n_train": len(split.train), "n_test": len(split.test)}
+
+
+def is_exact(classifier: BayesianClassifier) -> bool:
+    """Tell whether the engine of log-odds holds all instances of the features."""
+    return math.prod(classifier.cardinalities) <= MAX_ENTRIES
 
 
 @job(
-    {
-        **{**SIZES, **TESTED, "features": NAMES, "agreement_low": SHARE, "agreement_high": SHARE},
-        **{"upper_bound": SHARE, "optimal": FLAG, "new_threshold": NUMBER},
-        **{"n_evaluations": COUNT, "method_seconds": POSITIVE},
-    }
+    {**SIZES, **TESTED, "features": NAMES, "agreement_low": SHARE, "agreement_high": SHARE, "upper_bound": SHARE}
+    | {"optimal": FLAG, "new_threshold": NUMBER, "n_evaluations": COUNT, "method_seconds": POSITIVE}
 )
 def trim_many_features(
-    learning: Learning, sides: Sides, budget: int, evaluation_limit: int | None
+    learning: Learning, sides: TwoSides, budget: int, evaluation_limit: int | None
 ) -> dict[str, vocab.Json]:
     """Learn a naive Bayes classifier of two groups of classes and trim it; the limit is that of an exact search."""
-    split = split_between(learning, sides)
+    split = sides.split(learning)
     classifier = split.learned(POSITIVE_SIDE, learning)
     # The limit is for searches that may go on for hours; forward selection ends by itself.
-    limit = evaluation_limit if _is_exact(classifier) else None
-    start = time.perf_counter()
-    trimming = trim(classifier, budget, evaluation_limit=limit)
-    seconds = time.perf_counter() - start
+    limit = evaluation_limit if is_exact(classifier) else None
+    trimming, facts = _trimmed(split, classifier, budget, "auto", limit)
     low, high = trimming.agreement_interval
-    return {
-        **_sizes(classifier, split),
-        "features": list(trimming.features),
-        "agreement_low": low,
-        "agreement_high": high,
-        "upper_bound": trimming.upper_bound,
-        "optimal": trimming.optimal,
-        "new_threshold": trimming.threshold,
-        "n_evaluations": trimming.n_evaluations,
-        "method_seconds": seconds,
-        **split.tested(classifier, trimming.classifier),
-    }
+    return {**sizes_of(classifier, split), **facts, "agreement_low": low, "agreement_high": high}
 
 
-@dataclass(frozen=True)
-class Learned:
+class Learned(NamedTuple):
     """A learned classifier, its rows, and how it was learned; `n_folds` is that of cross-validation."""
 
     classifier: BayesianClassifier
@@ -228,8 +224,7 @@ class Learned:
     n_folds: int
 
 
-@dataclass(frozen=True)
-class Baseline:
+class Baseline(NamedTuple):
     """A selection of features to compare trimming with: its name in tables, and how it selects a number of features.
 
     `select` returns names in the order of selection, of which the first few are the selection for a smaller budget.
@@ -237,10 +232,6 @@ class Baseline:
 
     title: str
     select: Callable[[Learned, int], Sequence[str]]
-
-
-def _by_information_gain(learned: Learned, most: int) -> Sequence[str]:
-    return select_by_information_gain(learned.classifier, most)
 
 
 def _by_accuracy(learned: Learned, most: int) -> Sequence[str]:
@@ -258,85 +249,46 @@ def _by_accuracy(learned: Learned, most: int) -> Sequence[str]:
 
 # Jobs, tables and figures follow from this.
 BASELINES: Mapping[str, Baseline] = {
-    "information_gain": Baseline("information gain", _by_information_gain),
+    "information_gain": Baseline(
+        "information gain", lambda learned, most: select_by_information_gain(learned.classifier, most)
+    ),
     "accuracy": Baseline("greedy accuracy", _by_accuracy),
 }
 
 
-_POINT = fields(
-    **{"budget": COUNT, "features": NAMES, "same_threshold_low": SHARE, "same_threshold_high": SHARE},
-    **{"best_threshold_low": SHARE, "best_threshold_high": SHARE, **TESTED},
-)
+_BOUNDED = dict.fromkeys((f"{at}_threshold_{end}" for at in ("same", "best") for end in ("low", "high")), SHARE)
+_POINT = fields(budget=COUNT, features=NAMES, **_BOUNDED, **TESTED)
 
 
 @job(SIZES | {"method_seconds": POSITIVE, "points": listed(_POINT)})
 def select_many_features(
-    learning: Learning, sides: Sides, budgets: list[int], method: str, n_folds: int
+    learning: Learning, sides: TwoSides, budgets: list[int], method: str, n_folds: int
 ) -> dict[str, vocab.Json]:
     """Learn the classifier of `trim_many_features` and select features by one of the `BASELINES`, for all budgets."""
-    split = split_between(learning, sides)
+    split = sides.split(learning)
     classifier = split.learned(POSITIVE_SIDE, learning)
     most = min(max(budgets), classifier.n_features)
     start = time.perf_counter()
     selected = BASELINES[method].select(Learned(classifier, split, learning, n_folds), most)
     seconds = time.perf_counter() - start
     points = [{"budget": budget, **_selection(split, classifier, selected[:budget])} for budget in budgets]
-    return {**_sizes(classifier, split), "method_seconds": seconds, "points": points}
-
-
-def split_between(learning: Learning, sides: Sides) -> Split:
-    """Split the rows of both groups of classes, each in proportion."""
-    loaded = vocab.dataset_of(learning.dataset)
-    groups = {**dict.fromkeys(sides.positive, POSITIVE_SIDE), **dict.fromkeys(sides.negative, NEGATIVE_SIDE)}
-    known = list(loaded.target.cat.categories)
-    if unknown := sorted(set(groups) - set(known)):
-        raise ValueError(f"positive and negative must be classes of {loaded.name!r}, among {known}, got {unknown}")
-    target = pd.Series(loaded.target.astype(str).map(groups), name="class").dropna()
-    split = Split.of(loaded.features.loc[target.index], target, learning, stratified=True)
-    if values := sides.one_hot:
-        split = dataclasses.replace(split, train=_one_hot(split.train, values), test=_one_hot(split.test, values))
-    return split
-
-
-def _one_hot(frame: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
-    """Return one column for each feature and value: "1" where the feature has it, else "0"."""
-    columns = {
-        f"{name}={value}": pd.Categorical((frame[name] == value).map({False: "0", True: "1"}), ["0", "1"])
-        for name in frame.columns
-        for value in values
-    }
-    return pd.DataFrame(columns, index=frame.index)
-
-
-def _sizes(classifier: BayesianClassifier, split: Split) -> dict[str, int]:
-    return {"n_features": classifier.n_features, "n_train": len(split.train), "n_test": len(split.test)}
+    return {**sizes_of(classifier, split), "method_seconds": seconds, "points": points}
 
 
 def _selection(split: Split, classifier: BayesianClassifier, kept: Sequence[str]) -> dict[str, vocab.Json]:
     """Bound the agreement of selected features at the same threshold and at the best one, and test them."""
-    places = feature_indices(classifier.features, kept)
-    threshold = classifier.threshold
-    if _is_exact(classifier):
+    places, threshold = feature_indices(classifier.features, kept), classifier.threshold
+    if is_exact(classifier):
         engine = LogOddsEngine(classifier)
-        same_low = same_high = engine.agreement(places, threshold)
-        best_low = best_high = engine.best_cut(places).agreement
+        same, best = (engine.agreement(places, threshold),) * 2, (engine.best_cut(places).agreement,) * 2
     else:
         certified = CertifiedEngine(classifier)
-        same, best = certified.agreement(places, threshold), certified.agreement(places)
-        same_low, same_high = same.low, same.high
-        best_low, best_high = best.low, certified.highest_agreement(places)
-    return {
-        "features": list(kept),
-        "same_threshold_low": same_low,
-        "same_threshold_high": same_high,
-        "best_threshold_low": best_low,
-        "best_threshold_high": best_high,
-        **split.tested(classifier, classifier.with_features(kept, threshold)),
-    }
-
-
-def _is_exact(classifier: BayesianClassifier) -> bool:
-    return math.prod(classifier.cardinalities) <= MAX_ENTRIES
+        at_same = certified.agreement(places, threshold)
+        same = (at_same.low, at_same.high)
+        best = (certified.agreement(places).low, certified.highest_agreement(places))
+    bounds = dict(zip(_BOUNDED, (*same, *best), strict=True))
+    tested = split.tested(classifier, classifier.with_features(kept, threshold))
+    return {"features": list(kept), **bounds, **tested}
 
 
 # Trimming far beyond the paper's 19 features: time, optimality gap and baselines against the number of features.
@@ -347,19 +299,6 @@ _BOUNDS = {"same_threshold_high": "{}, same T", "best_threshold_high": _BEST}
 _TESTED = {"test_agreement": "agreement, {}", "test_accuracy": "accuracy, {}"}
 _ENTRIES = "dataset: ..., positive: [...], negative: [...]"
 _Selections = Mapping[tuple[str, str, int], Mapping[str, Any]]
-
-
-@vocab.settings
-class TwoSides:
-    """A declared data set and the classes on both sides; others are left out.
-
-    Values in `one_hot` become binary features of their own.
-    """
-
-    dataset: str
-    positive: list[str]
-    negative: list[str]
-    one_hot: list[str] = field(default_factory=list)
 
 
 @vocab.settings
@@ -395,7 +334,7 @@ class Scaling(LearnedOnSplits):
                 {"data": name, "method": method, "budget": budget},
                 function,
                 learning=self.learning(problem.dataset, 0, inputs),
-                sides={"positive": problem.positive, "negative": problem.negative, "one_hot": problem.one_hot},
+                sides=problem,
                 **own,
             )
             for name, problem in ((name, self.problems[name]) for name in self.datasets)
@@ -404,25 +343,21 @@ class Scaling(LearnedOnSplits):
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the certified agreement of all methods, their test results, and time and gap against the features."""
-        done = vocab.successes(rows).to_dict("records")
-        trimmed = [row for row in done if row["method"] == "trimming" and row["budget"] < row["n_features"]]
+        done = vocab.successes(rows)
+        trimmed = done[done["budget"] < done["n_features"]] if len(done) else done
+        trimmed = trimmed[trimmed["method"] == "trimming"].to_dict("records")
+        baselines = done[done["method"] != "trimming"]
         selections = {
-            (row["data"], row["method"], point["budget"]): point
-            for row in done
-            if row["method"] in BASELINES
-            for point in row["points"]
+            (point["data"], point["method"], point["budget"]): point
+            for point in vocab.unpacked(baselines, "points").to_dict("records")
         }
-        main = vocab.Table.of(
-            "Agreement with the original, certified",
-            [_line_scaling(row, selections) for row in trimmed],
-            _FORMATS_SCALING,
-        )
+        lines = [_line(row, selections) for row in trimmed]
+        main = vocab.Table.of("Agreement with the original, certified", lines, _FORMATS)
         tests = [_test_line(row, selections) for row in trimmed]
         seconds = [
             {"data": row["data"], "features": row["n_features"], "method": by.title, "seconds": row["method_seconds"]}
             for method, by in BASELINES.items()
-            for row in done
-            if row["method"] == method
+            for row in baselines[baselines["method"] == method].to_dict("records")
         ]
         tables = (
             main,
@@ -434,12 +369,12 @@ class Scaling(LearnedOnSplits):
         figures = [_agreement_figure(label, main.frame[main.frame["data"] == label]) for label in self.datasets]
         figures += [
             _against_features("gap", "Optimality gap of the trimming", "optimality gap", main.frame),
-            _against_features("seconds", "Time of one trimming", "seconds", main.frame, "log"),
+            _against_features("seconds", "Time of one trimming", "seconds", main.frame, y_scale="log"),
         ]
         return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)])
 
 
-def _line_scaling(row: Mapping[Any, Any], selections: _Selections) -> dict[str, object]:
+def _line(row: Mapping[Any, Any], selections: _Selections) -> dict[str, object]:
     return {
         "data": row["data"],
         "features": row["n_features"],
@@ -480,19 +415,18 @@ def _of_baselines(row: Mapping[Any, Any], selections: _Selections, titles: Mappi
 
 def _agreement_figure(label: str, lines: pd.DataFrame) -> vocab.LineFigure:
     points = [
-        {"series": series, "x": budget, "y": 1.0 - agreement}
+        (series, budget, 1.0 - agreement)
         for series, column in {"trimming": "trimming", **{title: _BEST.format(title) for title in _TITLES}}.items()
         for budget, agreement in zip(lines["budget"], lines[column], strict=True)
         if not math.isnan(agreement)
     ]
     # Agreements of 0.99 and 0.999 look alike; a logarithm tells them apart, but has no place for 1.
-    some_agree_always = any(point["y"] <= 0 for point in points)
+    some_agree_always = any(y <= 0 for _, _, y in points)
     features = f", {lines['features'].iloc[0]} features" if len(lines) else ""
-    return vocab.LineFigure(
+    return vocab.LineFigure.of(
         f"{vocab.shown_name(label)}: trimming a naive Bayes classifier{features}",
-        "budget (number of features kept)",
-        "disagreement (1 − ECA), best threshold",
-        pd.DataFrame(points, columns=["series", "x", "y"]),
+        ("budget (number of features kept)", "disagreement (1 − ECA), best threshold"),
+        points,
         name=label,
         x_scale="log",
         y_scale="linear" if some_agree_always else "log",
@@ -500,37 +434,25 @@ def _agreement_figure(label: str, lines: pd.DataFrame) -> vocab.LineFigure:
     )
 
 
-def _against_features(
-    column: str, title: str, y_label: str, lines: pd.DataFrame, y_scale: Literal["linear", "log"] = "linear"
-) -> vocab.LineFigure:
+def _against_features(column: str, title: str, y_label: str, lines: pd.DataFrame, **how: Any) -> vocab.LineFigure:
     series = [f"budget {budget}" for budget in lines["budget"]]
-    points = lines[["features", column]].rename(columns={"features": "x", column: "y"})
-    points.insert(0, "series", series)
+    points = zip(series, lines["features"], lines[column], strict=True)
     # Each number of features is another data set: nothing lies between two of them.
     marks = dict.fromkeys(series, "highlight")
-    return vocab.LineFigure(
-        title, "number of features", y_label, points, name=column, marks=marks, x_scale="log", y_scale=y_scale
-    )
+    labels = ("number of features", y_label)
+    return vocab.LineFigure.of(title, labels, points, name=column, marks=marks, x_scale="log", **how)
 
 
 _TITLES = [baseline.title for baseline in BASELINES.values()]
-_FORMATS_SCALING = {
-    "data": "",
-    "features": "",
-    "budget": "",
-    "trimming": ".6f",
-    "interval width": ".1e",
-    "gap": ".1e",
-    "proven": "",
-    "shared with information gain": "",
+_FORMATS = {
+    **dict.fromkeys(("data", "features", "budget"), ""),
+    **{"trimming": ".6f", "interval width": ".1e", "gap": ".1e", "proven": "", "shared with information gain": ""},
     **{column.format(title): ".6f" for title in _TITLES for column in _BOUNDS.values()},
     "evaluations": "",
     "seconds": ".2f",
 }
 _TEST_FORMATS = {
-    "data": "",
-    "budget": "",
-    "accuracy of all features": ".4f",
+    **{"data": "", "budget": "", "accuracy of all features": ".4f"},
     **{column.format(title): ".4f" for title in ("trimming", *_TITLES) for column in _TESTED.values()},
 }
 _SECONDS_FORMATS = {"data": "", "features": "", "method": "", "seconds": ".2f"}
@@ -575,46 +497,37 @@ class AgreementByBudget:
         """Return the curves as one table and a figure for each network."""
         lines = [
             {
-                "network": row["network"],
-                "T": row["threshold"],
-                "budget": point["budget"],
-                "ECA": point["agreement"],
-                "T'": point["new_threshold"],
-                "kept": " ".join(point["features"]),
+                **{"network": point["network"], "T": point["threshold"], "budget": point["budget"]},
+                **{"ECA": point["agreement"], "T'": point["new_threshold"], "kept": " ".join(point["features"])},
             }
-            for row in vocab.successes(rows).to_dict("records")
-            for point in row["points"]
+            for point in vocab.unpacked(rows, "points").to_dict("records")
         ]
-        every = vocab.Table.of(
-            "Best agreement for each budget", lines, _FORMATS_AGREEMENT_BY_BUDGET, name="budgets", listed=False
+        every = vocab.Table.of("Best agreement for each budget", lines, _BUDGET_FORMATS, name="budgets", listed=False)
+        smallest = vocab.Table.of_groups(
+            "Smallest budget for an agreement", vocab.groups(every.frame, "network", "T"), _SMALLEST, {"T": ".2f"}
         )
-        smallest = vocab.Table.of("Smallest budget for an agreement", _smallest_budgets(every.frame), _SMALLEST_FORMATS)
         figures = [self._figure(name, every.frame[every.frame["network"] == name]) for name in self.networks]
         return vocab.Outcome((smallest, every), figures)
 
     def _figure(self, network: str, lines: pd.DataFrame) -> vocab.LineFigure:
-        series = [f"T = {level:g}" for level in lines["T"]]
-        return vocab.LineFigure(
+        return vocab.LineFigure.of(
             f"{vocab.shown_name(network)}: best trimmings",
-            "budget (number of features kept)",
-            "agreement (ECA)",
-            pd.DataFrame({"series": series, "x": lines["budget"], "y": lines["ECA"]}),
+            ("budget (number of features kept)", "agreement (ECA)"),
+            zip([f"T = {level:g}" for level in lines["T"]], lines["budget"], lines["ECA"], strict=True),
             name="" if len(self.networks) == 1 else network,
         )
 
 
-def _smallest_budgets(lines: pd.DataFrame) -> list[dict[str, object]]:
-    """Return how many features reach each level of agreement."""
-    return [
-        {"network": network, "T": threshold, "features": int(group["budget"].max())}
-        | {title: int(group["budget"][group["ECA"] >= level - _EQUAL].min()) for title, level in _LEVELS.items()}
-        for (network, threshold), group in lines.groupby(["network", "T"], sort=False)
-    ]
+def _smallest_budget(level: float) -> Callable[[pd.DataFrame], int]:
+    """Return how to find the smallest number of features that reaches a level of agreement."""
+    return lambda ours: int(ours["budget"][ours["ECA"] >= level - _EQUAL].min())
 
 
-_LEVELS = {f"ECA >= {level:g}": level for level in (0.9, 0.95, 0.99, 1.0)}
-_SMALLEST_FORMATS = {"network": "", "T": ".2f", "features": "", **dict.fromkeys(_LEVELS, "")}
-_FORMATS_AGREEMENT_BY_BUDGET = {"network": "", "T": ".2f", "budget": "", "ECA": ".4f", "T'": ".4f", "kept": ""}
+_SMALLEST = [
+    vocab.Column("features", "", lambda ours: int(ours["budget"].max())),
+    *(vocab.Column(f"ECA >= {level:g}", "", _smallest_budget(level)) for level in (0.9, 0.95, 0.99, 1.0)),
+]
+_BUDGET_FORMATS = {"network": "", "T": ".2f", "budget": "", "ECA": ".4f", "T'": ".4f", "kept": ""}
 # Agreements that differ by less are equal: they are exact up to rounding.
 _EQUAL = 1e-9
 
@@ -635,12 +548,7 @@ def trim_to_every_budget(
     return {
         "n_features": classifier.n_features,
         "points": [
-            {
-                "budget": budget,
-                "agreement": trimming.agreement,
-                "new_threshold": trimming.threshold,
-                "features": list(trimming.features),
-            }
-            for budget, trimming in enumerate(trimmings)
+            {"budget": budget, "agreement": one.agreement, "new_threshold": one.threshold, "features": [*one.features]}
+            for budget, one in enumerate(trimmings)
         ],
     }

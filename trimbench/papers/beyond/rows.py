@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.beyond.budgets import POSITIVE_SIDE, Sides, split_between
+from trimbench.papers.beyond.budgets import POSITIVE_SIDE, TwoSides, is_exact, sizes_of
 from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for
 from trimbench.papers.trimming.classifiers import (
     NAMES,
@@ -26,7 +25,6 @@ from trimbench.trimming.baselines import information_gains
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.bounds import CertifiedEngine
 from trimbench.trimming.engines.choice import make_engine
-from trimbench.trimming.engines.log_odds import MAX_ENTRIES
 from trimbench.trimming.model import feature_indices
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
@@ -119,29 +117,25 @@ _SELECTED = {"method": TEXT, "features": NAMES, "method_seconds": POSITIVE, **TE
 _CROSS_FITTED = dict.fromkeys(("rows_weight", "cross_fitted_low", "cross_fitted_high", "apparent"), SHARE)
 
 
-@job(
-    SIZES
-    | {
-        "budget": COUNT,
-        "methods": listed(
-            fields(**_SELECTED)
-            | fields(**_SELECTED, agreement=SHARE)
-            | fields(**_SELECTED, agreement=SHARE, cross_fitted=SHARE, **_CROSS_FITTED)
-        ),
-    }
+_METHODS = (
+    fields(**_SELECTED)
+    | fields(**_SELECTED, agreement=SHARE)
+    | fields(**_SELECTED, agreement=SHARE, cross_fitted=SHARE, **_CROSS_FITTED)
 )
+
+
+@job(SIZES | {"budget": COUNT, "methods": listed(_METHODS)})
 def compare_selections(
     learning: Learning,
-    sides: Sides,
-    budget: int,
+    sides: BudgetedProblem,
     evaluation_limit: int | None,
     n_folds: int,
     candidates: dict[str, int],
 ) -> dict[str, vocab.Json]:
     """Learn a naive Bayes classifier of two groups of classes, select by each of the `METHODS`, and test."""
-    split = split_between(learning, sides)
+    split = sides.split(learning)
     classifier = split.learned(POSITIVE_SIDE, learning)
-    task = Task(classifier, split, learning, budget, evaluation_limit, n_folds, candidates)
+    task = Task(classifier, split, learning, sides.budget, evaluation_limit, n_folds, candidates)
     methods = []
     for name, (_, select) in METHODS.items():
         start = time.perf_counter()
@@ -151,13 +145,12 @@ def compare_selections(
         methods.append(
             {"method": name, "features": list(trimmed.features), "method_seconds": seconds, **tested, **more}
         )
-    sizes = {"n_features": classifier.n_features, "n_train": len(split.train), "n_test": len(split.test)}
-    return {**sizes, "budget": budget, "methods": methods}
+    return {**sizes_of(classifier, split), "budget": sides.budget, "methods": methods}
 
 
 def _limit(task: Task) -> int | None:
     """Return the limit of a search that goes on until the optimum is proven; forward selection ends by itself."""
-    return task.evaluation_limit if _is_exact(task.classifier) else None
+    return task.evaluation_limit if is_exact(task.classifier) else None
 
 
 def _trimmed(trimming: Trimming) -> Selected:
@@ -178,15 +171,11 @@ def _trimmed(trimming: Trimming) -> Selected:
 def _restricted(classifier: BayesianClassifier, names: Sequence[str]) -> BayesianClassifier:
     """Return the classifier on some features, with the threshold at which the model's agreement is highest."""
     places = sorted(feature_indices(classifier.features, names))
-    if _is_exact(classifier):
+    if is_exact(classifier):
         threshold = make_engine(classifier).best_cut(places).representative(classifier.threshold)
     else:
         threshold = CertifiedEngine(classifier).agreement(places).threshold
     return classifier.with_features([classifier.features[i] for i in places], threshold)
-
-
-def _is_exact(classifier: BayesianClassifier) -> bool:
-    return math.prod(classifier.cardinalities) <= MAX_ENTRIES
 
 
 def _most_informative(task: Task, most: int) -> list[str]:
@@ -208,24 +197,16 @@ def _seed(task: Task) -> int:
 # Agreement on test rows of trimmings by the model, by rows and by a blend of both, against selections by labels.
 
 _ENTRIES = "dataset: ..., positive: [...], negative: [...], budget: ..."
-_QUANTITIES = {"agreement": "test_agreement", "accuracy": "test_accuracy"}
+_QUANTITIES = {"test_agreement": "agreement", "test_accuracy": "accuracy"}
 _TITLES = {name: title for name, (title, _) in METHODS.items()}
-_OTHERS = [name for name in METHODS if name != "model"]
-_WITH_ROWS = ("rows", "blend")
+_WITH_ROWS, _BY_LABELS = ("rows", "blend"), ("information_gain", "sequential", "recursive")
 
 
 @vocab.settings
-class BudgetedProblem:
-    """A declared data set, the classes on both sides, and how many features to keep.
+class BudgetedProblem(TwoSides):
+    """A declared data set, the classes on both sides, and how many features to keep."""
 
-    Rows of other classes are left out. Values in `one_hot` become binary features of their own.
-    """
-
-    dataset: str
-    positive: list[str]
-    negative: list[str]
     budget: int
-    one_hot: list[str] = field(default_factory=list)
 
 
 @vocab.settings
@@ -265,8 +246,7 @@ class Rows(LearnedOnSplits):
                 {"data": name, "split": split},
                 compare_selections,
                 learning=self.learning(problem.dataset, split, inputs),
-                sides={"positive": problem.positive, "negative": problem.negative, "one_hot": problem.one_hot},
-                budget=problem.budget,
+                sides=problem,
                 evaluation_limit=self.evaluation_limit,
                 n_folds=self.n_folds,
                 candidates=self.candidates,
@@ -278,106 +258,107 @@ class Rows(LearnedOnSplits):
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return means over the splits, differences from trimming by the model, and what the rows promised."""
         methods = vocab.unpacked(rows, "methods")
-        lines = {
-            quantity: [_line(labels, ours, methods, column) for labels, ours in vocab.groups(methods, "data", "method")]
-            for quantity, column in _QUANTITIES.items()
-        }
-        with_rows = methods[methods["method"].isin(_WITH_ROWS)] if len(methods) else methods
-        promises = vocab.groups(with_rows, "data", **{"selected by": "method"})
-        every = [_single(row) for row in methods.to_dict("records")]
-        tables = (
-            vocab.Table.of("Agreement with the original on the test rows", lines["agreement"], _FORMATS),
-            vocab.Table.of("Accuracy on the test rows", lines["accuracy"], _FORMATS, name="accuracy"),
-            vocab.Table.of("Against trimming by the model", _summary(lines), _SUMMARY_FORMATS, name="summary"),
-            vocab.Table.of_groups("What the rows promised", _titled(promises), _PROMISES, name="promise"),
-            vocab.Table.of("Each split", every, _SINGLE_FORMATS, name="splits", listed=False),
+        if len(methods):
+            methods["selected by"] = methods["method"].map(_TITLES)
+            base = methods.loc[methods["method"] == "model", ["data", "split", *_QUANTITIES]]
+            methods = methods.merge(base, on=["data", "split"], suffixes=("", _OF_MODEL))
+        places = {"data": "data", "features": "n_features", "rows": "n_train", "budget": "budget"}
+        by_method = list(vocab.groups(methods, **places, **{"selected by": "selected by"}))
+        agreement, accuracy = (
+            vocab.Table.of_groups(f"{title} on the test rows", by_method, _leads(column), name=name)
+            for column, title, name in (
+                ("test_agreement", "Agreement with the original", ""),
+                ("test_accuracy", "Accuracy", "accuracy"),
+            )
         )
-        figures = [_figure(lines["agreement"], _WITH_ROWS, "", "rows and blend")]
-        by_labels = [name for name in _OTHERS if name not in _WITH_ROWS]
-        figures.append(_figure(lines["agreement"], by_labels, "labels", "selections by the class"))
+        both = [table.frame.assign(quantity=name) for table, name in ((agreement, "agreement"), (accuracy, "accuracy"))]
+        leading = pd.concat(both)
+        if len(leading):
+            leading = leading[leading["selected by"] != _TITLES["model"]]
+        with_rows = methods[methods["method"].isin(_WITH_ROWS)] if len(methods) else methods
+        promises = vocab.groups(with_rows, "data", "selected by")
+        summary = vocab.groups(leading, "quantity", "selected by")
+        every = vocab.groups(methods, "data", "split", "selected by")
+        tables = (
+            agreement,
+            accuracy,
+            vocab.Table.of_groups("Against trimming by the model", summary, _SUMMARY, name="summary"),
+            vocab.Table.of_groups("What the rows promised", promises, _PROMISES, name="promise"),
+            vocab.Table.of_groups("Each split", every, _SINGLE, name="splits", listed=False),
+        )
+        figures = [
+            _figure(agreement.frame, _WITH_ROWS, "", "rows and blend"),
+            _figure(agreement.frame, _BY_LABELS, "labels", "selections by the class"),
+        ]
         return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)])
 
 
-def _titled(
-    groups: Iterator[tuple[dict[str, Any], pd.DataFrame]],
-) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    for labels, ours in groups:
-        yield labels | {"selected by": _TITLES[labels["selected by"]]}, ours
+_OF_MODEL = " of the model"
 
 
-def _ratio(ours: pd.DataFrame) -> float:
-    """Return the test rows for each training row."""
-    return float(ours["n_test"].iloc[0] / ours["n_train"].iloc[0])
+def _mean(ours: pd.DataFrame, values: pd.Series[float]) -> vocab.Mean:
+    """Return a mean over splits, with an interval that knows that they share rows."""
+    return vocab.mean_of(values, test_per_train=float(ours["n_test"].iloc[0] / ours["n_train"].iloc[0]))
 
 
-def _line(labels: Mapping[str, Any], ours: pd.DataFrame, methods: pd.DataFrame, column: str) -> dict[str, object]:
-    """Return the mean of a method over the splits, and its lead over trimming by the model on the same splits."""
-    first, found = ours.iloc[0], vocab.mean_of(ours[column], test_per_train=_ratio(ours))
-    low, high = found.ends
-    line: dict[str, object] = {
-        **{"data": labels["data"], "features": first["n_features"], "rows": first["n_train"]},
-        **{"budget": first["budget"], "selected by": _TITLES[labels["method"]], "splits": found.n, "mean": found.value},
+def _leads(column: str) -> list[vocab.Column]:
+    """Return columns with the mean of a result over the splits, and its lead over trimming by the model on the same."""
+
+    def spread(ours: pd.DataFrame) -> tuple[float, ...]:
+        mean, low, high = _mean(ours, ours[column]).with_ends
         # The interval does not know that shares end at 0 and 1.
-        **{"low": float(np.maximum(low, 0.0)), "high": float(np.minimum(high, 1.0))},
-    }
-    if labels["method"] != "model":
-        base = methods[(methods["data"] == labels["data"]) & (methods["method"] == "model")]
-        leads = ours.set_index("split")[column] - base.set_index("split")[column]
-        lead, lead_low, lead_high = vocab.mean_of(leads, test_per_train=_ratio(ours)).with_ends
-        line |= {"lead": lead, "lead low": lead_low, "lead high": lead_high}
-        line |= {"wins": int((leads > 0).sum()), "losses": int((leads < 0).sum())}
-    return line
+        return mean, float(np.maximum(low, 0.0)), float(np.minimum(high, 1.0))
+
+    def lead(ours: pd.DataFrame) -> pd.Series[float] | None:
+        return None if (ours["method"] == "model").all() else ours[column] - ours[f"{column}{_OF_MODEL}"]
+
+    def interval(ours: pd.DataFrame) -> tuple[float | None, ...]:
+        return (None,) * 3 if (leads := lead(ours)) is None else _mean(ours, leads).with_ends
+
+    def counts(ours: pd.DataFrame) -> tuple[int | None, ...]:
+        return (None,) * 2 if (leads := lead(ours)) is None else (int((leads > 0).sum()), int((leads < 0).sum()))
+
+    return [
+        vocab.Column("splits", "", len),
+        vocab.Column(("mean", "low", "high"), ".4f", spread),
+        vocab.Column(("lead", "lead low", "lead high"), "+.4f", interval),
+        vocab.Column(("wins", "losses"), ".0f", counts),
+    ]
 
 
-def _summary(lines: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, object]]:
-    """Count for each method on how many data sets it is ahead of trimming by the model, and behind."""
-    for quantity, all_lines in lines.items():
-        for method in _OTHERS:
-            ours = pd.DataFrame([line for line in all_lines if line["selected by"] == _TITLES[method]])
-            if len(ours):
-                yield {
-                    **{"quantity": quantity, "selected by": _TITLES[method], "data sets": len(ours)},
-                    **{"mean lead": ours["lead"].mean(), "ahead": (ours["lead"] > 0).sum()},
-                    **{"behind": (ours["lead"] < 0).sum(), "certainly ahead": (ours["lead low"] > 0).sum()},
-                    "certainly behind": (ours["lead high"] < 0).sum(),
-                    **{"splits won": ours["wins"].sum(), "splits lost": ours["losses"].sum()},
-                }
-
-
-def _optimism(ours: pd.DataFrame) -> tuple[float, float, float]:
-    """Return by how much the rows promise more than the test rows keep, with the ends of its interval."""
-    return vocab.mean_of(ours["cross_fitted"] - ours["test_agreement"], test_per_train=_ratio(ours)).with_ends
-
-
+_SUMMARY = [
+    vocab.Column("data sets", "", len),
+    *vocab.means({"mean lead": "lead"}, "+.4f"),
+    vocab.Column(("ahead", "behind"), "", lambda ours: ((ours["lead"] > 0).sum(), (ours["lead"] < 0).sum())),
+    vocab.Column("certainly ahead", "", lambda ours: (ours["lead low"] > 0).sum()),
+    vocab.Column("certainly behind", "", lambda ours: (ours["lead high"] < 0).sum()),
+    vocab.Column(("splits won", "splits lost"), "", lambda ours: tuple(ours[["wins", "losses"]].sum().astype(int))),
+]
 _PROMISES = [
     *vocab.means({"weight of the rows": "rows_weight"}, ".2f"),
     *vocab.means({"apparent": "apparent", "cross-fitted": "cross_fitted", "test rows": "test_agreement"}, ".4f"),
     vocab.Column(
         ("optimism", "optimism low", "optimism high"),
         "+.4f",
-        lambda ours: (
-            vocab.mean_of(ours["cross_fitted"] - ours["test_agreement"], test_per_train=_ratio(ours)).with_ends
-        ),
+        lambda ours: _mean(ours, ours["cross_fitted"] - ours["test_agreement"]).with_ends,
     ),
+]
+_SINGLE = [
+    *vocab.first({"agreement": "test_agreement", "accuracy": "test_accuracy"}, ".4f"),
+    *vocab.first({"accuracy of all features": "full_test_accuracy"}, ".4f"),
+    *vocab.first({"weight of the rows": "rows_weight"}, ".2f"),
+    vocab.Column("features", "", lambda ours: " ".join(ours["features"].iloc[0])),
+    *vocab.first({"seconds": "method_seconds"}, ".2f"),
 ]
 
 
-def _single(row: Mapping[Any, Any]) -> dict[str, object]:
-    return {
-        **{"data": row["data"], "split": row["split"], "selected by": _TITLES[row["method"]]},
-        **{"agreement": row["test_agreement"], "accuracy": row["test_accuracy"]},
-        "accuracy of all features": row["full_test_accuracy"],
-        "weight of the rows": row.get("rows_weight", np.nan),
-        **{"features": " ".join(row["features"]), "seconds": row["method_seconds"]},
-    }
-
-
-def _figure(lines: Sequence[Mapping[str, Any]], methods: Sequence[str], name: str, what: str) -> vocab.LineFigure:
+def _figure(table: pd.DataFrame, methods: Sequence[str], name: str, what: str) -> vocab.LineFigure:
+    titles = [_TITLES[method] for method in methods]
     points = [
         # Intervals of one data set stand side by side.
         (title, line["rows"] * (1.0 + 0.06 * place), line["lead"], line["lead low"], line["lead high"])
-        for place, title in enumerate(_TITLES[method] for method in methods)
-        for line in lines
+        for place, title in enumerate(titles)
+        for line in table.to_dict("records")
         if line["selected by"] == title
     ]
     return vocab.LineFigure.of(
@@ -386,25 +367,7 @@ def _figure(lines: Sequence[Mapping[str, Any]], methods: Sequence[str], name: st
         points,
         name=name,
         levels={"trimming by the model": 0.0},
-        marks={_TITLES[method]: "highlight" for method in methods},
+        marks=dict.fromkeys(titles, "highlight"),
         x_scale="log",
         interval="95 % confidence interval of the mean over splits",
     )
-
-
-_SHARES = dict.fromkeys(("mean", "low", "high"), ".4f")
-_LEADS = dict.fromkeys(("lead", "lead low", "lead high"), "+.4f")
-_LABELS = dict.fromkeys(("data", "features", "rows", "budget", "selected by", "splits"), "")
-_FORMATS = {**_LABELS, **_SHARES, **_LEADS, "wins": ".0f", "losses": ".0f"}
-_SUMMARY_FORMATS = {
-    **dict.fromkeys(("quantity", "selected by", "data sets"), ""),
-    "mean lead": "+.4f",
-    **dict.fromkeys(("ahead", "behind", "certainly ahead", "certainly behind", "splits won", "splits lost"), ""),
-}
-_SINGLE_FORMATS = {
-    **dict.fromkeys(("data", "split", "selected by"), ""),
-    **dict.fromkeys(("agreement", "accuracy", "accuracy of all features"), ".4f"),
-    "weight of the rows": ".2f",
-    "features": "",
-    "seconds": ".2f",
-}

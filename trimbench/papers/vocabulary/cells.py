@@ -55,7 +55,7 @@ def successes(rows: pd.DataFrame, **labels: Label) -> pd.DataFrame:
     return rows[chosen].infer_objects()
 
 
-def groups(rows: pd.DataFrame, *labels: str, **titles: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+def groups(rows: pd.DataFrame, /, *labels: str, **titles: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield the labels and the rows of successful jobs with the same labels, in the order of the cells.
 
     `titles` are labels that have another name in tables: ``T="threshold"``.

@@ -14,7 +14,6 @@ from trimbench.papers.selection_bias.simulated_cases import (
     MixtureSettings,
     ModelSettings,
     simulate,
-    simulate_blocks,
     simulate_gaussian,
 )
 
@@ -43,20 +42,15 @@ def test_true_correlation_is_that_of_many_cases() -> None:
     np.testing.assert_allclose(sample, drawn.true_correlation, atol=0.01)
 
 
-def test_blocks_are_the_whole_and_need_little_memory() -> None:
-    settings = ModelSettings(100_000, class_sizes=(20, 20), test_sizes=(50, 50))
+def test_many_features_need_little_more_memory_than_their_values() -> None:
     tracemalloc.start()
-    ones = np.zeros(40)
-    seen = 0
-    for block in simulate_blocks(settings, np.random.default_rng(5)):
-        ones += block.train.sum(axis=1)
-        seen += block.columns.stop - block.columns.start
+    drawn = simulate(ModelSettings(100_000, class_sizes=(20, 20), test_sizes=(50, 50)), np.random.default_rng(5))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert seen == 100_000
     assert peak < 100 * 2**20
-    drawn = simulate(settings, np.random.default_rng(5))
-    np.testing.assert_array_equal(drawn.X.sum(axis=1), ones)
+    # Also in the last block each case follows its own probabilities.
+    assert drawn.X[20:, -5000:].mean() == pytest.approx(drawn.phi[1, -5000:].mean(), abs=0.01)
+    assert drawn.X_test[:50, -5000:].mean() == pytest.approx(drawn.phi[0, -5000:].mean(), abs=0.01)
 
 
 def test_measures_of_a_few_predictions() -> None:

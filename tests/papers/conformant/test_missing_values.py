@@ -17,7 +17,6 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.masks import Missingness
 from trimbench.papers.execution.job import arguments_of, run_job_function
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
-from trimbench.papers.validation import ConfigurationError, validated
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.numbers import mean_of
 
@@ -72,20 +71,6 @@ def test_shares_belong_to_mechanisms() -> None:
         ("mcar", 0.1, ["complete"]),
         ("mcar", 0.5, ["complete"]),
     ]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"methods": ["nacl"]}, "methods must have mixture"),
-        ({"methods": ["mixture", "cart"]}, "methods must be one of"),
-        ({"missing": [50]}, "missing must be fractions between 0 and 1"),
-        ({"mechanism": ["mnar"]}, "mechanism"),
-    ],
-)
-def test_wrong_settings_are_explained(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        validated(MissingValues, {**SETTINGS, **change}, "experiment")
 
 
 def test_images_shrink_and_both_parts_share_one_mechanism() -> None:

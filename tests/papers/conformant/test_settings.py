@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from trimbench.papers.beyond.missing_values import MissingValues
 from trimbench.papers.conformant.em_mice import EmMice
 from trimbench.papers.conformant.figure1 import Figure1
 from trimbench.papers.conformant.figure3 import Figure3
@@ -34,6 +35,7 @@ F1 = {**ADULT, "measure": "f1_weighted"}
 OPTIONS = {"n_components": 20, "n_neighbours": 10, "n_nearest_features": None, "max_iterations": 5}
 IMPUTERS = {**ADULT, "methods": ["em"], "fit_on": ["test"], "settings": OPTIONS}
 SPLICE = {"datasets": ["splice"]}
+METHODS = SPLICE | {"mechanism": ["mcar"], "missing": [0.5]}
 FIFTHS = "missing must be multiples of 0.2 with rounding='fifths', got 0.1"
 
 
@@ -56,6 +58,10 @@ FIFTHS = "missing must be multiples of 0.2 with rounding='fifths', got 0.1"
             {"settings": OPTIONS | {"n_components": 0}},
             "settings.n_components must be 1 or more, got 0",
         ),
+        (MissingValues, METHODS, {"methods": ["nacl"]}, "methods must have mixture"),
+        (MissingValues, METHODS, {"methods": ["mixture", "cart"]}, "methods must be one of"),
+        (MissingValues, METHODS, {"missing": [50]}, "missing must be fractions between 0 and 1"),
+        (MissingValues, METHODS, {"mechanism": ["mnar"]}, "mechanism"),
         (Solvers, SPLICE, {"solvers_of": {"splice": ["simplex"]}}, "solvers_of.splice.0 must be one of cvxpy, gpkit"),
         (Solvers, SPLICE, {"n_classes": 1}, "n_classes must be 2 or more, got 1"),
         (Protocol, {"dataset": "x"}, {"bins": 1}, "bins must be at least 2, got 1"),

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.beyond.noise import METHODS, Drawn, Noise, SimulatedSets, cross_validated, folds_of, wrong_by_k
-from trimbench.papers.beyond.prior_calibration import VARIANTS, PriorCalibration, Sizes, VariantSizes, draw_mixture
+from trimbench.papers.beyond.prior_calibration import VARIANTS, PriorCalibration, Sizes, draw_mixture
 from trimbench.papers.validation import validated
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -57,7 +57,7 @@ def test_prior_calibration_finds_what_is_wrong() -> None:
     for correction, ranks, gap in (("corrected", steps, 0.0), ("uncorrected", 0.9 + steps / 10, 0.1)):
         row |= {f"{correction}_expected_error": [0.2] * 100, f"{correction}_rank": ranks.tolist()}
         row[f"{correction}_actual_error"] = (0.2 + gap + noise).tolist()
-    outcome = PriorCalibration(models={"binary": VariantSizes(**TINY)}).outcome(pd.DataFrame([row]))
+    outcome = PriorCalibration(models={"binary": Sizes(**TINY)}).outcome(pd.DataFrame([row]))
     errors, ranked = (table.frame.set_index("correction") for table in outcome.tables)
     assert errors["within 2 standard errors of 0"].to_dict() == {"corrected": "yes", "uncorrected": "no"}
     assert errors.loc["uncorrected", "overconfidence"] == pytest.approx(0.1)
@@ -135,12 +135,12 @@ def test_simulations_that_make_no_sense(settings: dict[str, Any], message: str) 
 
 
 def test_models_that_are_not_known() -> None:
-    sizes = VariantSizes(**TINY)
+    sizes = Sizes(**TINY)
     with pytest.raises(ValueError, match="binary"):
         PriorCalibration(models={"binry": sizes})
     with pytest.raises(ValueError, match="models must name at least one model"):
         PriorCalibration(models={})
     with pytest.raises(ValueError, match="k must be at most n_features=30, got 31"):
-        VariantSizes(**TINY | {"k": 31})
+        Sizes(**TINY | {"k": 31})
     with pytest.raises(ValueError, match="real must be names in real_sets"):
         Noise(simulated=SimulatedSets(signals={"none": None}, correlations=[0.0]), real_sets={}, real=["colon"], ks=[1])

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import trimbench as tb
 from trimbench.papers.beyond.budgets import AccuracyByBudget, AgreementByBudget
 from trimbench.papers.beyond.rows import METHODS, BudgetedProblem, Rows
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.validation import ConfigurationError, validated
-from trimbench.papers.vocabulary.numbers import mean_of
 
 from ..command_line import Command, file_of, table_of
 from .experiments import rows_of
@@ -116,10 +112,6 @@ def test_a_network_without_a_class_has_no_curve(catalogue: Catalogue) -> None:
 
 
 DIGITS = {"digits_1v7": BudgetedProblem(dataset="digits", positive=["1"], negative=["7"], budget=3)}
-SETTINGS = {
-    "datasets": ["digits"],
-    "problems": {"digits": {"dataset": "digits", "positive": ["1"], "negative": ["7"], "budget": 3}},
-}
 
 
 @pytest.fixture(scope="module")
@@ -174,31 +166,3 @@ def test_without_successful_jobs_there_is_nothing_to_show(experiment: Rows, rows
     outcome = experiment.outcome(rows.assign(status="failed"))
     assert all(table.frame.empty for table in outcome.tables)
     assert not outcome.figures
-
-
-def test_intervals_of_splits_that_share_rows_are_wider() -> None:
-    values = [0.1, 0.3, 0.2, 0.6]
-    mean, low, high = mean_of(values, test_per_train=0.25).with_ends
-    assert mean == pytest.approx(0.3)
-    scale = np.std(values, ddof=1) * math.sqrt(1 / 4 + 0.25)
-    assert (low, high) == pytest.approx(stats.t.interval(0.95, 3, loc=0.3, scale=scale))
-    assert mean_of([0.5], test_per_train=0.25).with_ends[0] == 0.5
-    assert math.isnan(mean_of([0.5], test_per_train=0.25).with_ends[1])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"datasets": ["x"]}, r"datasets must be among the names in problems, \['digits'\], got 'x'"),
-        ({"splits": 0}, "splits must be 1 or more, got 0"),
-        ({"n_folds": 1}, "n_folds must be 2 or more, got 1"),
-        ({"smoothing": 0.0}, "smoothing must be a positive number"),
-        ({"threshold": 1.0}, "threshold must be strictly between 0 and 1"),
-        ({"candidates": {"sequential": 5}}, "candidates must have the entries sequential and recursive"),
-        ({"candidates": {"sequential": 3, "recursive": 9}}, r"problems\.digits\.budget must be 1 or more and below"),
-    ],
-)
-def test_wrong_settings_are_refused(changes: Mapping[str, object], message: str) -> None:
-    assert isinstance(validated(Rows, SETTINGS, "experiment"), Rows)
-    with pytest.raises(ConfigurationError, match=message):
-        validated(Rows, {**SETTINGS, **changes}, "experiment")

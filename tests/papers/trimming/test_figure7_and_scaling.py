@@ -19,7 +19,6 @@ from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.papers.beyond.budgets import Scaling, TwoSides
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.trimming.figure7 import Figure7, binary_roots, draw_class
-from trimbench.papers.validation import validated
 
 from ..command_line import Command, table_of
 from .experiments import TOY, rows_of, values_of
@@ -170,19 +169,6 @@ def test_what_is_given_evidence_stands_apart(with_evidence: Catalogue) -> None:
     assert "given the competition's evidence" in outcome.figures[-1].title
     assert set(outcome.tables[4].frame["network"]) == {"observed"}
     assert len(outcome.notes) == len(plain.notes) + 1
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"evidence_networks": ["small", "small"]}, "evidence_networks must be distinct, got ['small', 'small']"),
-        ({"max_operations": 0}, "max_operations must be a number of at least 1, got 0"),
-        ({"n_threads": 0}, "n_threads"),
-    ],
-)
-def test_settings_of_evidence_that_make_no_sense_are_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        validated(Figure7, {"networks": ["small"], "thresholds": [0.5], **change}, "experiment")
 
 
 def test_a_network_without_declared_evidence_is_named(catalogue: Catalogue) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from trimbench.papers.beyond.budgets import Scaling
+from trimbench.papers.beyond.rows import Rows
 from trimbench.papers.trimming.figure5 import Figure5
 from trimbench.papers.trimming.figure7 import Figure7
 from trimbench.papers.trimming.quiz import Quiz
@@ -16,6 +17,8 @@ TOY = {"datasets": ["toy"], "problems": {"toy": {"dataset": "example_simulated",
 CPCS54 = {"networks": ["cpcs54"], "thresholds": [0.5]}
 SIDES = {"positive": ["1"], "negative": ["7"]}
 DIGITS = {"datasets": ["digits"], "problems": {"digits": {"dataset": "digits"} | SIDES}, "budgets": [2]}
+BUDGETED = {"datasets": ["digits"], "problems": {"digits": {"dataset": "digits", "budget": 3} | SIDES}}
+CANDIDATES = r"problems\.digits\.budget must be 1 or more and below"
 THRESHOLDS = {"pass": 0.07, "q3": 0.15, "q1q3": 0.10, "q2q3": 0.30}
 AGREEMENTS = {"pass": 0.32, "q3": 0.75, "q1q3": 0.91, "q2q3": 0.68}
 POSTERIORS = {"knowing": 0.1, "hard": 0.4, "posteriors": [[0.175, 0.185], [0.075, 0.085]]}
@@ -37,6 +40,9 @@ UNKNOWN = (
         (Figure7, CPCS54, {"thresholds": []}, "thresholds must be a list of at least one value"),
         (Figure7, CPCS54, {"thresholds": [1.5]}, r"thresholds\.0 must be a probability in \[0, 1\], got 1.5"),
         (Figure7, CPCS54, {"classes": 0}, "classes must be 1 or more, got 0"),
+        (Figure7, CPCS54, {"evidence_networks": ["c", "c"]}, r"evidence_networks must be distinct, got \['c', 'c'\]"),
+        (Figure7, CPCS54, {"max_operations": 0}, "max_operations must be a number of at least 1, got 0"),
+        (Figure7, CPCS54, {"n_threads": 0}, "n_threads"),
         (Figure7, CPCS54, {"smoothing": 0.0}, "smoothing must be a positive number, got 0.0"),
         (Scaling, DIGITS, {"datasets": []}, "datasets must be a list of at least one value"),
         (
@@ -47,6 +53,18 @@ UNKNOWN = (
         (Scaling, DIGITS, {"threshold": 1.0}, "threshold must be strictly between 0 and 1"),
         (Scaling, DIGITS, {"smoothing": 0.0}, "smoothing must be a positive number"),
         (Scaling, DIGITS, {"evaluation_limit": 0}, "evaluation_limit must be 1 or more, got 0"),
+        (Rows, BUDGETED, {"datasets": ["x"]}, r"datasets must be among the names in problems, \['digits'\], got 'x'"),
+        (Rows, BUDGETED, {"splits": 0}, "splits must be 1 or more, got 0"),
+        (Rows, BUDGETED, {"n_folds": 1}, "n_folds must be 2 or more, got 1"),
+        (Rows, BUDGETED, {"smoothing": 0.0}, "smoothing must be a positive number"),
+        (Rows, BUDGETED, {"threshold": 1.0}, "threshold must be strictly between 0 and 1"),
+        (
+            Rows,
+            BUDGETED,
+            {"candidates": {"sequential": 5}},
+            "candidates must have the entries sequential and recursive",
+        ),
+        (Rows, BUDGETED, {"candidates": {"sequential": 3, "recursive": 9}}, CANDIDATES),
         (Quiz, QUIZ, {"agreements": {"pass": 0.3}}, r"agreements must have the keys .* got \['pass'\]"),
         (Quiz, QUIZ, {"thresholds": THRESHOLDS | {"q3": 1.5}}, r"thresholds\.q3 must be a probability in \[0, 1\]"),
         (

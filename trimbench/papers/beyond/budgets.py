@@ -298,7 +298,7 @@ _BEST = "{}, best T'"
 _BOUNDS = {"same_threshold_high": "{}, same T", "best_threshold_high": _BEST}
 _TESTED = {"test_agreement": "agreement, {}", "test_accuracy": "accuracy, {}"}
 _ENTRIES = "dataset: ..., positive: [...], negative: [...]"
-_Selections = Mapping[tuple[str, str, int], Mapping[str, Any]]
+_Selections = Mapping[tuple[Any, Any, Any], Mapping[Any, Any]]
 
 
 @vocab.settings
@@ -344,10 +344,10 @@ class Scaling(LearnedOnSplits):
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the certified agreement of all methods, their test results, and time and gap against the features."""
         done = vocab.successes(rows)
-        trimmed = done[done["budget"] < done["n_features"]] if len(done) else done
-        trimmed = trimmed[trimmed["method"] == "trimming"].to_dict("records")
-        baselines = done[done["method"] != "trimming"]
-        selections = {
+        is_trimming = done["method"] == "trimming"
+        trimmed = [row for row in done[is_trimming].to_dict("records") if row["budget"] < row["n_features"]]
+        baselines = done[~is_trimming]
+        selections: _Selections = {
             (point["data"], point["method"], point["budget"]): point
             for point in vocab.unpacked(baselines, "points").to_dict("records")
         }

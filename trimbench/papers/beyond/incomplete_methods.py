@@ -252,10 +252,6 @@ def _by_imputing(training: Training, name: ImputerName) -> Predict:
         n_nearest_features=min(_NEAREST_FEATURES, training.rows.shape[1] - 1),
         max_iterations=_TURNS,
     )
-    return _after_filling(training, fill)
-
-
-def _after_filling(training: Training, fill: Imputer) -> Predict:
     classifier = _classifier(training, fill)
     return lambda gaps: _probabilities(classifier, fill(gaps), training.n_classes)
 
@@ -446,17 +442,37 @@ class SplitTables:
     def hidden(
         self, how: Missingness, fraction: float, rng: np.random.Generator, n_copies: int
     ) -> tuple[Matrix, Matrix]:
-        """Return copies of the training rows, one after the other, and the test rows, with NaN for hidden features.
-
-        One mechanism hides them all, each copy of a row with a mask of its own.
-        """
-        rows = np.vstack([np.tile(self.train, (n_copies, 1)), self.test])
+        """Return copies of the training rows, and the test rows, with NaN for hidden features."""
+        rows = np.vstack([self.train, self.test])
         values = rows if self.numbers else feature_codes(rows, self.columns)
-        features = [str(place) for place in range(len(self.columns))]
-        mask = how.draw(len(rows), features, fraction, rng, values)
-        owners = np.repeat(np.arange(len(self.columns)), [len(own) for own in self.columns])
-        rows[mask[:, owners]] = np.nan
-        return rows[: -len(self.test)], rows[-len(self.test) :]
+        names = [str(place) for place in range(len(self.columns))]
+        return hidden_copies(
+            rows, len(self.train), n_copies, dict(zip(names, self.columns, strict=True)), values, how, fraction, rng
+        )
+
+
+def hidden_copies(
+    rows: Matrix,
+    n_train: int,
+    n_copies: int,
+    features: Mapping[str, Sequence[int]],
+    values: NDArray[Any],
+    how: Missingness,
+    fraction: float,
+    rng: np.random.Generator,
+) -> tuple[Matrix, Matrix]:
+    """Return copies of the first rows, those to learn from, one after the other, and the others; NaN where hidden.
+
+    One mechanism, which looks at the `values`, hides them all, each copy of a row with a mask of its own. `features`
+    has the columns of each.
+    """
+    n_rows = len(rows)
+    order = [*np.tile(np.arange(n_train), n_copies), *range(n_train, n_rows)]
+    copies = rows[order]
+    mask = how.draw(len(copies), list(features), fraction, rng, values[order])
+    owners = np.repeat(np.arange(len(features)), [len(own) for own in features.values()])
+    copies[mask[:, owners]] = np.nan
+    return copies[: n_train - n_rows], copies[n_train - n_rows :]
 
 
 def split_tables(task: Task, shape: Shape) -> SplitTables:
@@ -524,15 +540,6 @@ _FAILURES = (ValueError, ArithmeticError, RuntimeError)
 OK, NOT_APPLICABLE, FAILED = "ok", "not applicable", "failed"
 
 
-class Learned(NamedTuple):
-    """What came of learning: predictions for rows with gaps, or why there are none; and the seconds it took."""
-
-    predict: Predict | None
-    status: str
-    reason: str
-    seconds: float
-
-
 _METHOD = {"training": TEXT, "method": TEXT, "status": TEXT}
 _MEASURED = {
     **{"log_loss": POSITIVE, "brier": POSITIVE, "accuracy": SHARE, "calibration": SHARE},
@@ -569,8 +576,9 @@ def compare_with_gaps(
         )
         for name in methods:
             is_shared = is_complete and not METHODS[name].uses_masks
-            learned = _learned_once(task, shape, name, smoothing) if is_shared else _learned(name, given)
-            found.append({"training": rows, "method": name, **_tested(learned, gaps, tables)})
+            learned = _learned_once(task, shape, name, smoothing) if is_shared else learn_by(name, given)
+            tested = learned.tested(gaps, tables.test_labels, _measured)
+            found.append({"training": rows, "method": name, **tested})
     return {
         "n_train": len(tables.train),
         "n_test": len(gaps),
@@ -589,7 +597,7 @@ def _tables(task: Task, shape: Shape) -> SplitTables:
 def _learned_once(task: Task, shape: Shape, name: str, smoothing: float) -> Learned:
     """Learn from complete rows, which all mechanisms and shares have in common."""
     tables = _tables(task, shape)
-    return _learned(name, _training(task, tables, tables.train, tables.train, smoothing))
+    return learn_by(name, _training(task, tables, tables.train, tables.train, smoothing))
 
 
 def _training(task: Task, tables: SplitTables, rows: Matrix, masked: Matrix, smoothing: float) -> Training:
@@ -607,37 +615,54 @@ def _training(task: Task, tables: SplitTables, rows: Matrix, masked: Matrix, smo
     )
 
 
-def _learned(name: str, training: Training) -> Learned:
+def _measured(truth: NDArray[np.int64], probabilities: Matrix) -> dict[str, vocab.Json]:
+    return {
+        "log_loss": log_loss(truth, probabilities),
+        "brier": brier_score(truth, probabilities),
+        "accuracy": accuracy(truth, probabilities.argmax(axis=1)),
+        "calibration": calibration_error(truth, probabilities),
+    }
+
+
+class Learned(NamedTuple):
+    """What came of learning: predictions for rows with gaps, or why there are none; and the seconds it took."""
+
+    predict: Predict | None
+    status: str
+    reason: str
+    seconds: float
+
+    def tested(
+        self,
+        gaps: Matrix,
+        truth: NDArray[np.int64],
+        measure: Callable[[NDArray[np.int64], Matrix], Mapping[str, vocab.Json]],
+    ) -> dict[str, vocab.Json]:
+        """Return the measures of the predictions for some rows, or why there are none."""
+        if self.predict is None:
+            return {"status": self.status, "reason": self.reason}
+        start = time.perf_counter()
+        try:
+            probabilities = self.predict(gaps)
+        except _FAILURES as error:
+            return {"status": FAILED, "reason": first_line(error)}
+        seconds = time.perf_counter() - start
+        costs = {"us_per_row": 1e6 * seconds / len(gaps), "fit_seconds": self.seconds}
+        return {"status": OK, **measure(truth, probabilities), **costs}
+
+
+def learn_by(name: str, training: Training) -> Learned:
+    """Learn by a method; one that fails must not cost the others."""
     start = time.perf_counter()
     try:
         predict, status, reason = METHODS[name].fit(training), OK, ""
     except NotApplicableError as why:
         predict, status, reason = None, NOT_APPLICABLE, str(why)
-    except _FAILURES as error:  # one method must not cost the others
-        predict, status, reason = None, FAILED, _said(error)
+    except _FAILURES as error:
+        predict, status, reason = None, FAILED, first_line(error)
     return Learned(predict, status, reason, time.perf_counter() - start)
 
 
-def _said(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return what an error says, in a line."""
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
-
-
-def _tested(learned: Learned, gaps: Matrix, tables: SplitTables) -> dict[str, vocab.Json]:
-    if learned.predict is None:
-        return {"status": learned.status, "reason": learned.reason}
-    start = time.perf_counter()
-    try:
-        probabilities = learned.predict(gaps)
-    except _FAILURES as error:
-        return {"status": FAILED, "reason": _said(error)}
-    seconds = time.perf_counter() - start
-    truth = tables.test_labels
-    return {
-        "status": OK,
-        "log_loss": log_loss(truth, probabilities),
-        "brier": brier_score(truth, probabilities),
-        "accuracy": accuracy(truth, probabilities.argmax(axis=1)),
-        "calibration": calibration_error(truth, probabilities),
-        "us_per_row": 1e6 * seconds / len(gaps),
-        "fit_seconds": learned.seconds,
-    }

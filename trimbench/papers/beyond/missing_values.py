@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
-from pydantic import NonNegativeFloat, PositiveInt
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.beyond.incomplete_methods import METHODS, OK, Rows, Shape, compare_with_gaps
+from trimbench.papers.beyond.incomplete_methods import METHODS, OK, Shape, compare_with_gaps
 from trimbench.papers.conformant.mask_sweep import check_missing
 from trimbench.papers.conformant.tasks import Task, make_task
 from trimbench.papers.data.masks import Mechanism, Missingness
@@ -32,23 +30,21 @@ class MissingValues:
     rows do.
     """
 
-    datasets: list[str]
-    mechanism: list[Mechanism]
-    missing: list[float]
+    datasets: vocab.Axis[str]
+    mechanism: vocab.Axis[Mechanism]
+    missing: vocab.Axis[float]
     missing_at_random: list[float] = field(default_factory=list)
     incomplete: list[Mechanism] = field(default_factory=list)
-    methods: list[str] = field(default_factory=lambda: list(METHODS))
-    splits: PositiveInt = 5
-    train_rows: PositiveInt = 1000
-    test_rows: PositiveInt = 500
+    methods: vocab.Axis[str] = field(default_factory=lambda: list(METHODS))
+    splits: vocab.Count = 5
+    train_rows: vocab.Count = 1000
+    test_rows: vocab.Count = 500
     numbers: list[str] = field(default_factory=list)
-    shrink: dict[str, PositiveInt] = field(default_factory=dict)
-    smoothing: NonNegativeFloat = 1.0
+    shrink: dict[str, vocab.Count] = field(default_factory=dict)
+    smoothing: vocab.NotNegative = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("datasets", "mechanism", "missing", "methods"):
-            vocab.check_axis(name, getattr(self, name))
         check_missing(self._shares("mcar"), Missingness())
         for method in self.methods:
             if method not in METHODS:
@@ -76,19 +72,11 @@ class MissingValues:
 
     def _cell(self, task: Task, split: int, mechanism: Mechanism, share: float) -> vocab.Cell:
         shrink = self.shrink.get(task.name, 1)
-        training: list[Rows] = ["complete"]
-        if mechanism in self.incomplete and share in self.missing:
-            training.append("incomplete")
-        labels: dict[str, vocab.Label] = {
-            "dataset": task.name,
-            "title": task.title,
-            "mechanism": mechanism,
-            "missing": share,
-            "split": split,
-        }
+        both = mechanism in self.incomplete and share in self.missing
         image = [side // shrink for side in task.protocol.image] if mechanism == "block" else []
+        place: dict[str, Any] = {"mechanism": mechanism, "missing": share, "split": split}
         return vocab.Cell.of(
-            labels,
+            {"dataset": task.name, "title": task.title, **place},
             compare_with_gaps,
             task=task,
             shape=Shape(
@@ -99,109 +87,81 @@ class MissingValues:
             ),
             missingness=Missingness(mechanism, image=image or None),
             missing=share,
-            mask_seed=seed_for(
-                purpose="gaps", dataset=task.name, mechanism=mechanism, missing=share, split=split, seed=self.seed
-            ),
+            mask_seed=seed_for(purpose="gaps", dataset=task.name, **place, seed=self.seed),
             methods=self.methods,
-            training=training,
+            training=["complete", "incomplete"] if both else ["complete"],
             smoothing=self.smoothing,
         )
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return what the mixture wins and loses, all means, what was claimed, and the curves over the share."""
         groups = groups_of(rows)
-        return vocab.Outcome(tables_of(groups), figures_of(groups))
+        losses = "Log loss where features are missing (means over splits)"
+        means = [{**group.labels, **group.means("log_loss")} for group in groups]
+        loss_formats = {**_PLACE, **dict.fromkeys((method.title for method in METHODS.values()), ".3f")}
+        tables = [
+            vocab.Table.of("Wins, draws and losses of the mixture of NaCL", _summary(groups), _SUMMARY),
+            vocab.Table.of("What is claimed of the mixture", claim_lines(groups), _CLAIMED, name="claims"),
+            vocab.Table.of(losses, means, loss_formats, name="log_loss"),
+            vocab.Table.of("Cost, the logistic regression included", _costs(groups), _COSTS, name="cost"),
+            vocab.Table.of("Methods without predictions", _statuses(groups), _STATUSES, name="status"),
+            vocab.Table.of("Every measure", _each(groups), _EACH, name="measures", listed=False),
+        ]
+        own = [group for group in groups if group.mechanism == "mcar" and group.training == "complete"]
+        names = dict.fromkeys(group.dataset for group in own)
+        figures = [_figure([group for group in own if group.dataset == name]) for name in names]
+        return vocab.Outcome(tables, figures)
 
 
 # Tables and figures of the comparison on rows with missing features.
 
 _BASE = "mixture"
-_OTHERS = [name for name in METHODS if name != _BASE]
 # As many as there are colours.
 _DRAWN = ("mixture", "nacl", "mean", "knn", "iterative", "naive_bayes", "masked_trees", "masked_regression")
 _PLACE = {"data": "", "training rows": "", "missing": "", "share": ".1f"}
-_SUMMARY_FORMATS = dict.fromkeys(
-    ("training rows", "measure", "against", "cells", "wins", "draws", "losses", "better", "worse"), ""
-)
-_COST_FORMATS = {
-    **dict.fromkeys(("data", "training rows", "method"), ""),
-    "fit (s)": ".3f",
-    "microseconds a row": ".1f",
-}
-_STATUS_FORMATS = dict.fromkeys(("method", "training rows", "status", "reason", "times", "data"), "")
-_EACH_FORMATS = {
+_SUMMARY = ("training rows", "measure", "against", "cells", "wins", "draws", "losses", "better", "worse")
+_COSTS = {"data": "", "training rows": "", "method": "", "fit (s)": ".3f", "microseconds a row": ".1f"}
+_STATUSES = ("method", "training rows", "status", "reason", "times", "data")
+_EACH = {
     **_PLACE,
     **dict.fromkeys(("method", "measure", "splits"), ""),
     **dict.fromkeys(("mean", "low", "high", "lead of mixture", "lead low", "lead high"), ".4f"),
 }
 
 
-def tables_of(groups: Sequence[Group]) -> list[vocab.Table]:
-    """Return all tables; the main one counts what the mixture wins and loses."""
-    titles = [METHODS[name].title for name in METHODS]
-    losses = "Log loss where features are missing (means over splits)"
-    return [
-        vocab.Table.of("Wins, draws and losses of the mixture of NaCL", _summary(groups), _SUMMARY_FORMATS),
-        vocab.Table.of("What is claimed of the mixture", claim_lines(groups), FORMATS, name="claims"),
-        vocab.Table.of(losses, map(_means, groups), {**_PLACE, **dict.fromkeys(titles, ".3f")}, name="log_loss"),
-        vocab.Table.of("Cost, the logistic regression included", _costs(groups), _COST_FORMATS, name="cost"),
-        vocab.Table.of("Methods without predictions", _statuses(groups), _STATUS_FORMATS, name="status"),
-        vocab.Table.of("Every measure", _each(groups), _EACH_FORMATS, name="measures", listed=False),
-    ]
-
-
-def figures_of(groups: Sequence[Group]) -> list[vocab.LineFigure]:
-    """Return the log loss against the share missing at random, one figure for each data set."""
-    own = [group for group in groups if group.mechanism == "mcar" and group.training == "complete"]
-    return [
-        _figure([group for group in own if group.dataset == name]) for name in dict.fromkeys(g.dataset for g in own)
-    ]
-
-
 def _summary(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
     for training in dict.fromkeys(group.training for group in groups):
+        own = [group for group in groups if group.training == training]
         for measure, (title, _) in MEASURES.items():
-            for other in _OTHERS:
-                leads = [group.lead(_BASE, other, measure) for group in groups if group.training == training]
-                leads = [lead for lead in leads if lead.n]
-                if leads:
-                    counts = _counts(leads)
-                    place = {"training rows": training, "measure": title, "against": METHODS[other].title}
-                    yield {**place, "cells": len(leads), **counts}
+            for other in METHODS:
+                leads = [] if other == _BASE else _leads(own, other, measure)
+                if not leads:
+                    continue
+                wins, losses = sum(lead.ends[0] > 0 for lead in leads), sum(lead.ends[1] < 0 for lead in leads)
+                yield {
+                    **{"training rows": training, "measure": title, "against": METHODS[other].title},
+                    **{"cells": len(leads), "wins": wins, "draws": len(leads) - wins - losses, "losses": losses},
+                    "better": sum(lead.value > 0 for lead in leads),
+                    "worse": sum(lead.value < 0 for lead in leads),
+                }
 
 
-def _counts(leads: Sequence[Estimate]) -> dict[str, int]:
-    wins, losses = sum(lead.low > 0 for lead in leads), sum(lead.high < 0 for lead in leads)
-    return {
-        "wins": wins,
-        "draws": len(leads) - wins - losses,
-        "losses": losses,
-        "better": sum(lead.mean > 0 for lead in leads),
-        "worse": sum(lead.mean < 0 for lead in leads),
-    }
-
-
-def _means(group: Group) -> dict[str, object]:
-    found = {METHODS[name].title: group.estimate(name, "log_loss") for name in METHODS}
-    return {**group.labels, **{title: estimate.mean for title, estimate in found.items() if estimate.n}}
+def _leads(groups: Sequence[Group], over: str, measure: str) -> list[vocab.Mean]:
+    """Return the mean leads of the mixture over another method, in the groups where both gave predictions."""
+    return [lead for group in groups if (lead := group.lead(_BASE, over, measure)).n]
 
 
 def _costs(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
     for title, training in dict.fromkeys((group.title, group.training) for group in groups):
         own = [group for group in groups if (group.title, group.training) == (title, training)]
         for name, method in METHODS.items():
-            seconds, each = (_all_values(own, name, measure) for measure in ("fit_seconds", "us_per_row"))
-            if seconds:
-                place = {"data": title, "training rows": training, "method": method.title}
-                yield {
-                    **place,
-                    "fit (s)": sum(seconds) / len(seconds),
-                    "microseconds a row": sum(each) / len(each),
-                }
-
-
-def _all_values(groups: Sequence[Group], method: str, measure: str) -> list[float]:
-    return [value for group in groups for value in group.values(method, measure).values()]
+            seconds, each = (
+                vocab.mean_of(value for group in own for value in group.values(name, measure).values())
+                for measure in ("fit_seconds", "us_per_row")
+            )
+            if seconds.n:
+                place = (title, training, method.title, seconds.value, each.value)
+                yield dict(zip(_COSTS, place, strict=True))
 
 
 def _statuses(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
@@ -210,42 +170,40 @@ def _statuses(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
         for group in groups:
             for (status, reason), times in group.reasons(name).items():
                 found.setdefault((group.training, status, reason), []).extend([group.title] * times)
-        for (training, status, reason), titles in found.items():
-            line = {"method": method.title, "training rows": training, "status": status, "reason": reason}
-            yield {**line, "times": len(titles), "data": ", ".join(dict.fromkeys(titles))}
+        for why, titles in found.items():
+            line = (method.title, *why, len(titles), ", ".join(dict.fromkeys(titles)))
+            yield dict(zip(_STATUSES, line, strict=True))
 
 
 def _each(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
     for group in groups:
         for name, method in METHODS.items():
             for measure, (title, _) in MEASURES.items():
-                mean, low, high, splits = group.estimate(name, measure)
-                if not splits:
+                found = group.estimate(name, measure)
+                if not found.n:
                     continue
-                line = {**group.labels, "method": method.title, "measure": title, "splits": splits}
-                line |= {"mean": mean, "low": low, "high": high}
+                line = {**group.labels, "method": method.title, "measure": title, "splits": found.n}
+                line |= zip(("mean", "low", "high"), found.with_ends, strict=True)
                 if name != _BASE:
                     lead = group.lead(_BASE, name, measure)
-                    line |= {"lead of mixture": lead.mean, "lead low": lead.low, "lead high": lead.high}
+                    line |= zip(("lead of mixture", "lead low", "lead high"), lead.with_ends, strict=True)
                 yield line
 
 
 def _figure(groups: Sequence[Group]) -> vocab.LineFigure:
-    points = [_point(group, name) for name in _DRAWN for group in groups if group.values(name, "log_loss")]
-    first = groups[0]
-    return vocab.LineFigure(
-        f"{first.title}: log loss",
-        "missing features (%)",
-        "log loss (nats)",
-        pd.DataFrame(points, columns=["series", "x", "y"]),
-        name=first.dataset,
+    return vocab.LineFigure.of(
+        f"{groups[0].title}: log loss",
+        ("missing features (%)", "log loss (nats)"),
+        # Intervals of eight lines would hide them; those of the differences are in the tables.
+        (
+            (METHODS[name].title, 100 * group.missing, found.value)
+            for name in _DRAWN
+            for group in groups
+            if (found := group.estimate(name, "log_loss")).n
+        ),
+        name=groups[0].dataset,
         methods={METHODS[name].title: METHODS[name].title for name in _DRAWN},
     )
-
-
-def _point(group: Group, name: str) -> Mapping[str, object]:
-    # Intervals of eight lines would hide them; those of the differences are in the tables.
-    return {"series": METHODS[name].title, "x": 100 * group.missing, "y": group.estimate(name, "log_loss").mean}
 
 
 # What is claimed of the mixture where features are missing, and whether the run bears it out.
@@ -265,34 +223,26 @@ _CLAIMS = (
         40,
     ),
 )
-FORMATS = ("claim", "needed", "cells", "below", "certainly below", "certainly above", "verdict")
+_CLAIMED = ("claim", "needed", "cells", "below", "certainly below", "certainly above", "verdict")
 
 
-def claim_lines(groups: Sequence[Group]) -> list[dict[str, object]]:
-    """Return a line for each claim. It is open while cells are missing that could decide it."""
-    return [_line(groups, *claim) for claim in _CLAIMS]
-
-
-def _line(
-    groups: Sequence[Group], claim: str, other: str, patterns: Sequence[tuple[str, float]], needed: int
-) -> dict[str, object]:
-    total = len(_DATASETS) * len(patterns)
-    cells = [
-        group.lead("mixture", other, "log_loss")
-        for group in groups
-        if group.dataset in _DATASETS and any(group.is_one(*pattern) for pattern in patterns)
-    ]
-    cells = [cell for cell in cells if cell.n]
-    below = sum(cell.mean > 0 for cell in cells)
-    return {
-        "claim": claim,
-        "needed": needed,
-        "cells": f"{len(cells)} of {total}",
-        "below": below,
-        "certainly below": sum(cell.low > 0 for cell in cells),
-        "certainly above": sum(cell.high < 0 for cell in cells),
-        "verdict": _verdict(below, needed, total - len(cells)),
-    }
+def claim_lines(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
+    """Yield a line for each claim. It is open while cells are missing that could decide it."""
+    for claim, other, patterns, needed in _CLAIMS:
+        total = len(_DATASETS) * len(patterns)
+        own = [
+            group
+            for group in groups
+            if group.dataset in _DATASETS
+            and group.training == "complete"
+            and (group.mechanism, group.missing) in patterns
+        ]
+        cells = _leads(own, other, "log_loss")
+        below = sum(cell.value > 0 for cell in cells)
+        certain = (sum(cell.ends[0] > 0 for cell in cells), sum(cell.ends[1] < 0 for cell in cells))
+        verdict = _verdict(below, needed, total - len(cells))
+        line = (claim, needed, f"{len(cells)} of {total}", below, *certain, verdict)
+        yield dict(zip(_CLAIMED, line, strict=True))
 
 
 def _verdict(below: int, needed: int, to_come: int) -> str:
@@ -319,15 +269,6 @@ MECHANISMS = {
 }
 
 
-class Estimate(NamedTuple):
-    """A mean over splits, a 95 % confidence interval around it (NaN for one split), and how many splits there are."""
-
-    mean: float
-    low: float
-    high: float
-    n: int
-
-
 @dataclass(frozen=True, eq=False)
 class Group:
     """One data set, mechanism and share, with one kind of training rows.
@@ -345,7 +286,7 @@ class Group:
     missing: float
     training: str
     test_per_train: float
-    by_method: Mapping[str, Mapping[int, Mapping[str, Any]]]
+    by_method: dict[str, dict[int, Mapping[str, Any]]]
 
     @property
     def labels(self) -> dict[str, object]:
@@ -357,28 +298,30 @@ class Group:
             "share": self.missing,
         }
 
-    def is_one(self, mechanism: str, missing: float, training: str = "complete") -> bool:
-        """Tell whether it has this mechanism, this share and these training rows."""
-        return (self.mechanism, self.missing, self.training) == (mechanism, missing, training)
-
     def values(self, method: str, measure: str) -> dict[int, float]:
         """Return what a method reached on the splits where it gave predictions."""
         results = self.by_method.get(method, {})
         return {split: float(one[measure]) for split, one in results.items() if one["status"] == OK}
 
-    def estimate(self, method: str, measure: str) -> Estimate:
+    def estimate(self, method: str, measure: str) -> vocab.Mean:
         """Return the mean of a method over the splits."""
-        return self._estimate(list(self.values(method, measure).values()))
+        return vocab.mean_of(self.values(method, measure).values(), test_per_train=self.test_per_train)
 
-    def lead(self, of: str, over: str, measure: str) -> Estimate:
+    def means(self, measure: str) -> dict[str, float]:
+        """Return the means of all methods that gave predictions, by title."""
+        found = {method.title: self.estimate(name, measure) for name, method in METHODS.items()}
+        return {title: one.value for title, one in found.items() if one.n}
+
+    def lead(self, of: str, over: str, measure: str) -> vocab.Mean:
         """Return by how much a method is better than another on the same splits: positive if it is."""
         ours, theirs = self.values(of, measure), self.values(over, measure)
         sign = 1.0 if MEASURES[measure][1] else -1.0
-        return self._estimate([sign * (ours[split] - theirs[split]) for split in ours if split in theirs])
+        leads = [sign * (ours[split] - theirs[split]) for split in ours if split in theirs]
+        return vocab.mean_of(leads, test_per_train=self.test_per_train)
 
     def ranked(self, methods: Sequence[str], measure: str) -> list[str]:
         """Return the methods that gave predictions, the best first."""
-        means = {name: self.estimate(name, measure).mean for name in methods if self.values(name, measure)}
+        means = {name: self.estimate(name, measure).value for name in methods if self.values(name, measure)}
         return sorted(means, key=means.__getitem__, reverse=MEASURES[measure][1])
 
     def reasons(self, method: str) -> dict[tuple[str, str], int]:
@@ -390,20 +333,14 @@ class Group:
                 found[key] = found.get(key, 0) + 1
         return found
 
-    def _estimate(self, values: Sequence[float]) -> Estimate:
-        if not values:
-            return Estimate(math.nan, math.nan, math.nan, 0)
-        return Estimate(*vocab.mean_of(values, test_per_train=self.test_per_train).with_ends, len(values))
-
 
 def groups_of(rows: pd.DataFrame) -> list[Group]:
     """Return the groups of the successful jobs, in the order of the jobs."""
-    found: dict[tuple[str, str, str, float, str], dict[str, dict[int, Mapping[str, Any]]]] = {}
-    ratios: dict[tuple[str, str, str, float, str], float] = {}
+    found: dict[tuple[str, str, str, float, str], Group] = {}
     for row in vocab.successes(rows).to_dict("records"):
         title = vocab.shown_name(row["dataset"], row["title"])
         for one in row["methods"]:
             key = (row["dataset"], title, row["mechanism"], row["missing"], one["training"])
-            found.setdefault(key, {}).setdefault(one["method"], {})[row["split"]] = one
-            ratios[key] = row["n_test"] / row["n_train"]
-    return [Group(*key, test_per_train=ratios[key], by_method=by_method) for key, by_method in found.items()]
+            group = found.setdefault(key, Group(*key, row["n_test"] / row["n_train"], {}))
+            group.by_method.setdefault(one["method"], {})[row["split"]] = one
+    return list(found.values())

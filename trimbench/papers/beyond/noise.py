@@ -78,7 +78,7 @@ class Noise:
         against = [line for data, ours in vocab.groups(methods, "data") for line in _against(data["data"], ours)]
         tables = (
             errors,
-            vocab.Table.of("The correction against each other method", against, _AGAINST_FORMATS, name="against"),
+            vocab.Table.of("The correction against each other method", against, _AGAINST, name="against"),
             vocab.Table.of_groups("Permutation test", vocab.groups(rows, "data"), _PERMUTATION, name="permutation"),
         )
         figures = [self._gaps(signal, methods) for signal in self.simulated.signals]
@@ -87,9 +87,7 @@ class Noise:
 
     def _gaps(self, signal: str, methods: pd.DataFrame) -> vocab.LineFigure:
         """Return by how much each method is too sure, against the correlation of the features."""
-        found = {
-            (group["data"], group["method"]): ours["gap"] for group, ours in vocab.groups(methods, "data", "method")
-        }
+        found = {tuple(group.values()): ours["gap"] for group, ours in vocab.groups(methods, "data", "method")}
         points = [
             (method.title, rho, gap.mean(), gap.mean() - half, gap.mean() + half)
             for method in METHODS.values()
@@ -227,9 +225,8 @@ def compare_estimates(
     found: dict[str, vocab.Json] = {}
     for name, method in METHODS.items():
         start = time.process_time()
-        expected, actual = method.estimate(task)
-        seconds = time.process_time() - start
-        found |= {f"{name}_expected": expected, f"{name}_actual": actual, f"{name}_seconds": seconds}
+        found[f"{name}_expected"], found[f"{name}_actual"] = method.estimate(task)
+        found[f"{name}_seconds"] = time.process_time() - start
     start = time.process_time()
     p_value = _permutation_test(task, n_permutations)
     return {**found, "p_value": p_value, "permutation_seconds": time.process_time() - start}
@@ -357,7 +354,7 @@ _PERMUTATION = [
     vocab.Column("share with p < 0.05", ".2f", lambda ours: (ours["p_value"] < 0.05).mean()),
     *vocab.means({"seconds": "permutation_seconds"}, ".3f"),
 ]
-_AGAINST_FORMATS = {
+_AGAINST = {
     **dict.fromkeys(("data", "against"), ""),
     **dict.fromkeys(("distance of the correction", "distance of the other", "difference", "standard error"), ".3f"),
     "the correction is": "",
@@ -376,22 +373,19 @@ def _against(data: str, ours: pd.DataFrame) -> Iterator[dict[str, object]]:
     correction = distances.pop(METHODS["corrected"].title)
     for other, distance in distances.items():
         mean, spread = float((correction - distance).mean()), vocab.standard_error(correction - distance)
-        yield {
-            **{"data": data, "against": other},
-            "distance of the correction": correction.mean(),
-            "distance of the other": distance.mean(),
-            **{"difference": mean, "standard error": spread},
-            "the correction is": "worse" if mean > 2 * spread else "better" if mean < -2 * spread else "equal",
-        }
+        verdict = "worse" if mean > 2 * spread else "better" if mean < -2 * spread else "equal"
+        yield dict(zip(_AGAINST, (data, other, correction.mean(), distance.mean(), mean, spread, verdict), strict=True))
 
 
 def _summary(against: Sequence[dict[str, object]]) -> str:
     """Return on how many kinds of data the correction is better, equal and worse than each other method."""
-    counts = []
-    for other in dict.fromkeys(line["against"] for line in against):
-        verdicts = [line["the correction is"] for line in against if line["against"] == other]
-        shown = ", ".join(f"{verdict} on {verdicts.count(verdict)}" for verdict in ("better", "equal", "worse"))
-        counts.append(f"{other}: {shown}")
+    verdicts: dict[object, list[object]] = {}
+    for line in against:
+        verdicts.setdefault(line["against"], []).append(line["the correction is"])
+    counts = [
+        f"{other}: " + ", ".join(f"{verdict} on {found.count(verdict)}" for verdict in ("better", "equal", "worse"))
+        for other, found in verdicts.items()
+    ]
     return f"The correction against {'; '.join(counts)} kinds of data."
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,19 @@ from trimbench.selection_bias.prior import Prior
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@vocab.settings
 class Sizes:
     """Sizes of the data sets of a variant, its number of selected features, and the values of alpha in its grid."""
 
-    n_train: int
-    n_test: int
-    n_features: int
-    k: int
-    n_alpha: int
+    n_train: Annotated[int, vocab.at_least(4)]
+    n_test: vocab.Count
+    n_features: vocab.Count
+    k: vocab.Count
+    n_alpha: vocab.Count
+
+    def __post_init__(self) -> None:
+        if self.k > self.n_features:
+            raise ValueError(f"k must be at most n_features={self.n_features}, got {self.k}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,45 +58,47 @@ class Draw:
     converged: bool = True
 
 
-def _labels(rng: np.random.Generator, sizes: Sizes) -> tuple[int, int]:
-    """Return the number of cases with y = 1 for training, both classes among them, and for testing."""
+Variant = Callable[[Sizes, np.random.Generator], Draw]
+
+
+# Draws test cases with an alpha, and learns the corrected model from training cases.
+_Drawn = tuple[NDArray[Any], NDArray[np.int64], Any]
+
+
+def _from_grid(draw: Callable[[Sizes, float, np.random.Generator], _Drawn]) -> Variant:
+    """Return the variant that draws alpha from the grid of its prior, where the model's posterior has places for it."""
+
+    def drawn(sizes: Sizes, rng: np.random.Generator) -> Draw:
+        place = int(rng.integers(sizes.n_alpha))
+        X_test, y_test, model = draw(sizes, float(Prior(n_alpha=sizes.n_alpha).alphas()[place]), rng)
+        models = {"corrected": model, "uncorrected": model.uncorrected()}
+        posteriors = {name: one.alpha_posterior for name, one in models.items()}
+        below = {name: float(posterior[:place].sum()) for name, posterior in posteriors.items()}
+        return Draw(X_test, y_test, models, below, {name: float(one[place]) for name, one in posteriors.items()})
+
+    return drawn
+
+
+def _class_sizes(rng: np.random.Generator, sizes: Sizes) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the number of cases of each of two classes for training, where both are found, and for testing."""
     while True:
         share = rng.beta(1.0, 1.0)
         n1 = int(rng.binomial(sizes.n_train, share))
         if 0 < n1 < sizes.n_train:
-            return n1, int(rng.binomial(sizes.n_test, share))
+            test1 = int(rng.binomial(sizes.n_test, share))
+            return (sizes.n_train - n1, n1), (sizes.n_test - test1, test1)
 
 
-def _alpha(sizes: Sizes, rng: np.random.Generator) -> tuple[int, float]:
-    """Return the place of a value of alpha in the grid of its prior, and the value."""
-    place = int(rng.integers(sizes.n_alpha))
-    return place, float(Prior(n_alpha=sizes.n_alpha).alphas()[place])
-
-
-def _drawn(X_test: NDArray[Any], y_test: NDArray[np.int64], model: Any, place: int) -> Draw:
-    """Return a draw whose alpha has this place in the grid of the model."""
-    models = {"corrected": model, "uncorrected": model.uncorrected()}
-    posteriors = {name: one.alpha_posterior for name, one in models.items()}
-    below = {name: float(posterior[:place].sum()) for name, posterior in posteriors.items()}
-    equal = {name: float(posterior[place]) for name, posterior in posteriors.items()}
-    return Draw(X_test, y_test, models, below, equal)
-
-
-def draw_binary(sizes: Sizes, rng: np.random.Generator) -> Draw:
+def _binary(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
     """Draw from the naive Bayes model with binary features."""
-    place, alpha = _alpha(sizes, rng)
-    n1, test1 = _labels(rng, sizes)
-    groups = ((sizes.n_train - n1, n1), (sizes.n_test - test1, test1))
-    data = simulate(ModelSettings(sizes.n_features, alpha, 0.0, *groups), rng)
+    data = simulate(ModelSettings(sizes.n_features, alpha, 0.0, *_class_sizes(rng, sizes)), rng)
     model = fit_selection_corrected(data.X, data.y, sizes.k, n_alpha=sizes.n_alpha)
-    return _drawn(data.X_test, data.y_test, model, place)
+    return data.X_test, data.y_test, model
 
 
-def draw_discrete(sizes: Sizes, rng: np.random.Generator) -> Draw:
+def _discrete(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
     """Draw from the naive Bayes model with features of three categories."""
-    place, alpha = _alpha(sizes, rng)
-    n1, test1 = _labels(rng, sizes)
-    y, y_test = (np.repeat([0, 1], [n - ones, ones]) for n, ones in ((sizes.n_train, n1), (sizes.n_test, test1)))
+    y, y_test = (np.repeat([0, 1], counts) for counts in _class_sizes(rng, sizes))
     theta = rng.dirichlet(np.ones(3), size=sizes.n_features)
     # Shape (2, n_features, 3), from gamma variables, which may be too small for a number where theta is.
     drawn = np.maximum(rng.standard_gamma(alpha * np.stack([theta, theta])), 1e-300)
@@ -100,11 +106,33 @@ def draw_discrete(sizes: Sizes, rng: np.random.Generator) -> Draw:
     X, X_test = (
         (rng.random((len(of), sizes.n_features, 1)) > bounds[of]).sum(axis=2).astype(np.int64) for of in (y, y_test)
     )
-    categories = np.full(sizes.n_features, 3)
-    model = fit_selection_corrected(
-        X, y, sizes.k, features="categorical", n_categories=categories, n_alpha=sizes.n_alpha
-    )
-    return _drawn(X_test, y_test, model, place)
+    how: dict[str, Any] = {"features": "categorical", "n_categories": np.full(sizes.n_features, 3)}
+    return X_test, y_test, fit_selection_corrected(X, y, sizes.k, n_alpha=sizes.n_alpha, **how)
+
+
+def _classes(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
+    """Draw from the naive Bayes model with binary features and three classes."""
+    while True:
+        shares = rng.dirichlet(np.ones(3))
+        y, y_test = (rng.choice(3, size=n, p=shares) for n in (sizes.n_train, sizes.n_test))
+        if len(np.unique(y)) == 3:
+            break
+    theta = np.clip(rng.random(sizes.n_features), 1e-12, 1.0 - 1e-12)
+    phi = rng.beta(alpha * theta, alpha * (1.0 - theta), size=(3, sizes.n_features))
+    X, X_test = ((rng.random((len(of), sizes.n_features)) < phi[of]).astype(np.uint8) for of in (y, y_test))
+    return X_test, y_test, fit_selection_corrected(X, y, sizes.k, n_alpha=sizes.n_alpha, factor="enumerate")
+
+
+def _gaussian(n_classes: int, sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
+    """Draw from the naive Bayes model with Gaussian features."""
+    while True:
+        shares = rng.dirichlet(np.ones(n_classes))
+        train, test = (rng.multinomial(n, shares) for n in (sizes.n_train, sizes.n_test))
+        if train.all():
+            break
+    data = simulate_gaussian(sizes.n_features, alpha, train.tolist(), test.tolist(), rng)
+    model = fit_selection_corrected(data.X, data.y, sizes.k, features="gaussian", n_alpha=sizes.n_alpha)
+    return data.X_test, data.y_test, model
 
 
 def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
@@ -124,21 +152,12 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
     X, X_test = values[: sizes.n_train, 1:], values[sizes.n_train :, 1:]
     from sklearn.exceptions import ConvergenceWarning
 
-    seed = int(rng.integers(2**31))
+    settings: dict[str, Any] = {"features": "mixture", "n_alpha": sizes.n_alpha, "n_warmup": 300, "n_draws": 600}
+    settings["random_state"] = int(rng.integers(2**31))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # chains that have not converged are counted
         models = {
-            name: fit_selection_corrected(
-                X,
-                y,
-                sizes.k,
-                correct=name == "corrected",
-                features="mixture",
-                n_alpha=sizes.n_alpha,
-                random_state=seed,
-                n_warmup=300,
-                n_draws=600,
-            )
+            name: fit_selection_corrected(X, y, sizes.k, correct=name == "corrected", **settings)
             for name in CORRECTIONS
         }
     relative = {name: model.log_alpha - np.log(alpha) for name, model in models.items()}
@@ -147,50 +166,13 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
     return Draw(X_test, y_test, models, below, equal, all(model.converged for model in models.values()))
 
 
-def draw_classes(sizes: Sizes, rng: np.random.Generator) -> Draw:
-    """Draw from the naive Bayes model with binary features and three classes."""
-    place, alpha = _alpha(sizes, rng)
-    while True:
-        shares = rng.dirichlet(np.ones(3))
-        y, y_test = (rng.choice(3, size=n, p=shares) for n in (sizes.n_train, sizes.n_test))
-        if len(np.unique(y)) == 3:
-            break
-    theta = np.clip(rng.random(sizes.n_features), 1e-12, 1.0 - 1e-12)
-    phi = rng.beta(alpha * theta, alpha * (1.0 - theta), size=(3, sizes.n_features))
-    X, X_test = ((rng.random((len(of), sizes.n_features)) < phi[of]).astype(np.uint8) for of in (y, y_test))
-    model = fit_selection_corrected(X, y, sizes.k, n_alpha=sizes.n_alpha, factor="enumerate")
-    return _drawn(X_test, y_test, model, place)
-
-
-def draw_gaussian(sizes: Sizes, rng: np.random.Generator) -> Draw:
-    """Draw from the naive Bayes model with Gaussian features."""
-    return _gaussian(sizes, 2, rng)
-
-
-def draw_gaussian_classes(sizes: Sizes, rng: np.random.Generator) -> Draw:
-    """Draw from the naive Bayes model with Gaussian features and three classes."""
-    return _gaussian(sizes, 3, rng)
-
-
-def _gaussian(sizes: Sizes, n_classes: int, rng: np.random.Generator) -> Draw:
-    place, alpha = _alpha(sizes, rng)
-    while True:
-        shares = rng.dirichlet(np.ones(n_classes))
-        train, test = (rng.multinomial(n, shares) for n in (sizes.n_train, sizes.n_test))
-        if train.all():
-            break
-    data = simulate_gaussian(sizes.n_features, alpha, train.tolist(), test.tolist(), rng)
-    model = fit_selection_corrected(data.X, data.y, sizes.k, features="gaussian", n_alpha=sizes.n_alpha)
-    return _drawn(data.X_test, data.y_test, model, place)
-
-
 # To add a model to the experiment, add its function here and its sizes to the configuration.
-VARIANTS: Mapping[str, Callable[[Sizes, np.random.Generator], Draw]] = {
-    "binary": draw_binary,
-    "discrete": draw_discrete,
-    "three classes": draw_classes,
-    "gaussian": draw_gaussian,
-    "gaussian three classes": draw_gaussian_classes,
+VARIANTS: Mapping[str, Variant] = {
+    "binary": _from_grid(_binary),
+    "discrete": _from_grid(_discrete),
+    "three classes": _from_grid(_classes),
+    "gaussian": _from_grid(functools.partial(_gaussian, 2)),
+    "gaussian three classes": _from_grid(functools.partial(_gaussian, 3)),
     "mixture": draw_mixture,
 }
 
@@ -201,12 +183,7 @@ def _errors(y: NDArray[np.int64], probabilities: Floats) -> tuple[float, float]:
     return float(np.sort(probabilities, axis=1)[:, :-1].sum(axis=1).mean()), float((predicted != y).mean())
 
 
-@job(
-    {
-        "converged": COUNT,
-        **{"*_expected_error": listed(SHARE), "*_actual_error": listed(SHARE), "*_rank": listed(SHARE)},
-    }
-)
+@job({"converged": COUNT, **dict.fromkeys(("*_expected_error", "*_actual_error", "*_rank"), listed(SHARE))})
 def calibrate(variant: str, sizes: Sizes, seeds: list[int]) -> dict[str, vocab.Json]:
     """Draw one data set for each seed, and return lists with errors of the predictions and ranks of the true alpha.
 
@@ -235,27 +212,13 @@ _MODELS_SHOWN = 3
 
 
 @vocab.settings
-class VariantSizes(Sizes):
-    """Sizes of the data sets of one model, as the configuration states them."""
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            if getattr(self, field.name) < 1:
-                raise ValueError(f"{field.name} must be 1 or more, got {getattr(self, field.name)}")
-        if self.n_train < 4:
-            raise ValueError(f"n_train must be 4 or more, got {self.n_train}")
-        if self.k > self.n_features:
-            raise ValueError(f"k must be at most n_features={self.n_features}, got {self.k}")
-
-
-@vocab.settings
 class PriorCalibration:
     """Ranks of alpha and overconfidence of predictions, on data sets drawn from the prior of each model.
 
     `models` are the sizes of the data sets for each model. A job draws `sets_per_job` of the `data_sets`.
     """
 
-    models: dict[str, VariantSizes]
+    models: dict[str, Sizes]
     data_sets: Annotated[int, vocab.at_least(2)] = 300
     sets_per_job: vocab.Count = 20
     n_bins: Annotated[int, vocab.at_least(2)] = 10
@@ -290,13 +253,12 @@ class PriorCalibration:
         shown = [names[start : start + _MODELS_SHOWN] for start in range(0, len(names), _MODELS_SHOWN)]
         figures = [_errors_figure(errors.frame, models, f"errors_{i}" if i else "") for i, models in enumerate(shown)]
         figures += [_ranks_figure(labels["model"], ours, self.n_bins) for labels, ours in vocab.groups(sets, "model")]
-        notes = []
-        if "mixture" in names:
-            mixtures = vocab.successes(rows, model="mixture")
-            n_sets, n_converged = mixtures["corrected_rank"].map(len).sum(), mixtures["converged"].sum()
-            notes.append(
-                f"The chains of both mixture models converged on {n_converged} of {n_sets} data sets; all count."
-            )
+        notes = [
+            f"The chains of both mixture models converged on {ours['converged'].sum()} of "
+            f"{ours['corrected_rank'].map(len).sum()} data sets; all count."
+            for labels, ours in vocab.groups(rows, "model")
+            if labels["model"] == "mixture"
+        ]
         return vocab.Outcome((errors, ranks), figures, (), notes)
 
 
@@ -363,11 +325,13 @@ def _ranks_figure(name: str, sets: pd.DataFrame, n_bins: int) -> vocab.LineFigur
 
 
 def _errors_figure(errors: pd.DataFrame, models: Sequence[str], name: str) -> vocab.LineFigure:
-    points, methods = [], {}
-    for line in errors[errors["model"].isin(models)].to_dict("records"):
-        series, y, half = f"{line['model']}, {line['correction']}", line["actual error"], 2 * line["standard error"]
-        points.append((series, line["expected error"], y, y - half, y + half))
-        methods[series] = line["correction"]
+    lines = errors[errors["model"].isin(models)].to_dict("records")
+    methods = {f"{line['model']}, {line['correction']}": line["correction"] for line in lines}
+    points = [
+        (series, line["expected error"], y, y - half, y + half)
+        for series, line in zip(methods, lines, strict=True)
+        for y, half in [(line["actual error"], 2 * line["standard error"])]
+    ]
     top = max(max(x, high) for _, x, _, _, high in points)
     return vocab.LineFigure.of(
         f"Expected and actual error on data sets from the prior: {', '.join(models)}",

@@ -59,13 +59,8 @@ def fit_imputer(
     -------
     callable
         Takes rows with NaN and returns complete rows. Columns that are missing in every training row are filled with 0;
-        in columns of zeros and ones ``"mice"`` fills in values between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        When the name is unknown, there is no row, or a value is not allowed; the returned function raises it for rows
-        with the wrong columns or a value that is not allowed.
+        in columns of zeros and ones ``"mice"`` fills in values between 0 and 1. Like this function, it raises
+        ValueError for rows that do not fit and for values that are not allowed.
     """
     if name not in IMPUTERS:
         raise ValueError(f"imputer must be one of {', '.join(IMPUTERS)}, got {name!r}")
@@ -203,16 +198,9 @@ def conformant_predictor(model: ConformantModel) -> AdditivePredictor:
 def filling_predictor(
     weights: Matrix, biases: Vector, columns: tuple[tuple[int, ...], ...], fill: Vector
 ) -> AdditivePredictor:
-    """Return a logistic regression that fills each missing column with a constant.
+    """Return a logistic regression that fills each missing column with a constant, as `fill_values` gives it.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_columns, n_classes)
-    biases : ndarray of shape (n_classes,)
-    columns : tuple of tuple of int
-        Columns of each feature.
-    fill : ndarray of shape (n_columns,)
-        As `fill_values` gives it.
+    Its weights are of shape (n_columns, n_classes), and `columns` are those of each feature.
     """
     return AdditivePredictor(weights, biases, _per_feature(fill[:, None] * weights, columns))
 
@@ -226,17 +214,11 @@ def fill_values(rows: NDArray[Any], fill: Fill) -> Vector:
         raise ValueError(f"fill must be one of {', '.join(FILLS)}, got {fill!r}")
     if len(rows) == 0:
         raise ValueError("rows must have at least one row to take values from, got 0")
-    if fill == "min":
-        return np.asarray(rows.min(axis=0), dtype=np.float64)
-    if fill == "max":
-        return np.asarray(rows.max(axis=0), dtype=np.float64)
-    mean: Vector = rows.mean(axis=0, dtype=np.float64)
-    if fill == "mean":
-        return mean
-    if rows.dtype.kind in "bu" and rows.max(initial=0) <= 1:
+    if fill == "median" and rows.dtype.kind in "bu" and rows.max(initial=0) <= 1:
         # The median of zeros and ones, without sorting: 1/2 if both are equally frequent.
+        mean = rows.mean(axis=0)
         return np.where(mean > 0.5, 1.0, np.where(mean < 0.5, 0.0, 0.5))
-    return np.asarray(np.median(rows, axis=0), dtype=np.float64)
+    return np.asarray(getattr(np, fill)(rows, axis=0), dtype=np.float64)
 
 
 def naive_bayes_predictor(

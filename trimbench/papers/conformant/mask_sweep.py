@@ -260,13 +260,12 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS
         return pd.DataFrame(columns=_SUMMARY)
     shares = done["missing"].map(done.groupby("missing")["missing_percent"].mean().round(9))
     for _, group in done.groupby(shares):
-        place = {"missing": group["missing"].min(), "percent": float(group["missing_percent"].mean())}
+        percent = float(group["missing_percent"].mean())
         for method in wanted:
             values = group[f"{method}/{measure}"].dropna()
-            if values.empty:
-                continue
-            low, high = vocab.mean_of(values).ends
-            lines.append(place | {"method": method, "mean": values.mean(), "low": low, "high": high, "n": len(values)})
+            if len(values):
+                spread = vocab.mean_of(values).with_ends
+                lines.append((group["missing"].min(), percent, method, *spread, len(values)))
     return pd.DataFrame(lines, columns=_SUMMARY)
 
 
@@ -284,25 +283,25 @@ def curves(
     name: str, title: str, measure: str, y_label: str, summary: pd.DataFrame, references: pd.DataFrame | None = None
 ) -> vocab.LineFigure:
     """Return a figure of a summary, each method followed by its reference (percent, method, mean) if there is one."""
-    points: list[dict[str, object]] = []
+    points: list[tuple[object, ...]] = []
     marks, methods = {}, {}
     for method in summary["method"].unique():
-        ours, label = summary[summary["method"] == method], _legend(method)
+        label = _legend(method)
         methods[label] = METHODS[method]
-        for line in ours.itertuples():
-            points.append({"series": label, "x": line.percent, "y": line.mean, "low": line.low, "high": line.high})
-        theirs = references[references["method"] == method] if references is not None else ours[:0]
-        for line in theirs.itertuples():
+        ours = summary.loc[summary["method"] == method, ["percent", "mean", "low", "high"]]
+        points += [(label, *point) for point in ours.itertuples(index=False)]
+        if references is not None and len(
+            theirs := references.loc[references["method"] == method, ["percent", "mean"]]
+        ):
             beside = f"{label} (authors)"
             marks[beside], methods[beside] = "reference", METHODS[method]
-            points.append({"series": beside, "x": line.percent, "y": line.mean})
+            points += [(beside, *point) for point in theirs.itertuples(index=False)]
     # By cross entropy, max imputation is orders of magnitude worse than the others.
     logarithmic = measure == "cross_entropy" and bool((summary["mean"] > 0).all())
-    return vocab.LineFigure(
+    return vocab.LineFigure.of(
         title,
-        "missing features (%)",
-        y_label,
-        pd.DataFrame(points),
+        ("missing features (%)", y_label),
+        points,
         name=name,
         marks=marks,
         y_scale="log" if logarithmic else "linear",
@@ -445,18 +444,11 @@ NOTES = (
 )
 _SHARES = (50.0, 80.0, 90.0)
 _MOST_MISSING = 90.0
-_FITS = {
-    "components": "components",
-    "learned_from": "training rows",
-    "fit_seconds": "processor seconds",
-    "residual": "moment residual",
-    "difference": "largest difference to the classifier",
-}
-_FIT_FORMATS = {
-    **dict.fromkeys(["components", "training rows"], ".0f"),
-    "processor seconds": ".1f",
-    **dict.fromkeys(["moment residual", "largest difference to the classifier"], ".1e"),
-}
+_FITS = [
+    *vocab.first({"components": "components", "training rows": "learned_from"}, ".0f"),
+    *vocab.first({"processor seconds": "fit_seconds"}, ".1f"),
+    *vocab.first({"moment residual": "residual", "largest difference to the classifier": "difference"}, ".1e"),
+]
 _INTERVAL = ("interval low", "interval high")
 _ACCURACIES = {
     "missing (%)": ".1f",
@@ -474,13 +466,9 @@ _LEADS = {
 
 def fits_table(fits: pd.DataFrame, labels: Iterable[str]) -> vocab.Table:
     """Return how the mixtures were learned; `labels` are the columns of successful jobs that tell them apart."""
-    columns = list(labels)
-    lines = [
-        {label: fit[label] for label in columns} | {title: fit[key] for key, title in _FITS.items()}
-        for fit in fits.to_dict("records")
-    ]
+    columns = dict.fromkeys(labels, "")
     title = "Beyond the paper: mixtures of conformant models"
-    return vocab.Table.of(title, lines, dict.fromkeys(columns, "") | _FIT_FORMATS, name="mixtures")
+    return vocab.Table.of_groups(title, vocab.groups(fits, *columns), _FITS, columns, name="mixtures")
 
 
 def accuracy_lines(done: pd.DataFrame, labels: Mapping[str, vocab.Label]) -> list[dict[str, object]]:

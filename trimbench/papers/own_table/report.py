@@ -126,7 +126,7 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
         if not ranked:
             continue
         best, *others = ranked
-        known = {name: group.estimate(name, "log_loss").mean for name in ranked}
+        known = {name: group.estimate(name, "log_loss").value for name in ranked}
         yield (
             f"Missing features ({MECHANISMS[group.mechanism]}, {100 * group.missing:.0f} %): {METHODS[best].title} has "
             f"the lowest log loss, {known[best]:.3f}, and {_right(group, best)} right; the others have "
@@ -138,8 +138,9 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
 
 def _accuracy(group: Group, method: str) -> tuple[float, float, float]:
     """Return the accuracy with its interval: over the splits, or of the rows of a single one."""
-    mean, low, high, n_splits = group.estimate(method, "accuracy")
-    if n_splits == 1:
+    found = group.estimate(method, "accuracy")
+    mean, low, high = found.with_ends
+    if found.n == 1:
         (one,) = (one for one in group.by_method[method].values() if one["status"] == OK)
         low, high = one["accuracy_low"], one["accuracy_high"]
     return mean, max(low, 0.0), min(high, 1.0)
@@ -152,9 +153,9 @@ def _right(group: Group, method: str) -> str:
 
 def _told(group: Group, best: str, second: str) -> str:
     """Return whether the best method can be told from the next by their paired differences over the splits."""
-    mean, low, high, n_splits = group.lead(best, second, "log_loss")
-    name = METHODS[second].title
-    if n_splits < 2:
+    lead, name = group.lead(best, second, "log_loss"), METHODS[second].title
+    mean, low, high = lead.with_ends
+    if lead.n < 2:
         return f" One split does not tell it from {name}; splits=... takes more."
     verb = "can" if low > 0 else "cannot"
     return f" It {verb} be told from {name}: on the same splits, it is lower by {mean:.3f} ({low:.3f} to {high:.3f})."
@@ -269,7 +270,7 @@ def _gaps(found: Steps) -> list[LineFigure]:
 
 def _of_mechanism(found: Steps, groups: Sequence[Group]) -> LineFigure:
     points = [
-        {"series": METHODS[name].title, "x": 100 * group.missing, "y": group.estimate(name, "log_loss").mean}
+        {"series": METHODS[name].title, "x": 100 * group.missing, "y": group.estimate(name, "log_loss").value}
         for name in found.settings.methods
         for group in groups
         if group.values(name, "log_loss")
@@ -439,13 +440,13 @@ def _gaps_tables(found: Steps) -> Iterator[dict[str, object]]:
             if not loss.n:
                 yield {**line, "reason": reasons}
                 continue
-            line |= {"log loss": loss.mean, "log loss low": loss.low, "log loss high": loss.high}
+            line |= zip(("log loss", "log loss low", "log loss high"), loss.with_ends, strict=True)
             line |= zip(("accuracy", "accuracy low", "accuracy high"), _accuracy(group, name), strict=True)
-            line[MEASURES["calibration"][0]] = group.estimate(name, "calibration").mean
+            line[MEASURES["calibration"][0]] = group.estimate(name, "calibration").value
             if name != best:
                 behind = group.lead(best, name, "log_loss")
-                line |= {"behind the best": behind.mean, "behind low": behind.low, "behind high": behind.high}
-                line["told from the best"] = "yes" if behind.n > 1 and behind.low > 0 else "no"
+                line |= zip(("behind the best", "behind low", "behind high"), behind.with_ends, strict=True)
+                line["told from the best"] = "yes" if behind.ends[0] > 0 else "no"
             for measure, title in (("fit_seconds", "fit (s)"), ("us_per_row", "microseconds a row")):
                 values = list(group.values(name, measure).values())
                 line[title] = sum(values) / len(values)

@@ -25,12 +25,10 @@ from trimbench.estimators.selection_corrected import SelectionCorrectedNB
 from trimbench.estimators.trimmed import TrimmedClassifier
 from trimbench.networks.discretize import IdentifierColumnWarning
 from trimbench.papers.beyond.incomplete_methods import (
-    FAILED,
-    METHODS,
-    NOT_APPLICABLE,
-    OK,
-    NotApplicableError,
     Training,
+    first_line,
+    hidden_copies,
+    learn_by,
 )
 from trimbench.papers.data.masks import Missingness
 from trimbench.papers.execution.code_hash import job_function
@@ -118,7 +116,7 @@ def select_within(
             seconds = time.perf_counter() - start
             found.append(tested.result(name, keeping(features, wanted, chosen, data), seconds))
         except (ValueError, ArithmeticError, RuntimeError) as error:  # one method must not cost the others
-            found.append({"method": name, "failure": f"{type(error).__name__}: {error}".splitlines()[0][:200]})
+            found.append({"method": name, "failure": first_line(error)})
     return {"n_train": len(train), "n_test": len(test), "n_features": len(data.names), "methods": found}
 
 
@@ -474,7 +472,11 @@ def predict_with_gaps(
     own = encoded(data.features.iloc[train], data.features.iloc[test])
     how = validated(Missingness, missingness, "missingness")
     mask_seed = [seed, split, round(1e6 * missing)]
-    masked, gaps = _hidden(own, data.features.iloc[[*train, *test]], how, missing, np.random.default_rng(mask_seed))
+    raw = data.features.iloc[[*train, *test]]
+    heights = np.stack([_heights(raw[name]) for name in own.names], axis=1)
+    rng, columns = np.random.default_rng(mask_seed), dict(zip(own.names, own.columns, strict=True))
+    both = np.vstack([own.train, own.test])  # NaN where a value is missing anyway
+    masked, gaps = hidden_copies(both, len(train), _COPIES, columns, heights, how, missing, rng)
     training = MixedTraining(
         own.train,
         data.labels[train],
@@ -494,24 +496,14 @@ def predict_with_gaps(
         "n_test": len(test),
         "missing_percent": 100.0 * float(np.isnan(gaps[:, first]).mean()),
         "methods": [
-            {"training": "complete", "method": name, **_tested(name, training, gaps, data.labels[test])}
+            {
+                "training": "complete",
+                "method": name,
+                **learn_by(name, training).tested(gaps, data.labels[test], measured),
+            }
             for name in methods
         ],
     }
-
-
-def _hidden(
-    own: Encoded, raw: pd.DataFrame, how: Missingness, fraction: float, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return copies of the training rows, and the test rows, with NaN for hidden features besides what is missing."""
-    n_train = len(own.train)
-    order = [*np.tile(np.arange(n_train), _COPIES), *range(n_train, len(raw))]
-    rows = np.vstack([np.tile(own.train, (_COPIES, 1)), own.test])
-    values = np.stack([_heights(raw[name]) for name in own.names], axis=1)[order]
-    mask = how.draw(len(rows), own.names, fraction, rng, values)
-    owners = np.repeat(np.arange(len(own.columns)), [len(columns) for columns in own.columns])
-    rows[mask[:, owners]] = np.nan
-    return rows[: -len(own.test)], rows[-len(own.test) :]
 
 
 def _heights(column: pd.Series) -> NDArray[np.float64]:
@@ -520,25 +512,6 @@ def _heights(column: pd.Series) -> NDArray[np.float64]:
     numbers = column.cat.codes.where(column.notna()) if is_category else column
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.isnan(values), np.nanmedian(values), values)
-
-
-def _tested(name: str, training: Training, gaps: NDArray[np.float64], truth: NDArray[np.int64]) -> dict[str, Json]:
-    start = time.perf_counter()
-    try:
-        predict = METHODS[name].fit(training)
-        learned = time.perf_counter()
-        probabilities = predict(gaps)
-    except NotApplicableError as why:
-        return {"status": NOT_APPLICABLE, "reason": str(why)}
-    except (ValueError, ArithmeticError, RuntimeError) as error:  # one method must not cost the others
-        return {"status": FAILED, "reason": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
-    seconds = time.perf_counter() - learned
-    return {
-        "status": OK,
-        **measured(truth, probabilities),
-        "us_per_row": 1e6 * seconds / len(gaps),
-        "fit_seconds": learned - start,
-    }
 
 
 # How good predictions are, and how far their confidence can be trusted.

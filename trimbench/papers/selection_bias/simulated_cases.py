@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -57,26 +57,6 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureBlock:
-    """Some of the features of a simulation.
-
-    Attributes
-    ----------
-    columns : slice
-        Which features.
-    train, test : ndarray of shape (n_cases, n_columns)
-        Zeros and ones; rows with y = 0 come first.
-    phi : ndarray of shape (2, n_columns)
-        P(x_j = 1 | y) of both classes.
-    """
-
-    columns: slice
-    train: NDArray[np.uint8]
-    test: NDArray[np.uint8]
-    phi: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
 class Simulated:
     """A whole simulation in memory: one byte for each value.
 
@@ -104,52 +84,37 @@ class Simulated:
         return found
 
 
-def simulate_blocks(settings: ModelSettings, rng: np.random.Generator) -> Iterator[FeatureBlock]:
-    """Draw the features block by block, so that memory does not grow with their number.
+def simulate(settings: ModelSettings, rng: np.random.Generator) -> Simulated:
+    """Draw training and test cases from the model, block by block of the features.
+
+    Returns
+    -------
+    Simulated
+        n_features bytes for each case: 220 MB for 100,000 features and 2,200 cases. Cases with y = 0 come first.
 
     References
     ----------
     Li, Zhang and Neal (2008), "Bayesian naive Bayes model for binary data".
     """
+    p, n_train = settings.n_features, sum(settings.class_sizes)
     sizes = (*settings.class_sizes, *settings.test_sizes)
     ends = np.cumsum(sizes)
-    n_train = sum(settings.class_sizes)
+    X, X_test = np.empty((n_train, p), dtype=np.uint8), np.empty((sum(settings.test_sizes), p), dtype=np.uint8)
+    phi = np.empty((2, p))
     step = max(1, _BLOCK_ENTRIES // int(ends[-1]))
-    for start in range(0, settings.n_features, step):
-        columns = slice(start, min(start + step, settings.n_features))
+    for start in range(0, p, step):
+        columns = slice(start, min(start + step, p))
         width = columns.stop - columns.start
         theta = rng.uniform(settings.theta0, 1.0 - settings.theta0, size=width)
         # The ends themselves have probability 0 but are floating-point numbers.
         theta = np.clip(theta, 1e-12, 1.0 - 1e-12)
-        phi = rng.beta(settings.alpha * theta, settings.alpha * (1.0 - theta), size=(2, width))
+        phi[:, columns] = rng.beta(settings.alpha * theta, settings.alpha * (1.0 - theta), size=(2, width))
         values = np.empty((int(ends[-1]), width), dtype=np.uint8)
         for group, end in enumerate(ends):
             drawn = rng.random((sizes[group], width), dtype=np.float32)
-            values[end - sizes[group] : end] = drawn < phi[group % 2]
-        yield FeatureBlock(columns, values[:n_train], values[n_train:], phi)
-
-
-def simulate(settings: ModelSettings, rng: np.random.Generator) -> Simulated:
-    """Draw training and test cases from the model.
-
-    Parameters
-    ----------
-    settings : ModelSettings
-    rng : Generator
-
-    Returns
-    -------
-    Simulated
-        n_features bytes for each case: 220 MB for 100,000 features and 2,200 cases.
-    """
-    p = settings.n_features
-    X = np.empty((sum(settings.class_sizes), p), dtype=np.uint8)
-    X_test = np.empty((sum(settings.test_sizes), p), dtype=np.uint8)
-    phi = np.empty((2, p))
-    for block in simulate_blocks(settings, rng):
-        X[:, block.columns], X_test[:, block.columns] = block.train, block.test
-        phi[:, block.columns] = block.phi
-    y, y_test = (np.repeat([0, 1], sizes) for sizes in (settings.class_sizes, settings.test_sizes))
+            values[end - sizes[group] : end] = drawn < phi[group % 2, columns]
+        X[:, columns], X_test[:, columns] = values[:n_train], values[n_train:]
+    y, y_test = (np.repeat([0, 1], counts) for counts in (settings.class_sizes, settings.test_sizes))
     return Simulated(X, y, X_test, y_test, phi)
 
 
@@ -234,11 +199,6 @@ class MixtureSettings:
 
 def simulate_mixture(settings: MixtureSettings, rng: np.random.Generator) -> Simulated:
     """Draw training and test cases from the binary mixture model.
-
-    Parameters
-    ----------
-    settings : MixtureSettings
-    rng : Generator
 
     Returns
     -------

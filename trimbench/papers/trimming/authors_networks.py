@@ -61,16 +61,11 @@ class AuthorsNetworks:
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return how near each network comes, what became of missing cells, and every parameter."""
-        lines: list[dict[str, Any]] = []
-        filled: list[dict[str, object]] = []
-        whole: list[dict[str, object]] = []
-        for name in self.networks:
-            for result in vocab.successes(rows, network=name).to_dict("records"):
-                recipe, found = self.recipes[name], pd.DataFrame(result["parameters"])
-                lines.append({"network": name, **_recipe_columns(recipe, result), **_agreement(found)})
-                if found["missing"].any():
-                    filled.append({"network": name, **_filling(found)})
-                whole += [{"network": name, **parameter} for parameter in result["parameters"]]
+        every = vocab.unpacked(rows, "parameters")
+        by_network = [(labels["network"], ours) for labels, ours in vocab.groups(every, "network")]
+        lines = [{"network": name, **self._recipe(name, ours.iloc[0]), **_agreement(ours)} for name, ours in by_network]
+        filled = [{"network": name, **_filling(ours)} for name, ours in by_network if ours["missing"].any()]
+        whole = every.reindex(columns=list(_PARAMETERS)).to_dict("records")
         tables = (
             vocab.Table.of(_TITLE, lines, _COLUMNS),
             vocab.Table.of(_FILLING_TITLE, filled, _FILLING, name="missing_cells"),
@@ -78,16 +73,13 @@ class AuthorsNetworks:
         )
         return vocab.Outcome(tables, notes=_exact(lines))
 
-
-def _recipe_columns(recipe: Recipe, result: Mapping[Any, Any]) -> dict[str, object]:
-    return {
-        "data set": recipe.dataset,
-        "rows": result["n_rows"],
-        "state 0": f"{recipe.positive} ({result['n_positive']})",
-        "cut": recipe.cut,
-        "pseudo-count": recipe.smoothing,
-        "digits": recipe.digits,
-    }
+    def _recipe(self, name: str, first: pd.Series[Any]) -> dict[str, object]:
+        recipe = self.recipes[name]
+        return {
+            **{"data set": recipe.dataset, "rows": first["n_rows"]},
+            "state 0": f"{recipe.positive} ({first['n_positive']})",
+            **{"cut": recipe.cut, "pseudo-count": recipe.smoothing, "digits": recipe.digits},
+        }
 
 
 def _agreement(found: pd.DataFrame) -> dict[str, object]:
@@ -235,30 +227,24 @@ def compare_parameters(network: vocab.Input, dataset: vocab.Input, recipe: Recip
             f"network {network.name!r} must have a class and one feature for each of the {states.shape[1]} columns "
             f"of {recipe.dataset!r}, got {len(problem.features)} features"
         )
-    blocks = _blocks(network)
+    blocks, target = _blocks(network), problem.target
     parameters: list[vocab.Json] = []
-    n_rows = len(states)
-    for clause in blocks[problem.target]:
-        members = int(in_class[clause.place[problem.target]].sum())
-        facts: dict[str, vocab.Json] = {"feature": problem.target, "column": str(loaded.target.name)}
-        facts |= {"given": -1, "shared": False}
-        state = clause.place[problem.target]
-        parameters.append(facts | _compared(clause.weight, state, _Counts(n_rows, members, 0), recipe))
-    for place, feature in enumerate(problem.features):
+    for clause in blocks[target]:
+        state = clause.place[target]
+        place: dict[str, vocab.Json] = {"feature": target, "column": str(loaded.target.name), "given": -1}
+        counts = _Counts(len(states), int(in_class[state].sum()), 0)
+        parameters.append({**place, "shared": False, **_compared(clause.weight, state, counts, recipe)})
+    for index, feature in enumerate(problem.features):
         for clause in blocks[feature]:
-            given = clause.place[problem.target]
-            column, gaps = states[in_class[given], place], is_missing[in_class[given], place]
+            given = clause.place[target]
+            column, gaps = states[in_class[given], index], is_missing[in_class[given], index]
+            place = {"feature": feature, "column": str(loaded.features.columns[index]), "given": given}
             # A clause that names no state of the feature holds for both.
             for state in [clause.place[feature]] if feature in clause.place else [0, 1]:
                 counts = _Counts(len(column), int((column[~gaps] == state).sum()), int(gaps.sum()))
-                facts = {
-                    "feature": feature,
-                    "column": str(loaded.features.columns[place]),
-                    "given": given,
-                    "shared": feature not in clause.place,
-                }
-                parameters.append(facts | _compared(clause.weight, state, counts, recipe))
-    return {"n_rows": n_rows, "n_positive": int(in_class[0].sum()), "parameters": parameters}
+                shared = feature not in clause.place
+                parameters.append({**place, "shared": shared, **_compared(clause.weight, state, counts, recipe)})
+    return {"n_rows": len(states), "n_positive": int(in_class[0].sum()), "parameters": parameters}
 
 
 def _blocks(network: vocab.Input) -> dict[str, list[ParameterClause]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -80,54 +80,84 @@ class Figure5(LearnedOnSplits):
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return Figure 5c averaged over the splits, the remarks of the text, and the scatter of the first split."""
-        found: list[Averages] = []
-        numbers: list[vocab.Number] = []
-        figures: list[vocab.LineFigure] = []
-        print_tests = Print(vocab.printed_numbers("trimming/figure5"), self.test_fraction)
-        for name in self.datasets:
-            by_setup = {
-                setup: averages_of(name, setup, ours)
-                for setup in self._setups(name)
-                if len(ours := vocab.successes(rows, name=name, setup=setup))
-            }
-            found += by_setup.values()
-            figures += [
-                _scatter(name, setup, first)
-                for setup, averages in by_setup.items()
-                for first in averages.rows[averages.rows["split"] == 0].to_dict("records")
-            ]
-            print_tests.hold(name, by_setup)
-            if STATED in by_setup:
-                tested = print_tests.on(name, by_setup[STATED].numbers, STATED)
-                numbers += self._explained(name, tested, by_setup.get(INFERRED))
+        printed = vocab.printed_numbers("trimming/figure5")
+        by_setup = {(own["name"], own["setup"]): ours for own, ours in vocab.groups(rows, "name", "setup")}
+        held = {place: found for place, ours in by_setup.items() if (found := _held(place[0], ours, printed))}
+        setups = {"data": "name", "set-up": "setup"}
+        picks = vocab.groups(vocab.stacked(rows, "subset", PICKS), **setups, subset="subset")
+        overall = [
+            {"data": name, "set-up": setup, "splits": one.n_replications, **one.columns}
+            | {"smallest, any": min(probability.value for probability in one.together.values())}
+            for (name, setup), one in held.items()
+        ]
+        tails = [line for (name, setup), one in held.items() for line in _tails(name, setup, one, printed, by_setup)]
+        sizes = [line for name in self.datasets for line in self._sizes(name, by_setup, printed)]
         tables = (
-            vocab.Table.of(_TITLE, [line for one in found for line in one.tests], spread_columns("tests")),
-            vocab.Table.of(_REMARKS_TITLE, [one.remarks for one in found], spread_columns("remarks"), name="remarks"),
-            vocab.Table.of(_CLAIMS_TITLE, [one.claims for one in found], claim_columns(), name="claims"),
-            *print_tests.tables(),
+            vocab.Table.of_groups(_TITLE, picks, _TESTS),
+            vocab.Table.of_groups(_REMARKS_TITLE, vocab.groups(rows, **setups), _REMARKS, name="remarks"),
+            vocab.Table.of_groups(_CLAIMS_TITLE, vocab.groups(rows, **setups), _CLAIM_COLUMNS, name="claims"),
+            vocab.Table.of(_OVERALL_TITLE, overall, _OVERALL, name="overall"),
+            vocab.Table.of(_TAILS_TITLE, tails, _TAILS, name="tails"),
+            vocab.Table.of(_SIZES_TITLE, sizes, _SIZES, name="test_sizes"),
         )
+        figures = [
+            _scatter(name, setup, first)
+            for (name, setup), ours in by_setup.items()
+            for first in ours[ours["split"] == 0].to_dict("records")
+        ]
+        numbers = [
+            one for name, setup in by_setup if setup == STATED for one in self._numbers(name, by_setup, printed, held)
+        ]
         return vocab.Outcome(tables, figures, numbers)
 
-    def _explained(self, name: str, numbers: Sequence[vocab.Number], inferred: Averages | None) -> list[vocab.Number]:
-        """Return numbers of the stated set-up with those of the inferred one as explanations."""
-        if inferred is None:
-            return list(numbers)
+    def _numbers(
+        self, name: str, by_setup: _BySetup, printed: _Printed, held: Mapping[_Place, _Held]
+    ) -> Iterator[vocab.Number]:
+        """Yield the numbers of the stated set-up, with what may account for their difference from the printed ones."""
+        shares, n_rows = _shares(name, printed), _rows_of(name, by_setup)
+        probabilities = held[name, STATED].together if (name, STATED) in held else {}
+        others: dict[_Place, vocab.Number] = {}
+        if (name, INFERRED) in by_setup:
+            others = {(one.row, one.quantity): one for one in _averages(name, by_setup[name, INFERRED], printed)}
+        for number in _averages(name, by_setup[name, STATED], printed):
+            place, other = (number.row, number.quantity), others.get((number.row, number.quantity))
+            proof = ""
+            if place in printed and printed[place] in shares:
+                proof = contradiction(printed[place], shares, n_rows, self.test_fraction)
+            number = replace(number, probability=probabilities.get(place), contradiction=proof)
+            if other is not None and other.value is not None:
+                explanation = vocab.Explanation(self._inferred_setup(name), other.value, other.interval)
+                number = replace(number, explanation=explanation, jobs=(*number.jobs, *other.jobs))
+            yield number
+
+    def _inferred_setup(self, name: str) -> str:
         problem = self.inferred[name]
-        setup = (
+        return (
             f"data set {problem.dataset}, positive class {problem.positive}, "
             "numbers cut at the mean of all rows, missing cells filled by a fair coin"
         )
-        others = {(one.row, one.quantity): one for one in inferred.numbers}
-        return [
-            replace(
-                one, explanation=vocab.Explanation(setup, other.value, other.interval), jobs=(*one.jobs, *other.jobs)
-            )
-            if (other := others.get((one.row, one.quantity))) and other.value is not None
-            else one
-            for one in numbers
-        ]
+
+    def _sizes(self, name: str, by_setup: _BySetup, printed: _Printed) -> Iterator[dict[str, object]]:
+        """Yield for each data set that may be meant of how many test rows the printed numbers can be shares."""
+        shares = _shares(name, printed)
+        for data, n_rows in _rows_of(name, by_setup).items() if shares else ():
+            stated = stated_sizes(n_rows, self.test_fraction)
+            line: dict[str, object] = {
+                **{"data": name, "printed": ", ".join(one.printed for one in shares), "data set": data, "rows": n_rows},
+                "stated test rows": interval_text(stated),
+                "shares of these": sum(any(is_share(one, size) for size in stated) for one in shares),
+            }
+            if possible := possible_sizes(shares, n_rows):
+                nearest = min(possible, key=lambda size: abs(size - n_rows * self.test_fraction))
+                line |= {"possible": ", ".join(map(str, possible)), "nearest": nearest}
+                line["percent"] = 100 * nearest / n_rows
+            yield line
 
 
+_Place = tuple[str, str]
+_BySetup = Mapping[_Place, pd.DataFrame]
+_Printed = Mapping[_Place, vocab.Reported]
+_Held = vocab.Held[_Place]
 _TITLE = "Figure 5c: test agreement and accuracy, mean and 95 % prediction interval for one more split"
 _REMARKS_TITLE = "Accuracy of the full classifier, and subsets that beat it"
 _CLAIMS_TITLE = (
@@ -142,11 +172,10 @@ def _scatter(name: str, setup: str, result: Mapping[Any, Any]) -> vocab.LineFigu
     points += [("Pareto frontier", x, y) for x, y in _frontier(cloud)]
     points += [(title, result[f"{pick}_eca"], result[f"{pick}_cv_accuracy"]) for pick, title in PICKS.items()]
     remark = "" if setup == STATED else f" ({setup} set-up)"
-    return vocab.LineFigure(
+    return vocab.LineFigure.of(
         f"{vocab.shown_name(name)}: agreement and accuracy of feature subsets{remark}",
-        "expected classification agreement",
-        "cross-validated accuracy",
-        pd.DataFrame(points, columns=["series", "x", "y"]),
+        ("expected classification agreement", "cross-validated accuracy"),
+        points,
         name=name if setup == STATED else f"{name}_{setup}",
         levels={"full classifier": result["full_accuracy"]},
         marks={"feasible subset": "cloud"} | dict.fromkeys(PICKS.values(), "highlight"),
@@ -163,106 +192,6 @@ def _frontier(points: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
 
 
 # The printed numbers of Figure 5 against single splits of ours, and against the test rows that the paper states.
-
-_Place = tuple[str, str]
-
-
-class Print:
-    """What is printed of each data set, held against several set-ups.
-
-    Parameters
-    ----------
-    printed : mapping from (row, quantity) to Reported
-    test_fraction : float
-        The stated share of test rows.
-    """
-
-    def __init__(self, printed: Mapping[_Place, vocab.Reported], test_fraction: float) -> None:
-        self._printed = printed
-        self._test_fraction = test_fraction
-        self._probabilities: dict[tuple[str, str], dict[_Place, vocab.Probability]] = {}
-        self._rows: dict[str, dict[str, int]] = {}
-        self._shares: dict[str, list[vocab.Reported]] = {}
-        self._overall: list[Mapping[str, object]] = []
-        self._tails: list[Mapping[str, object]] = []
-
-    def hold(self, name: str, by_setup: Mapping[str, Averages]) -> None:
-        """Hold what is printed of one data set against the splits of each set-up."""
-        for setup, averages in by_setup.items():
-            places = [place for place in averages.draws if place in self._printed]
-            if places:
-                self._test(name, setup, places, averages)
-        self._shares[name] = [
-            one for (row, quantity), one in self._printed.items() if row.startswith(f"{name} ") and quantity in TESTED
-        ]
-        # By data set, so that one that both set-ups use counts once.
-        self._rows[name] = {
-            str(averages.rows["dataset"].iloc[0]): int(averages.rows["n_rows"].iloc[0])
-            for averages in by_setup.values()
-        }
-
-    def _test(self, name: str, setup: str, places: Sequence[_Place], averages: Averages) -> None:
-        printed = [self._printed[place] for place in places]
-        values = np.array([averages.draws[place] for place in places], dtype=float).T
-        draws = vocab.Draws([one.value for one in printed], values, [one.decimals for one in printed])
-        alone, together = draws.alone(), draws.together()
-        self._probabilities[name, setup] = dict(zip(places, together, strict=True))
-        line: dict[str, object] = {"data": name, "set-up": setup, "splits": len(values), **draws.outside().columns}
-        self._overall.append(line | {"smallest, any": min(one.value for one in together)})
-        self._tails += [
-            {
-                "data": name,
-                "set-up": setup,
-                "number": one.label,
-                "printed": one.value,
-                "mean": float(column.mean()),
-                "probability": single.value,
-                "probability, any": adjusted.value,
-            }
-            for one, column, single, adjusted in zip(printed, values.T, alone, together, strict=True)
-        ]
-
-    def on(self, name: str, numbers: Sequence[vocab.Number], setup: str) -> list[vocab.Number]:
-        """Return numbers with their probabilities in a set-up, and with the proof where they are no possible share."""
-        probabilities = self._probabilities.get((name, setup), {})
-        found = []
-        for number in numbers:
-            place = number.row, number.quantity
-            proof = ""
-            if place in self._printed and self._printed[place] in self._shares[name]:
-                proof = contradiction(self._printed[place], self._shares[name], self._rows[name], self._test_fraction)
-            found.append(replace(number, probability=probabilities.get(place), contradiction=proof))
-        return found
-
-    def tables(self) -> list[vocab.Table]:
-        """Return the overall tests, those of single numbers, and the possible sizes of the test part."""
-        sizes = [
-            self._sizes(name, data, n_rows, shares)
-            for name, shares in self._shares.items()
-            for data, n_rows in self._rows[name].items()
-            if shares
-        ]
-        return [
-            vocab.Table.of(_OVERALL_TITLE, self._overall, _OVERALL, name="overall"),
-            vocab.Table.of(_TAILS_TITLE, self._tails, _TAILS, name="tails"),
-            vocab.Table.of(_SIZES_TITLE, sizes, _SIZES, name="test_sizes"),
-        ]
-
-    def _sizes(self, name: str, data: str, n_rows: int, shares: Sequence[vocab.Reported]) -> dict[str, object]:
-        stated = stated_sizes(n_rows, self._test_fraction)
-        line: dict[str, object] = {
-            "data": name,
-            "printed": ", ".join(one.printed for one in shares),
-            "data set": data,
-            "rows": n_rows,
-            "stated test rows": interval_text(stated),
-            "shares of these": sum(any(is_share(one, size) for size in stated) for one in shares),
-        }
-        if possible := possible_sizes(shares, n_rows):
-            nearest = min(possible, key=lambda size: abs(size - n_rows * self._test_fraction))
-            line |= {"possible": ", ".join(map(str, possible)), "nearest": nearest, "percent": 100 * nearest / n_rows}
-        return line
-
 
 _OVERALL_TITLE = "Overall test: the numbers printed of a data set among those of single splits"
 _OVERALL = {
@@ -350,121 +279,100 @@ PICKS = {
     "optimal_accuracy": "highest accuracy",
     "information_gain": "information gain",
 }
-# What the paper prints or claims; the tables have more.
-PRINTED_PICKS = ("optimal_eca", "optimal_accuracy")
-TESTED = ("agreement", "accuracy")
-REMARKS = ("full_accuracy", "better_than_full_percent")
-_LEADS = ("agreement_lead", "accuracy_lead")
-_MORE_ACCURATE = "more_accurate_percent"
-_OFTEN_MORE_ACCURATE = "heart"
+# What one split of the paper gave for each data set and for these subsets of its features; the tables have more.
+_PRINTED_PICKS = ("optimal_eca", "optimal_accuracy")
+_TESTED = ("agreement", "accuracy")
+_OF_ALL = ("full_accuracy", "better_than_full_percent")
 
 
-@dataclass(frozen=True, eq=False)
-class Averages:
-    """The lines of the tables for one data set and set-up, and the counterparts of printed numbers.
+def _columns(name: str) -> dict[_Place, str]:
+    """Return the entries of a job's result by the row and the quantity under which they are printed."""
+    of_picks = {
+        (f"{name} {PICKS[pick]}", quantity): f"{pick}_{quantity}" for pick in _PRINTED_PICKS for quantity in _TESTED
+    }
+    return of_picks | {(name, quantity): quantity for quantity in _OF_ALL}
 
-    `rows` are those of the jobs, one for each split; `draws` has the values of all splits for each number that one
-    split of the paper gave.
+
+def _averages(name: str, ours: pd.DataFrame, printed: _Printed) -> Iterator[vocab.Number]:
+    """Yield means over the splits, with prediction intervals for one more, and what section 6.1 claims.
+
+    It claims a share of the splits of some data sets only.
     """
-
-    rows: pd.DataFrame
-    tests: Sequence[Mapping[str, object]]
-    remarks: Mapping[str, object]
-    claims: Mapping[str, object]
-    numbers: Sequence[vocab.Number]
-    draws: Mapping[tuple[str, str], Sequence[float]]
-
-
-def averages_of(name: str, setup: str, ours: pd.DataFrame) -> Averages:
-    """Return the averages of one data set in one set-up; `ours` are the rows of its successful jobs."""
-    labels: dict[str, object] = {"data": name, "set-up": setup}
-    tests, numbers = [], []
-    draws: dict[tuple[str, str], Sequence[float]] = {}
-    for pick, title in PICKS.items():
-        found = _averages(f"{name} {title}", ours, TESTED, f"{pick}_")
-        tests.append(labels | {"subset": title, "splits": len(ours)} | _spread(found, "test "))
-        if pick in PRINTED_PICKS:
-            numbers += found
-            draws |= {(f"{name} {title}", quantity): ours[f"{pick}_{quantity}"].tolist() for quantity in TESTED}
-    remarks = _averages(name, ours, REMARKS)
-    draws |= {(name, quantity): ours[quantity].tolist() for quantity in REMARKS}
-    claim = _claims(ours)
-    numbers += _picture(name, ours)
-    claimed = (*_LEADS, _MORE_ACCURATE) if name == _OFTEN_MORE_ACCURATE else _LEADS
-    numbers += remarks + vocab.numbers_of(name, {quantity: claim[quantity] for quantity in claimed}, ours)
-    return Averages(ours, tests, labels | _spread(remarks), labels | {"splits": len(ours)} | claim, numbers, draws)
+    for (row, quantity), column in _columns(name).items():
+        yield vocab.number_of(row, quantity, vocab.mean_of(ours[column], "prediction"), ours)
+    for quantity, value in _CLAIMS.items():
+        if quantity.endswith("lead") or (name, quantity) in printed:
+            yield vocab.number_of(name, quantity, value(ours), ours)
+    # What the text reads off the scatter of one split: accuracy goes with agreement, and there is a frontier. A rank
+    # correlation over the feasible subsets, and how many of them no other beats in both.
+    first = ours[ours["split"] == 0]
+    for points in first["points"]:
+        cloud = pd.DataFrame(points)
+        yield vocab.number_of(name, "rank_correlation", cloud[0].corr(cloud[1], method="spearman"), first)
+        yield vocab.number_of(name, "frontier", len(_frontier(points)), first)
 
 
-def _picture(name: str, ours: pd.DataFrame) -> list[vocab.Number]:
-    """Return what the text reads off the scatter of one split: accuracy goes with agreement, and there is a frontier.
+def _held(name: str, ours: pd.DataFrame, printed: _Printed) -> _Held | None:
+    draws = {place: ours[column].tolist() for place, column in _columns(name).items()}
+    return vocab.held_against({place: printed[place] for place in draws if place in printed}, draws)
 
-    A rank correlation over the feasible subsets, and how many of them no other beats in both.
-    """
-    numbers = []
-    for first in ours[ours["split"] == 0].to_dict("records"):
-        cloud = pd.DataFrame(first["points"])
-        values = {
-            "rank_correlation": cloud[0].corr(cloud[1], method="spearman"),
-            "frontier": len(_frontier(first["points"])),
+
+def _tails(name: str, setup: str, held: _Held, printed: _Printed, by_setup: _BySetup) -> Iterator[dict[str, object]]:
+    columns, ours = _columns(name), by_setup[name, setup]
+    for place, alone in held.alone.items():
+        one = printed[place]
+        yield {
+            **{"data": name, "set-up": setup, "number": one.label, "printed": one.value},
+            **{"mean": float(ours[columns[place]].mean()), "probability": alone.value},
+            "probability, any": held.together[place].value,
         }
-        numbers += vocab.numbers_of(name, values, ours[ours["split"] == 0])
-    return numbers
 
 
-def spread_columns(table: Literal["tests", "remarks"]) -> dict[str, str]:
-    """Return the columns of a table with their formats."""
-    labels = dict.fromkeys(("data", "set-up"), "")
-    if table == "tests":
-        return labels | dict.fromkeys(("subset", "splits"), "") | _spread_formats(TESTED, "test ")
-    return labels | _spread_formats(REMARKS)
+def _shares(name: str, printed: _Printed) -> list[vocab.Reported]:
+    """Return the printed shares of test rows of a data set."""
+    return [one for (row, quantity), one in printed.items() if row.startswith(f"{name} ") and quantity in _TESTED]
 
 
-def claim_columns() -> dict[str, str]:
-    """Return the columns of the table of claims with their formats."""
-    labels = dict.fromkeys(("data", "set-up", "splits"), "")
-    return labels | {_MORE_ACCURATE: ".0f", "equally_accurate_percent": ".0f", **dict.fromkeys(_LEADS, ".4f")}
+def _rows_of(name: str, by_setup: _BySetup) -> dict[str, int]:
+    """Return the numbers of rows of the data sets that may be meant; one that both set-ups use counts once."""
+    found = [ours.iloc[0] for (own, _), ours in by_setup.items() if own == name]
+    return {str(first["dataset"]): int(first["n_rows"]) for first in found}
 
 
-def _averages(row: str, ours: pd.DataFrame, quantities: Sequence[str], prefix: str = "") -> list[vocab.Number]:
-    """Return means over the splits, with prediction intervals for one more."""
-    found = {quantity: vocab.mean_of(ours[f"{prefix}{quantity}"], "prediction") for quantity in quantities}
-    return vocab.numbers_of(row, found, ours)
+def _spread(quantity: str, title: str) -> vocab.Column:
+    """Return columns with a mean and the ends of its prediction interval."""
+    return vocab.Column(
+        (title, f"{title} low", f"{title} high"),
+        ".1f" if quantity.endswith("percent") else ".4f",
+        lambda ours: vocab.mean_of(ours[quantity], "prediction").with_ends,
+    )
 
 
-def _spread(numbers: Iterable[vocab.Number], prefix: str = "") -> dict[str, object]:
-    """Return columns with the numbers and the ends of their intervals."""
-    columns: dict[str, object] = {}
-    for number in numbers:
-        low, high = (number.interval.low, number.interval.high) if number.interval else (math.nan, math.nan)
-        columns |= zip(_ends(f"{prefix}{number.quantity}"), (number.value, low, high), strict=True)
-    return columns
+def _lead(ours: pd.DataFrame, pick: str, quantity: str) -> float:
+    """Return the mean lead of a pick over information gain."""
+    lead = float((ours[f"{pick}_{quantity}"] - ours[f"information_gain_{quantity}"]).mean())
+    # Equal means differ by rounding; adding 0 takes the sign from a zero.
+    return round(lead, 12) + 0.0
 
 
-def _spread_formats(quantities: Iterable[str], prefix: str = "") -> dict[str, str]:
-    return {
-        column: ".1f" if quantity.endswith("percent") else ".4f"
-        for quantity in quantities
-        for column in _ends(f"{prefix}{quantity}")
-    }
+def _percent_of(ours: pd.DataFrame, holds: Callable[[Any], Any]) -> float:
+    """Return in how many percent of the splits a difference in accuracy of the two optimal picks is as asked for."""
+    return 100 * float(holds(ours["optimal_eca_accuracy"] - ours["optimal_accuracy_accuracy"]).mean())
 
 
-def _ends(quantity: str) -> tuple[str, str, str]:
-    return quantity, f"{quantity} low", f"{quantity} high"
-
-
-def _claims(ours: pd.DataFrame) -> dict[str, float]:
-    """Return what section 6.1 claims of one data set in words."""
-    accuracy = ours["optimal_accuracy_accuracy"]
-    more = ours["optimal_eca_accuracy"] - accuracy
-    leads = {
-        "agreement_lead": ours["optimal_eca_agreement"] - ours["information_gain_agreement"],
-        "accuracy_lead": accuracy - ours["information_gain_accuracy"],
-    }
-    return {
-        _MORE_ACCURATE: 100 * float((more > 0).mean()),
-        "equally_accurate_percent": 100 * float((more == 0).mean()),
-        # Equal means differ by rounding; adding 0 takes the sign from a zero.
-    } | {title: round(float(lead.mean()), 12) + 0.0 for title, lead in leads.items()}
+_TESTS = [vocab.Column("splits", "", len), *(_spread(quantity, f"test {quantity}") for quantity in _TESTED)]
+_REMARKS = [_spread(quantity, quantity) for quantity in _OF_ALL]
+# What section 6.1 claims of a data set in words.
+_CLAIMS: Mapping[str, Callable[[pd.DataFrame], float]] = {
+    "more_accurate_percent": lambda ours: _percent_of(ours, lambda lead: lead > 0),
+    "equally_accurate_percent": lambda ours: _percent_of(ours, lambda lead: lead == 0),
+    "agreement_lead": lambda ours: _lead(ours, "optimal_eca", "agreement"),
+    "accuracy_lead": lambda ours: _lead(ours, "optimal_accuracy", "accuracy"),
+}
+_CLAIM_COLUMNS = [
+    vocab.Column("splits", "", len),
+    *(vocab.Column(name, ".0f" if name.endswith("percent") else ".4f", value) for name, value in _CLAIMS.items()),
+]
 
 
 # Agreement and accuracy of every feature subset of a classifier that is learned on a split.

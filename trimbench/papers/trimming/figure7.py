@@ -6,8 +6,8 @@ import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, cast
+from dataclasses import field
+from typing import Annotated, NamedTuple, cast
 
 import pandas as pd
 
@@ -191,7 +191,7 @@ _WHOLE = 1.0 - _EQUAL
 AT_LEAST = "at least as often as information gain"
 STRICTLY = "strictly more often"
 SUBSTITUTE = "substitute_"
-_LABELS = ("network", "class", "class variable")
+_LABELS = {"network": "network", "class": "class", "class variable": "target"}
 # Columns of the results, and how the table and the figures call them.
 _METHODS = {
     "agreement": "trimming",
@@ -201,84 +201,57 @@ _METHODS = {
 }
 
 
-@dataclass(frozen=True)
-class Variant:
-    """What distinguishes the results on networks as they are from those given evidence.
+class Comparison(NamedTuple):
+    """The tables and figures of networks as they are or given evidence.
 
-    Attributes
-    ----------
-    given : str
-        What titles say of the variant.
-    suffix : str
-        What the names of its tables and figures end in.
+    The tables are those of the agreement over all thresholds and at each, of the settings in which the claim of section
+    6.3 holds, and of what could not be computed; `solved` has the rows behind them.
     """
 
-    given: str = ""
-    suffix: str = ""
-
-    def name(self, name: str) -> str:
-        """Return the name of a table or figure of this variant."""
-        return "_".join(part for part in (name, self.suffix) if part)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The tables and figures of one variant.
-
-    Attributes
-    ----------
-    means, thresholds, claim, refused : Table
-        Agreement over all thresholds and at each, in how many settings the claim of section 6.3 holds, and what could
-        not be computed.
-    figures : list of LineFigure
-    solved : DataFrame
-        The rows behind them.
-    """
-
-    means: vocab.Table
-    thresholds: vocab.Table
-    claim: vocab.Table
-    refused: vocab.Table
+    tables: list[vocab.Table]
     figures: list[vocab.LineFigure]
     solved: pd.DataFrame
 
-    @property
-    def tables(self) -> list[vocab.Table]:
-        """All tables."""
-        return [self.means, self.thresholds, self.claim, self.refused]
 
+def compared(rows: pd.DataFrame, engine: str, given: str = "", suffix: str = "") -> Comparison:
+    """Return tables and figures of some rows; `given` and `suffix` end their titles and names.
 
-def compared(rows: pd.DataFrame, variant: Variant, engine: str) -> Comparison:
-    """Return the tables and figures of the rows of one variant; the engine is the one that was asked for."""
+    The engine is the one that was asked for.
+    """
     # Without any refused network, no result has such an entry.
     done = vocab.successes(rows.assign(refused=rows.get("refused")))
     solved, refused = done[done["refused"].isna()], done[done["refused"].notna()]
-    results = solved.to_dict("records")
-    points = pd.DataFrame([_labels(row) | point for row in results for point in row["points"]])
-    means = [_summary(row) for row in results]
-    lines = [_line(row, point) for row in results for point in row["points"]]
-    reasons = [_refusal(row, engine) for row in refused.to_dict("records")]
-    figures = []
-    if results:
-        figures = [_figure(str(name), group, variant) for name, group in points.groupby("network", sort=False)]
-        if not variant.given:  # so many networks have evidence that their curves would be a tangle
+    points, figures = vocab.unpacked(solved, "points"), []
+    if len(points):
+        lead = points["agreement"] - points["gain_best_threshold"]
+        points["lead"] = lead.where(lead.abs() > _EQUAL, 0.0)
+        points["kept"] = points["features"].map(" ".join)
+        points["engine"] = points["engine"].map(_ENGINES)
+        figures = [
+            _figure(f"{_shown(labels['network'])}{given}", ours, _named(labels["network"], suffix))
+            for labels, ours in vocab.groups(points, "network")
+        ]
+        if not given:  # so many networks have evidence that their curves would be a tangle
             figures.append(_without_features(points))
-    return Comparison(
-        vocab.Table.of(f"Figure 7{variant.given}: {_SUMMARY_TITLE}", means, _SUMMARY_FORMATS, name=variant.suffix),
-        vocab.Table.of(
-            _LINES_TITLE + variant.given, lines, _LINE_FORMATS, name=variant.name("thresholds"), listed=False
-        ),
-        vocab.Table.of(_CLAIM_TITLE + variant.given, _claim(points), _CLAIM_COLUMNS, name=variant.name("claim")),
-        vocab.Table.of(_REFUSED_TITLE + variant.given, reasons, _REFUSED_COLUMNS, name=variant.name("refused")),
-        figures,
-        solved,
-    )
+    by_class = vocab.groups(points, **_LABELS, features="n_features", budget="budget", engine="engine")
+    lines = [{title: row[column] for column, title in _LINE.items()} for row in points.to_dict("records")]
+    reasons = [
+        {title: row[column] for title, column in _LABELS.items()}
+        # The rest of the message is advice for users of the library.
+        | {"features": int(row["n_features"]), "engine": engine, "reason": row["refused"].split("; use ")[0]}
+        for row in refused.to_dict("records")
+    ]
+    tables = [
+        vocab.Table.of_groups(f"Figure 7{given}: {_SUMMARY_TITLE}", by_class, _SUMMARY, name=suffix),
+        vocab.Table.of(_LINES_TITLE + given, lines, _LINE_FORMATS, name=_named("thresholds", suffix), listed=False),
+        vocab.Table.of(_CLAIM_TITLE + given, _claim(points), _CLAIM_COLUMNS, name=_named("claim", suffix)),
+        vocab.Table.of(_REFUSED_TITLE + given, reasons, _REFUSED_COLUMNS, name=_named("refused", suffix)),
+    ]
+    return Comparison(tables, figures, solved)
 
 
-def _refusal(row: Mapping[Any, Any], engine: str) -> dict[str, object]:
-    # The rest of the message is advice for users of the library.
-    reason = row["refused"].split("; use ")[0]
-    return _labels(row) | {"features": int(row["n_features"]), "engine": engine, "reason": reason}
+def _named(name: str, suffix: str) -> str:
+    return f"{name}_{suffix}" if suffix else name
 
 
 def _claim(points: pd.DataFrame) -> list[dict[str, object]]:
@@ -300,76 +273,32 @@ def _claim(points: pd.DataFrame) -> list[dict[str, object]]:
     ]
 
 
-def _labels(row: Mapping[Any, Any]) -> dict[str, object]:
-    return {"network": row["network"], "class": row["class"], "class variable": row["target"]}
-
-
-def _summary(row: Mapping[Any, Any]) -> dict[str, object]:
-    points = row["points"]
-    leads = [_lead(point) for point in points]
-    return {
-        **_labels(row),
-        "features": int(row["n_features"]),
-        "budget": int(row["budget"]),
-        "engine": _ENGINES[row["engine"]],
-        **{title: sum(point[column] for point in points) / len(points) for column, title in _METHODS.items()},
-        "smallest lead": min(leads),
-        "largest lead": max(leads),
-        "strictly better at": f"{sum(lead > _EQUAL for lead in leads)} of {len(leads)}",
-        "proven": f"{sum(point['optimal'] for point in points)} of {len(points)}",
-        "evaluations": sum(point["n_evaluations"] for point in points) / len(points),
-        "seconds": row["engine_seconds"] + row["method_seconds"],
-    }
-
-
-def _line(row: Mapping[Any, Any], point: Mapping[str, Any]) -> dict[str, object]:
-    return {
-        **_labels(row),
-        "T": point["threshold"],
-        **{title: point[column] for column, title in _METHODS.items()},
-        "lead": _lead(point),
-        "T'": point["new_threshold"],
-        "kept": " ".join(point["features"]),
-    }
-
-
-def _lead(point: Mapping[str, Any]) -> float:
-    lead = float(point["agreement"] - point["gain_best_threshold"])
-    return lead if abs(lead) > _EQUAL else 0.0
-
-
-def _figure(network: str, points: pd.DataFrame, variant: Variant) -> vocab.LineFigure:
+def _figure(title: str, points: pd.DataFrame, name: str) -> vocab.LineFigure:
     """Return the curves of one network, averaged over its classes."""
-    lines = [
-        {"series": title, "x": threshold, "y": values.mean()}
-        for column, title in _METHODS.items()
-        # A classifier without features is so far below at some thresholds that the others would look alike: it has a
-        # figure of its own.
-        if column != "no_feature"
-        for threshold, values in points.groupby("threshold")[column]
-    ]
     n_classes = points["class"].nunique()
     over = f", mean over {n_classes} classes" if n_classes > 1 else ""
-    return vocab.LineFigure(
-        f"{_shown(network)}{variant.given}: trimming and information gain{over}",
-        "threshold T of the original",
-        "agreement (ECA)",
-        pd.DataFrame(lines),
-        name=variant.name(network),
+    return vocab.LineFigure.of(
+        f"{title}: trimming and information gain{over}",
+        _AXES,
+        (
+            (title, threshold, values.mean())
+            for column, title in _METHODS.items()
+            # A classifier without features is so far below at some thresholds that the others would look alike: it has
+            # a figure of its own.
+            if column != "no_feature"
+            for threshold, values in points.groupby("threshold")[column]
+        ),
+        name=name,
     )
 
 
 def _without_features(points: pd.DataFrame) -> vocab.LineFigure:
     """Return the curves of the classifiers without features, averaged over the classes of each network."""
-    means = points.groupby(["network", "threshold"], sort=False)["no_feature"].mean().reset_index()
-    means["network"] = means["network"].map(_shown)
-    return vocab.LineFigure(
-        "Agreement without any feature, mean over the classes",
-        "threshold T of the original",
-        "agreement (ECA)",
-        means.rename(columns={"network": "series", "threshold": "x", "no_feature": "y"}),
-        name="no_feature",
+    curves = (
+        (_shown(labels["network"]), labels["threshold"], ours["no_feature"].mean())
+        for labels, ours in vocab.groups(points, "network", "threshold")
     )
+    return vocab.LineFigure.of("Agreement without any feature, mean over the classes", _AXES, curves, name="no_feature")
 
 
 def _shown(network: str) -> str:
@@ -378,33 +307,38 @@ def _shown(network: str) -> str:
     return f"{vocab.shown_name(name)} (substitute)" if name != network else vocab.shown_name(name)
 
 
+def _count(ours: pd.DataFrame, holds: pd.Series[bool]) -> str:
+    return f"{int(holds.sum())} of {len(ours)}"
+
+
+_AXES = ("threshold T of the original", "agreement (ECA)")
 _ENGINES = {"DenseEngine": "dense", "SddEngine": "sdd", "LogOddsEngine": "log_odds"}
-_SUMMARY_FORMATS = {
-    **dict.fromkeys((*_LABELS, "features", "budget", "engine"), ""),
-    **dict.fromkeys((*_METHODS.values(), "smallest lead", "largest lead"), ".4f"),
-    **dict.fromkeys(("strictly better at", "proven"), ""),
-    "evaluations": ".0f",
-    "seconds": ".2f",
-}
+_SUMMARY_TITLE = "agreement with the original, mean over the thresholds"
+_SUMMARY = [
+    *vocab.means({title: column for column, title in _METHODS.items()}, ".4f"),
+    vocab.Column(("smallest lead", "largest lead"), ".4f", lambda ours: (ours["lead"].min(), ours["lead"].max())),
+    vocab.Column("strictly better at", "", lambda ours: _count(ours, ours["lead"] > _EQUAL)),
+    vocab.Column("proven", "", lambda ours: _count(ours, ours["optimal"])),
+    *vocab.means({"evaluations": "n_evaluations"}, ".0f"),
+    vocab.Column("seconds", ".2f", lambda ours: (ours["engine_seconds"] + ours["method_seconds"]).iloc[0]),
+]
 _LINES_TITLE = "Agreement with the original at each threshold"
-_LINE_FORMATS = {
-    **dict.fromkeys(_LABELS, ""),
-    "T": ".2f",
-    **dict.fromkeys((*_METHODS.values(), "lead", "T'"), ".4f"),
-    "kept": "",
+_LINE = {
+    **{column: title for title, column in _LABELS.items()},
+    **{"threshold": "T", **_METHODS, "lead": "lead", "new_threshold": "T'", "kept": "kept"},
 }
+_LINE_FORMATS = dict.fromkeys(_LINE.values(), ".4f") | dict.fromkeys((*_LABELS, "kept"), "") | {"T": ".2f"}
 _CLAIM_TITLE = "Settings (network, class and threshold) in which the trimming agrees more often"
 _CLAIM_COLUMNS = ("settings", "number", AT_LEAST, STRICTLY, "than at the same T")
 _REFUSED_TITLE = "Networks and classes that could not be computed within the limits"
 _REFUSED_COLUMNS = (*_LABELS, "features", "engine", "reason")
-_SUMMARY_TITLE = "agreement with the original, mean over the thresholds"
 
 
 # Figure 7: trimming of general networks against feature selection by information gain.
 
 # The values of the label that tells the variants apart.
 _NONE, _EVIDENCE = "none", "of the competition"
-_GIVEN = Variant(" given the competition's evidence", "given_evidence")
+_GIVEN = (" given the competition's evidence", "given_evidence")
 
 
 @vocab.settings
@@ -480,11 +414,11 @@ class Figure7:
         What is computed given evidence has tables and figures of its own.
         """
         is_given = rows["evidence"] == _EVIDENCE
-        plain = compared(rows[~is_given], Variant(), self.engine)
-        numbers = _numbers(plain.claim, plain.solved)
+        plain = compared(rows[~is_given], self.engine)
+        numbers = _numbers(plain.tables[2], plain.solved)
         if not is_given.any():
             return vocab.Outcome(plain.tables, plain.figures, numbers)
-        given = compared(rows[is_given], _GIVEN, self.engine)
+        given = compared(rows[is_given], self.engine, *_GIVEN)
         return vocab.Outcome([*plain.tables, *given.tables], [*plain.figures, *given.figures], numbers, _EVIDENCE_NOTES)
 
 

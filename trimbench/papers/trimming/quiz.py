@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -76,28 +75,27 @@ class Quiz:
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the contradiction, and the printed numbers beside those of the nearest quiz."""
-        bounds = vocab.successes(rows, question="bound")
+        bounds, done = (vocab.successes(rows, question=question) for question in ("bound", "nearest"))
         notes = [self._bound_note(bound) for bound in bounds.to_dict("records")]
-        proofs = [self._contradiction(bound) for bound in bounds.to_dict("records")]
-        done = vocab.successes(rows, question="nearest")
-        lines, numbers = [], []
+        proof = "".join(self._contradiction(bound) for bound in bounds.to_dict("records"))
+        lines: list[tuple[str, float, float]] = []
+        numbers: list[vocab.Number] = []
         for nearest in done.to_dict("records"):
             posteriors = dict(zip(_POSTERIORS, self._posteriors(nearest["q3_given_not"]), strict=True))
+            lines += [(title, self.agreements[name], nearest[name]) for name, title in _QUANTITIES.items()]
             lines += [
-                {"quantity": title, "given": self.agreements[name], "nearest quiz": nearest[name]}
-                for name, title in _QUANTITIES.items()
-            ]
-            lines += [
-                {"quantity": _POSTERIORS[name], "given": (low + high) / 2, "nearest quiz": posterior}
+                (_POSTERIORS[name], (low + high) / 2, posterior)
                 for (name, posterior), (low, high) in zip(posteriors.items(), self.posteriors, strict=True)
             ]
-            percentages = {name: 100 * float(nearest[name]) for name in _QUANTITIES}
-            found = vocab.numbers_of("quiz", {**percentages, **posteriors}, done)
-            jobs = (*done["job"], *bounds["job"])
-            numbers += [replace(one, contradiction=proof, jobs=jobs) for proof in proofs or [""] for one in found]
+            values = {**{name: 100 * float(nearest[name]) for name in _QUANTITIES}, **posteriors}
+            both = pd.concat([done, bounds])
+            numbers += [
+                vocab.number_of("quiz", name, value, both, contradiction=proof) for name, value in values.items()
+            ]
             notes.append(_nearest_note(nearest))
-        table = vocab.Table.of("The quiz of section 2", lines, {"quantity": "", "given": ".2f", "nearest quiz": ".4f"})
-        return vocab.Outcome((table,), (), numbers, notes)
+        formats = {"quantity": "", "given": ".2f", "nearest quiz": ".4f"}
+        content = (dict(zip(formats, line, strict=True)) for line in lines)
+        return vocab.Outcome((vocab.Table.of("The quiz of section 2", content, formats),), (), numbers, notes)
 
     def _posteriors(self, guessed: float) -> tuple[float, float]:
         """Return Pr(C = + | Q3) for a right and a wrong answer, where others answer right with this probability."""

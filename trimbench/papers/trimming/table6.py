@@ -55,34 +55,19 @@ def strictly_better(done: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def share(found: pd.DataFrame, reading: str) -> float | None:
-    """Return the percentage of strictly better instances by one reading; None without any instance."""
-    better = found.loc[found["reading"] == reading, "better"]
-    return 100.0 * float(better.mean()) if len(better) else None
-
-
-def explanation(found: pd.DataFrame) -> vocab.Explanation | None:
-    """Return the share if FS-SDD's features get their best threshold, and of equal subsets the best is taken."""
-    percent = share(found, FAVOURABLE)
-    n_instances = int((found["reading"] == FAVOURABLE).sum())
-    setup = f"FS-SDD's features at their best threshold, most favourable tie, all {n_instances} instances"
-    return None if percent is None else vocab.Explanation(setup, percent)
-
-
 def counts(found: pd.DataFrame, networks: Sequence[str], timed_out: Collection[str]) -> vocab.Table:
     """Return the strictly better instances by network and reading, with the networks that timed out and without."""
     sets = {_EVERY: [name for name in networks if name in set(found["network"])]}
     rest = [name for name in sets[_EVERY] if name not in timed_out]
     if len(rest) < len(sets[_EVERY]):
         sets[f"without {', '.join(sorted(set(sets[_EVERY]) - set(rest)))}"] = rest
-    lines: list[Mapping[str, object]] = []
-    for which, chosen in sets.items():
-        for reading in READINGS if chosen else ():
-            own = found[(found["reading"] == reading) & found["network"].isin(chosen)]
-            by_network = {name: int(own.loc[own["network"] == name, "better"].sum()) for name in chosen}
-            total, better = len(own), int(own["better"].sum())
-            line = {"networks": which, "FS-SDD's features": reading}
-            lines.append(line | by_network | {"better": better, "of": total, "percent": 100 * better / total})
+    lines = [
+        {"networks": which, "FS-SDD's features": labels["reading"]}
+        | ours.groupby("network")["better"].sum().astype(int).to_dict()
+        | {"better": int(ours["better"].sum()), "of": len(ours), "percent": 100 * float(ours["better"].mean())}
+        for which, chosen in sets.items()
+        for labels, ours in vocab.groups(found[found["network"].isin(chosen)], "reading")
+    ]
     columns = dict.fromkeys(("networks", "FS-SDD's features"), "") | dict.fromkeys(sets[_EVERY], ".0f")
     columns |= {"better": "", "of": "", "percent": ".1f"}
     return vocab.Table.of(_TITLE, lines, columns, name="strictly_better")
@@ -322,127 +307,131 @@ class Table6:
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the table, averaged over the thresholds, and the share of strictly better trimmings."""
-        lines: list[dict[str, object]] = []
-        numbers: list[vocab.Number] = []
-        for name in self.networks:
-            if len(ours := vocab.successes(rows, network=name)):
-                n_features, budget = int(ours["n_features"].iloc[0]), int(ours["budget"].iloc[0])
-                sizes = {"n_features": n_features, "subsets": math.comb(n_features, budget)}
-                line: dict[str, object] = {"network": name, "budget": budget, **sizes}
-                numbers += vocab.numbers_of(name, sizes, ours)
-                for method in _PRINTED:
-                    own = ours[ours["method"] == method]
-                    means = self._means(method, own)
-                    line |= means
-                    numbers += vocab.numbers_of(name, means, own)
-                lines.append(line)
-        done = vocab.successes(rows)
-        main = vocab.Table.of("Table 6: seconds and evaluations, mean over the thresholds", lines, _columns())
-        whole = main.frame.dropna(subset=[_TRIM_EVALUATIONS])
-        # Without all networks the largest is not known.
-        ordered = whole.sort_values("n_features")["network"]
-        largest = ordered.tail(1).tolist() if len(ordered) == len(self.networks) else []
-        numbers += [
-            replace(one, row="largest network")
-            for one in numbers
-            if one.row in largest and one.quantity == _TRIM_EVALUATIONS
-        ]
-        counted = self._evaluations(main, done)
+        printed, done = vocab.printed_numbers("trimming/table6"), vocab.successes(rows)
+        title = "Table 6: seconds and evaluations, mean over the thresholds"
+        main = vocab.Table.of_groups(title, vocab.groups(rows, "network"), self._columns())
+        evaluations = vocab.Table.of_groups(
+            _EVALUATIONS_TITLE, vocab.groups(rows, "network"), self._counted(printed), name="evaluations"
+        )
         better = strictly_better(done)
-        timed_out = [row for (row, _), one in vocab.printed_numbers("trimming/table6").items() if math.isinf(one.value)]
-        ratios = _ratios(main)
-        tables = (main, counted, counts(better, self.networks, timed_out), ratios)
-        numbers = [self._explained(one, done) for one in numbers]
-        # Neither is the share, without all instances.
-        numbers += _claims(better, ratios, done) if len(done) == len(rows) else []
-        return vocab.Outcome(tables, (), numbers)
+        timed_out = [row for (row, _), one in printed.items() if math.isinf(one.value)]
+        # Without all instances, the share is not known, and without all networks, neither is the largest.
+        ratios = _ratios(main, printed)
+        numbers = [*self._numbers(main, rows), *(_claims(better, ratios, done) if len(done) == len(rows) else ())]
+        whole = main.frame.dropna(subset=[_TRIM_EVALUATIONS] if len(main.frame) else [])
+        if len(whole) == len(self.networks):
+            largest = whole.sort_values("n_features")["network"].iloc[-1]
+            numbers += [
+                replace(one, row="largest network", explanation=None)
+                for one in numbers
+                if (one.row, one.quantity) == (largest, _TRIM_EVALUATIONS)
+            ]
+        return vocab.Outcome((main, evaluations, counts(better, self.networks, timed_out), ratios), (), numbers)
 
-    def _evaluations(self, main: vocab.Table, done: pd.DataFrame) -> vocab.Table:
-        """Return the printed evaluations beside ours and those of Algorithm 1."""
-        printed = vocab.printed_numbers("trimming/table6")
-        counted = self.counted_threshold in self.thresholds
-        lines = []
-        for line in main.frame.to_dict("records"):
-            name = line["network"]
-            literal = vocab.successes(done, network=name, method=_LITERAL).reindex(columns=_LITERAL_COLUMNS)
-            found = printed.get((name, _TRIM_EVALUATIONS))
-            whole = len(literal) == len(self.thresholds)
-            means = {
-                title: float(literal[entry].mean()) if whole else math.nan for title, entry in _LITERAL_MEANS.items()
-            }
-            at = {self._at: self._literal_count(literal)} if counted else {}
-            shown = {"printed": math.nan if found is None else found.value, "ours, mean": line[_TRIM_EVALUATIONS]}
-            lines.append({"network": name, **shown, **at, **means})
-        columns = {"network": "", "printed": ".0f", "ours, mean": ".1f"}
-        columns |= {self._at: ".0f"} if counted else {}
-        columns |= dict.fromkeys(_LITERAL_MEANS, ".1f")
-        return vocab.Table.of(_EVALUATIONS_TITLE, lines, columns, name="evaluations")
+    def _mean(self, method: str, column: str) -> Callable[[pd.DataFrame], float]:
+        """Return how to average a result of a method over the thresholds; NaN unless there are all of them."""
 
-    @property
-    def _at(self) -> str:
-        return f"Algorithm 1 at T = {self.counted_threshold:g}"
+        def mean(ours: pd.DataFrame) -> float:
+            own = ours[ours["method"] == method].reindex(columns=[column])
+            return float(own[column].mean()) if len(own) == len(self.thresholds) else math.nan
 
-    def _literal_count(self, literal: pd.DataFrame) -> float:
-        counts = literal.loc[literal["threshold"] == self.counted_threshold, "n_evaluations"]
-        return float(counts.iloc[0]) if len(counts) else math.nan
+        return mean
 
-    def _explained(self, number: vocab.Number, done: pd.DataFrame) -> vocab.Number:
-        """Return a number of evaluations with that of Algorithm 1, and any other number as it is."""
-        literal = vocab.successes(done, network=number.row, method=_LITERAL)
-        count = self._literal_count(literal)
-        if number.quantity != _TRIM_EVALUATIONS or math.isnan(count):
-            return number
+    def _literal_count(self, ours: pd.DataFrame) -> float:
+        """Return the evaluations of Algorithm 1 at the threshold where they are counted; NaN without them."""
+        at = ours[(ours["method"] == _LITERAL) & (ours["threshold"] == self.counted_threshold)]
+        return float(at["n_evaluations"].iloc[0]) if len(at) else math.nan
+
+    def _columns(self) -> list[vocab.Column]:
+        """Return the columns of the main table, in the paper's order."""
+        return [
+            *vocab.first({name: name for name in ("n_features", "budget")}),
+            *(
+                vocab.Column(f"{method}_{quantity}", specs[quantity], self._mean(method, column))
+                for method, specs in _PRINTED.items()
+                for quantity, column in _MEASURED.items()
+            ),
+            vocab.Column("subsets", "", _n_subsets),
+        ]
+
+    def _counted(self, printed: Mapping[tuple[str, str], vocab.Reported]) -> list[vocab.Column]:
+        """Return the columns of the printed evaluations beside ours and those of Algorithm 1."""
+
+        def as_printed(ours: pd.DataFrame) -> float:
+            found = printed.get((ours["network"].iloc[0], _TRIM_EVALUATIONS))
+            return math.nan if found is None else found.value
+
+        at = vocab.Column(f"Algorithm 1 at T = {self.counted_threshold:g}", ".0f", self._literal_count)
+        return [
+            vocab.Column("printed", ".0f", as_printed),
+            vocab.Column("ours, mean", ".1f", self._mean("eca_trim", "n_evaluations")),
+            *([at] if self.counted_threshold in self.thresholds else []),
+            *(vocab.Column(title, ".1f", self._mean(_LITERAL, entry)) for title, entry in _LITERAL_MEANS.items()),
+        ]
+
+    def _numbers(self, main: vocab.Table, rows: pd.DataFrame) -> Iterator[vocab.Number]:
+        """Yield the numbers of each network; its evaluations are explained by those of Algorithm 1."""
         setup = (
             "Algorithm 1, known values not computed again, features in reverse order of the file, "
             f"T = {self.counted_threshold:g}"
         )
-        return replace(number, explanation=vocab.Explanation(setup, count))
+        lines = main.frame.to_dict("records")
+        for line, (labels, ours) in zip(lines, vocab.groups(rows, "network"), strict=True):
+            name, count = labels["network"], self._literal_count(ours)
+            yield from vocab.numbers_of(
+                name, {quantity: line[quantity] for quantity in ("n_features", "subsets")}, ours
+            )
+            for method in _PRINTED:
+                own = ours[ours["method"] == method]
+                for quantity in (f"{method}_{measured}" for measured in _MEASURED):
+                    is_counted = quantity == _TRIM_EVALUATIONS and not math.isnan(count)
+                    explanation = vocab.Explanation(setup, count) if is_counted else None
+                    yield vocab.number_of(name, quantity, line[quantity], own, explanation=explanation)
 
-    def _means(self, method: str, done: pd.DataFrame) -> dict[str, float]:
-        # A mean over fewer thresholds would not be the number that is asked for.
-        whole = len(done) == len(self.thresholds)
-        means = {column: float(done[column].mean()) if whole else math.nan for column in _MEASURED}
-        return {f"{method}_{quantity}": means[column] for column, quantity in _MEASURED.items()}
+
+def _n_subsets(ours: pd.DataFrame) -> int:
+    return math.comb(int(ours["n_features"].iloc[0]), int(ours["budget"].iloc[0]))
 
 
-_MEASURED = {"method_seconds": "seconds", "n_evaluations": "evaluations"}
-# The methods that the paper prints, with the format of their evaluations.
-_PRINTED = {"fs_sdd": ".0f", "eca_trim": ".1f"}
+_MEASURED = {"seconds": "method_seconds", "evaluations": "n_evaluations"}
+# The methods that the paper prints, with the formats of what it prints of them.
+_PRINTED = {
+    "fs_sdd": {"seconds": ".4f", "evaluations": ".0f"},
+    "eca_trim": {"seconds": ".4f", "evaluations": ".1f"},
+}
 _TWO = ("eca_trim", "fs_sdd")
-_STRICTLY_BETTER = "strictly_better_percent"
 _LITERAL = "algorithm_1"
 _LITERAL_MEANS = {
     "Algorithm 1, mean": "n_evaluations",
     "mean, equal bounds searched": "n_evaluations_ties_searched",
     "mean, known values computed again": "n_evaluations_repeated",
 }
-_LITERAL_COLUMNS = ["threshold", *_LITERAL_MEANS.values()]
 _TRIM_EVALUATIONS = "eca_trim_evaluations"
 _EVALUATIONS_TITLE = "Evaluations of the criterion: printed, by our search, and by Algorithm 1"
 
 
-def _ratios(main: vocab.Table) -> vocab.Table:
+def _ratios(main: vocab.Table, printed: Mapping[tuple[str, str], vocab.Reported]) -> vocab.Table:
     """Return the seconds of the trimming by those of FS-SDD on the same machine: the authors', and this one."""
-    printed = vocab.printed_numbers("trimming/table6")
     lines = []
     for line in main.frame.to_dict("records"):
-        theirs = [printed.get((line["network"], f"{method}_seconds")) for method in _PRINTED]
-        known = all(one is not None and math.isfinite(one.value) for one in theirs)
-        lines.append(
-            {
-                "network": line["network"],
-                "printed": theirs[1].value / theirs[0].value if known and theirs[0] and theirs[1] else None,
-                "ours": line["eca_trim_seconds"] / line["fs_sdd_seconds"],
-                "our milliseconds": 1000 * line["eca_trim_seconds"],
-                "our evaluations": line["eca_trim_evaluations"] / line["fs_sdd_evaluations"],
-                "our evaluations by subsets": line["eca_trim_evaluations"] / line["subsets"],
-            }
+        found = [printed.get((line["network"], f"{method}_seconds")) for method in _PRINTED]
+        selected, trimmed = (math.inf if one is None else one.value for one in found)
+        known = math.isfinite(selected) and math.isfinite(trimmed)
+        ratios = (
+            trimmed / selected if known else None,
+            line["eca_trim_seconds"] / line["fs_sdd_seconds"],
+            1000 * line["eca_trim_seconds"],
+            line["eca_trim_evaluations"] / line["fs_sdd_evaluations"],
+            line["eca_trim_evaluations"] / line["subsets"],
         )
+        lines.append(dict(zip(_RATIO_COLUMNS, (line["network"], *ratios), strict=True)))
     return vocab.Table.of("Trimming by FS-SDD, within one machine", lines, _RATIO_COLUMNS, name="ratios")
 
 
-_RATIO_COLUMNS = {"network": "", **dict.fromkeys(["printed", "ours"], ".2f"), "our milliseconds": ".2f"}
-_RATIO_COLUMNS |= dict.fromkeys(["our evaluations", "our evaluations by subsets"], ".2f")
+_RATIO_COLUMNS = {
+    "network": "",
+    **dict.fromkeys(("printed", "ours", "our milliseconds", "our evaluations", "our evaluations by subsets"), ".2f"),
+}
 # The claim of section 6.2, "comparable on smaller classifiers, and more efficient for larger ones", by what the
 # networks take in print: at most an eighth of a second, or more than a second.
 _COUNTED = "evaluations in place of seconds, which decision diagrams spend on them, and tables mostly on what is fixed"
@@ -454,8 +443,13 @@ _SIZES_CLAIMED = {
 
 def _claims(better: pd.DataFrame, ratios: vocab.Table, done: pd.DataFrame) -> list[vocab.Number]:
     """Return what section 6.2 says in words: how often trimmings agree more than FS-SDD's features, and how fast."""
-    # By its wording FS-SDD keeps the threshold; explained by the reading that favours FS-SDD most.
-    worded = vocab.number_of("all", _STRICTLY_BETTER, share(better, KEPT), done, explanation=explanation(better))
+    percents = {str(reading): 100.0 * float(own["better"].mean()) for reading, own in better.groupby("reading")}
+    # By its wording FS-SDD keeps the threshold. The reading that favours FS-SDD most gives it the best threshold, and
+    # of equal subsets the best.
+    n_instances = int((better["reading"] == FAVOURABLE).sum())
+    setup = f"FS-SDD's features at their best threshold, most favourable tie, all {n_instances} instances"
+    explanation = vocab.Explanation(setup, percents[FAVOURABLE]) if FAVOURABLE in percents else None
+    worded = vocab.number_of("all", "strictly_better_percent", percents.get(KEPT), done, explanation=explanation)
     trimmed, selected = (done[done["method"] == method].set_index(["network", "threshold"]) for method in _TWO)
     behind = selected["agreement"] - trimmed["agreement"] > _STRICTLY
     numbers = [worded, vocab.number_of("all", "no_lower_percent", 100 * float(1 - behind.mean()), done)]
@@ -473,14 +467,6 @@ def _claims(better: pd.DataFrame, ratios: vocab.Table, done: pd.DataFrame) -> li
 
 def _geometric_mean(ratios: pd.Series[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
-
-
-def _columns() -> dict[str, str]:
-    """Return the columns of the main table with their formats, in the paper's order."""
-    columns = dict.fromkeys(("network", "n_features", "budget"), "")
-    for method, spec in _PRINTED.items():
-        columns |= {f"{method}_seconds": ".4f", f"{method}_evaluations": spec}
-    return columns | {"subsets": ""}
 
 
 @job({**TRIMMED, **_SIZES, "threshold_low": NUMBER, "threshold_high": NUMBER})

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.data.dataset import Dataset
 from trimbench.papers.execution.job import POSITIVE, SHARE, job, seed_for
 from trimbench.papers.measures import prediction_quality
 from trimbench.papers.selection_bias.simulated_cases import check_ks, class_counts, correlation
@@ -50,19 +49,17 @@ class Noise:
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each kind of data and replicate."""
         shared = {"k": self.k, "ks": self.ks, "n_folds": self.n_folds, "n_permutations": self.n_permutations}
-        kinds: list[tuple[str, dict[str, object]]] = [
-            (name, {"simulated": drawn, "real": None, "table": None}) for name, drawn in self.simulated.kinds()
-        ]
+        kinds: list[tuple[str, Drawn | Sampled]] = [*self.simulated.kinds()]
         for name in self.real:
             chosen = self.real_sets[name]
-            kinds.append((name, {"simulated": None, "real": chosen, "table": inputs.dataset(chosen.dataset)}))
+            kinds.append((name, Sampled(chosen, inputs.dataset(chosen.dataset))))
         return [
             vocab.Cell.of(
                 {"data": name, "replicate": replicate},
                 compare_estimates,
-                **data,
-                **shared,
+                data=data,
                 seed=seed_for(purpose="noise", data=name, replicate=replicate, seed=self.seed),
+                **shared,
             )
             for name, data in kinds
             for replicate in range(self.replicates)
@@ -142,21 +139,30 @@ class RealSet:
     n_noise: vocab.Natural = 0
     permuted: bool = False
 
-    def split(self, loaded: Dataset, rng: np.random.Generator) -> Split:
+
+@dataclass(frozen=True)
+class Sampled:
+    """Cases of a real set, whose table this is."""
+
+    real: RealSet
+    table: vocab.Input
+
+    def split(self, rng: np.random.Generator) -> Split:
         """Draw rows; features are cut at the medians of the training rows."""
+        real, loaded = self.real, vocab.dataset_of(self.table)
         target = loaded.target.astype(str).to_numpy()
-        rows = rng.permutation(np.flatnonzero(np.isin(target, [*self.positive, *self.negative])))
-        y = np.isin(target[rows], list(self.positive)).astype(np.int64)
+        rows = rng.permutation(np.flatnonzero(np.isin(target, [*real.positive, *real.negative])))
+        y = np.isin(target[rows], list(real.positive)).astype(np.int64)
         table = pd.get_dummies(loaded.features.iloc[rows]).to_numpy(dtype=float)
-        if self.permuted:
+        if real.permuted:
             y = rng.permutation(y)
-        noise = rng.permuted(table[:, rng.integers(table.shape[1], size=self.n_noise)], axis=0)
+        noise = rng.permuted(table[:, rng.integers(table.shape[1], size=real.n_noise)], axis=0)
         table = np.hstack([table, noise])
         # Both parts have the classes in the shares of the data set.
         order = np.concatenate([np.flatnonzero(y == c) for c in (0, 1)])
         place = np.concatenate([(np.arange(n) + 0.5) / n for n in np.bincount(y, minlength=2)])
         order = order[np.argsort(place, kind="stable")]
-        train, test = order[: self.n_train], order[self.n_train : self.n_train + self.n_test]
+        train, test = order[: real.n_train], order[real.n_train : real.n_train + real.n_test]
         cut = Binariser.fit(table[train])
         return Split(cut.transform(table[train]), y[train], cut.transform(table[test]), y[test])
 
@@ -201,26 +207,11 @@ class Split(NamedTuple):
 
 @job({"*_expected": SHARE, "*_actual": SHARE, "*_seconds": POSITIVE, "p_value": SHARE})
 def compare_estimates(
-    simulated: Drawn | None,
-    real: RealSet | None,
-    table: vocab.Input | None,
-    k: int,
-    ks: list[int],
-    n_folds: int,
-    n_permutations: int,
-    seed: int,
+    data: Drawn | Sampled, k: int, ks: list[int], n_folds: int, n_permutations: int, seed: int
 ) -> dict[str, vocab.Json]:
-    """Return expected and actual error of each method, its seconds, and the p-value of a permutation test.
-
-    The data is either simulated, or a real set and its table.
-    """
+    """Return expected and actual error of each method, its seconds, and the p-value of a permutation test."""
     rng = np.random.default_rng(seed)
-    if simulated is not None:
-        split = simulated.split(rng)
-    elif real is not None and table is not None:
-        split = real.split(vocab.dataset_of(table), rng)
-    else:
-        raise ValueError("data must be simulated, or real with its table, got none")
+    split = data.split(rng)
     task = Task(split, k, ks, n_folds, folds_of(split.y, n_folds, rng), rng)
     found: dict[str, vocab.Json] = {}
     for name, method in METHODS.items():

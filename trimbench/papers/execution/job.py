@@ -165,11 +165,14 @@ def _annotations(kind: Any) -> dict[str, Any]:
 
 
 def _built(kind: Any, value: Any) -> Any:
-    """Return an object of a dataclass, or of the first in a union, from its fields; any other value as it is."""
+    """Return an object of a dataclass, or of the one in a union that has these fields; any other value as it is."""
     if isinstance(value, Mapping):
         for one in (kind, *typing.get_args(kind)):
-            if dataclasses.is_dataclass(one) and isinstance(one, type):
-                kinds = _annotations(one)
+            if (
+                dataclasses.is_dataclass(one)
+                and isinstance(one, type)
+                and value.keys() <= (kinds := _annotations(one)).keys()
+            ):
                 return one(**{name: _built(kinds[name], item) for name, item in value.items()})
     return value
 

@@ -284,7 +284,7 @@ def test_progress_tells_incumbent_and_bound(
 def test_progress_is_told_of_networks_and_of_large_classifiers() -> None:
     for classifier in (general(), naive_bayes(50)):
         told: list[Progress] = []
-        found = tb.trim(classifier, 2, progress=told.append)
+        found = tb.trim(classifier, 2, evaluation_limit=200, progress=told.append)
         assert told[-1].upper_bound == pytest.approx(found.upper_bound)
 
 

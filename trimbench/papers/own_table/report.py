@@ -638,7 +638,7 @@ def model_lines(found: Steps, source: str, target: str) -> str:
     chosen = found.chosen
     if chosen is None:
         raise ValueError("a study without any trimming has no model to keep")
-    reading = _reading(own.reading)
+    reading = _reading(own)
     is_count = set(found.costs.values()) == {1.0}
     arguments = [
         f"budget={chosen['budget']!r}",

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from trimbench.papers.beyond.incomplete_methods import METHODS
 from trimbench.papers.data.cache import Cache
@@ -20,7 +20,7 @@ from trimbench.papers.data.dataset import fingerprint
 from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, split_rows
 from trimbench.papers.data.table_files import read_file
 from trimbench.papers.data.table_reading import ReadTable
-from trimbench.papers.data.table_texts import TableSettings
+from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, unknown
@@ -30,21 +30,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-ColumnType = Literal["category", "number", "boolean", "date"]
 # Numbers of features, and shares of the sum of all costs, where no budgets are given.
 _COUNTS = (1, 2, 3, 5, 8, 13)
 _SHARES = (0.05, 0.1, 0.2, 0.35, 0.6)
-_READING = ("separator", "encoding", "decimal", "drop", "features", "id", "types", "missing_values", "positive")
+
+
+def _or_usual(missing_values: object) -> object:
+    return MISSING_VALUES if missing_values is None else missing_values
+
+
+def _as_text(value: object) -> object:
+    """Return a class as tables have it: text, also where a command line has a number."""
+    return str(value) if isinstance(value, int | float) else value
 
 
 @settings
-class StudySettings:
-    """What a study of one's own table does, apart from the table itself.
+class StudySettings(TableSettings):
+    """What a study of one's own table does, apart from the table itself: how it is read, and what is tried.
 
     Attributes
     ----------
-    separator, encoding, decimal, drop, features, id, types, missing_values, positive
-        As in `TableSettings`.
     budget : float, optional
         What the features of the model to keep may cost; the default is found from the frontier.
     budgets : list of float
@@ -65,15 +70,8 @@ class StudySettings:
         Seconds for the search of each trimming.
     """
 
-    separator: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
-    drop: list[str] = field(default_factory=list)
-    features: list[str] | None = None
-    id: list[str] | str | None = None
-    types: dict[str, ColumnType] = field(default_factory=dict)
-    missing_values: list[str] | None = None
-    positive: str | int | float | bool | None = None
+    missing_values: Annotated[tuple[str, ...], BeforeValidator(_or_usual)] = MISSING_VALUES
+    positive: Annotated[str | None, BeforeValidator(_as_text)] = None
     budget: NonNegativeFloat | None = None
     budgets: list[NonNegativeFloat] = field(default_factory=list)
     test_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
@@ -91,6 +89,7 @@ class StudySettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("mechanisms", "shares", "methods", "selected"):
             check_axis(name, getattr(self, name))
         for share in self.shares:
@@ -102,14 +101,6 @@ class StudySettings:
                 raise ValueError("methods must not have naive_bayes, which takes only numbers or only categories")
         if any(share > 0.9 for share in self.shares) and set(self.mechanisms) & set(DEPENDENT):
             raise ValueError(f"shares must be at most 0.9 where what goes missing depends on values, got {self.shares}")
-
-    @property
-    def reading(self) -> TableSettings:
-        """How the table is read."""
-        given = {name: getattr(self, name) for name in _READING}
-        if given["positive"] is not None:
-            given["positive"] = str(given["positive"])
-        return TableSettings(**{name: value for name, value in given.items() if value is not None})
 
     def levels(self, costs: Mapping[str, float]) -> list[float]:
         """Return the budgets of the frontier in increasing order; the last pays for all features."""

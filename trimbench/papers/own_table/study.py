@@ -297,7 +297,7 @@ def prepared(
     source: str | Path | pd.DataFrame, target: str, costs: Mapping[str, float] | None, settings: StudySettings
 ) -> OwnTable:
     """Read a table and its costs; nothing runs yet. Raises ConfigurationError, which says in a line what is wrong."""
-    table = read_table(source, target, settings.reading)
+    table = read_table(source, target, settings)
     counts = [int((table.labels == place).sum()) for place in range(len(table.classes))]
     if min(counts) < 2:
         rare = table.classes[counts.index(min(counts))]

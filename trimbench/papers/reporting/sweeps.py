@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from pathlib import Path
@@ -328,35 +328,26 @@ def joint_table(
     """
     import pandas as pd
 
-    entries = list(_entries(points, frame_of, failures))
-    columns = list(dict.fromkeys(column for _, _, rows, _ in entries for column in rows))
+    found: list[tuple[SweepPoint, str, pd.DataFrame, str]] = []
+    for point in points:
+        frames = [(one.name, frame_of(one)) for one in point.findings]
+        found += [(point, name, frame.rename(columns=str), "") for name, frame in frames if frame is not None]
+        for name, reason in point.failures.items() if failures else ():
+            found.append((point, name, pd.DataFrame(index=[0]), reason or "could not run"))
+    columns = list(dict.fromkeys(str(column) for _, _, frame, _ in found for column in frame))
     keys = swept_keys(points)
     names = {key: _free(key, columns) for key in keys}
     experiment = _free(EXPERIMENT, columns) if len(experiments_of(points)) > 1 and EXPERIMENT not in keys else ""
-    error = _free(ERROR, [*columns, *names.values()]) if any(reason for *_, reason in entries) else ""
+    error = _free(ERROR, [*columns, *names.values()]) if any(reason for *_, reason in found) else ""
+    parts = [pd.DataFrame()]
+    for point, name, frame, reason in found:
+        swept: dict[str, Any] = {names[key]: in_words(value) for key, value in point.swept.items()}
+        swept |= {column: value for column, value in ((experiment, name), (error, reason)) if column}
+        # As objects, whole numbers stay whole beside points that lack them.
+        parts.append(frame.assign(**swept).astype(object))
     head = [*names.values(), *filter(None, [experiment])]
-    content: dict[str, list[object]] = {column: [] for column in [*head, *columns, *filter(None, [error])]}
-    for point, name, rows, reason in entries:
-        n_rows = 1 if reason else len(next(iter(rows.values()), ()))
-        before = {names[key]: in_words(point.swept[key]) for key in point.swept}
-        before |= {experiment: name, error: reason}
-        for column, cells in content.items():
-            cells += rows.get(column, [before.get(column)] * n_rows)
-    return pd.DataFrame(content, dtype=object)
-
-
-def _entries(
-    points: Sequence[SweepPoint], frame_of: Callable[[Findings], pd.DataFrame | None], failures: bool
-) -> Iterator[tuple[SweepPoint, str, dict[str, list[object]], str]]:
-    """Yield point, experiment, cells by column, and the reason if it could not run."""
-    for point in points:
-        for found in point.findings:
-            frame = frame_of(found)
-            if frame is not None:
-                # As lists, whole numbers stay whole beside points that lack them.
-                yield point, found.name, {str(column): frame[column].tolist() for column in frame.columns}, ""
-        for name, reason in point.failures.items() if failures else ():
-            yield point, name, {}, reason or "could not run"
+    joint = pd.concat(parts, ignore_index=True).reindex(columns=[*head, *columns, *filter(None, [error])])
+    return joint.astype(object).where(joint.notna(), None)
 
 
 def in_words(value: Json) -> object:
@@ -379,19 +370,7 @@ MOST_LINES, MOST_FIGURES = N_SLOTS, 24
 # An axis over more than two decades may be logarithmic.
 _TWO_DECADES = 100.0
 _Tables = Sequence[tuple[SweepPoint, Table]]
-_Line = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Dot:
-    """A measured value; its line is named by labels, of which some are empty, and the method."""
-
-    line: _Line
-    method: str
-    x: float
-    y: float
-    low: float
-    high: float
+_VALUES = ["x", "y", "low", "high"]
 
 
 def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[str]]:
@@ -456,6 +435,8 @@ def _figures_of(
     found: Sequence[tuple[SweepPoint, Findings]], name: str, key: str
 ) -> tuple[list[LineFigure], list[str]]:
     """Return the figures of one table of an experiment, and the quantities that do not change with the key."""
+    import pandas as pd
+
     every = ((point, table) for point, one in found for table in one.outcome.tables if table.name == name)
     tables = [(point, table) for point, table in every if not table.frame.empty]
     if not tables:
@@ -469,16 +450,16 @@ def _figures_of(
     figures: list[LineFigure] = []
     constant: list[str] = []
     for quantity in dict.fromkeys(one.quantity for one in measured):
-        dots = [
-            dot for one in measured if one.quantity == quantity for dot in _dots(one, labels, key, x_column, tables)
-        ]
+        of_quantity = [one for one in measured if one.quantity == quantity]
+        dots = pd.DataFrame([dot for one in of_quantity for dot in _dots(one, labels, key, x_column, tables)])
         title = heading(quantity or tables[0][1].title)
-        if not _changes(dots):
+        lines = [column for column in dots if column not in _VALUES]
+        if dots.empty or dots.groupby(lines, sort=False)["y"].nunique().max() < 2:
             constant.append(title)
             continue
-        for part, own in _parts(dots):
+        for part, own in _parts(dots, lines[1:]):
             figure = _figure(own, part, title, key, is_known)
-            axis = title if quantity else _axis_of_methods(found, name, {dot.method for dot in own}) or title
+            axis = title if quantity else _axis_of_methods(found, name, set(own["method"])) or title
             figure = replace(figure, name=_joined(name, quantity, *part), y_label=axis)
             figures.append(replace(figure, x_label=heading(x_column)) if x_column else figure)
     return figures, constant
@@ -525,7 +506,10 @@ def _true_values(key: str, tables: _Tables) -> str:
     return next((one for one in shared if _is_numeric([table.frame[one] for _, table in tables])), "")
 
 
-def _dots(measured: Measured, labels: Sequence[str], key: str, x_column: str, tables: _Tables) -> Iterator[_Dot]:
+def _dots(
+    measured: Measured, labels: Sequence[str], key: str, x_column: str, tables: _Tables
+) -> Iterator[dict[Hashable, object]]:
+    """Yield the measured values; a line is named by its method and by labels, of which some are empty."""
     for point, table in tables:
         swept_x = number_of(point.swept[key])
         others = {other: str(in_words(value)).strip("[]") for other, value in point.swept.items() if other != key}
@@ -540,7 +524,8 @@ def _dots(measured: Measured, labels: Sequence[str], key: str, x_column: str, ta
             own = {str(row[name]) for name in labels}
             swept = ("" if text in own else f"{other} = {text}" for other, text in others.items())
             said = (_label(name, row[name]) for name in labels if name != x_column)
-            yield _Dot((*said, *swept), measured.method, x, y, low, high)
+            line: dict[Hashable, object] = dict(enumerate([*said, *swept]))
+            yield {"method": measured.method, **line, "x": x, "y": y, "low": low, "high": high}
 
 
 def _known(value: object) -> float:
@@ -553,69 +538,42 @@ def _label(column: str, value: object) -> str:
     return f"{column} = {value:g}" if isinstance(value, int | float) else str(value)
 
 
-def _changes(dots: Sequence[_Dot]) -> bool:
-    """Tell whether a line has two values."""
-    values: dict[object, set[float]] = {}
-    for dot in dots:
-        values.setdefault((dot.line, dot.method), set()).add(dot.y)
-    return any(len(found) > 1 for found in values.values())
+def _parts(dots: pd.DataFrame, labels: Sequence[Hashable]) -> Iterator[tuple[Sequence[Any], pd.DataFrame]]:
+    """Yield the labels that the lines of a picture share, and its dots: as few pictures as their lines allow.
 
-
-def _parts(dots: Sequence[_Dot]) -> Iterator[tuple[_Line, list[_Dot]]]:
-    """Yield the dots of each picture, with the labels that they share: as few pictures as their lines allow."""
-    n_labels = len(dots[0].line)
-    varying = [place for place in range(n_labels) if len({dot.line[place] for dot in dots}) > 1]
+    Of the labels, the dots keep those that tell the lines of their picture apart.
+    """
+    varying = [label for label in labels if len(set(dots[label])) > 1]
     for n_fixed in range(len(varying) + 1):
         fixed, free = varying[:n_fixed], varying[n_fixed:]
-        parts: dict[_Line, list[_Dot]] = {}
-        for dot in dots:
-            parts.setdefault(tuple(dot.line[place] for place in fixed), []).append(dot)
-        if n_fixed == len(varying) or all(len(_lines(part, free)) <= MOST_LINES for part in parts.values()):
-            yield from ((label, [_shortened(dot, free) for dot in part]) for label, part in parts.items())
+        parts: list[tuple[Any, pd.DataFrame]] = list(dots.groupby(fixed, sort=False)) if fixed else [((), dots)]
+        if not free or all(len(part.drop_duplicates(["method", *free])) <= MOST_LINES for _, part in parts):
+            yield from ((label, part[["method", *free, *_VALUES]]) for label, part in parts)
             return
 
 
-def _lines(dots: Sequence[_Dot], places: Sequence[int]) -> set[object]:
-    return {(dot.method, *(dot.line[place] for place in places)) for dot in dots}
-
-
-def _shortened(dot: _Dot, places: Sequence[int]) -> _Dot:
-    return _Dot(tuple(dot.line[place] for place in places), dot.method, dot.x, dot.y, dot.low, dot.high)
-
-
-def _figure(dots: Sequence[_Dot], part: _Line, title: str, key: str, is_known: Callable[[str], bool]) -> LineFigure:
-    import pandas as pd
-
-    names = [", ".join(filter(None, (dot.method, *dot.line))) or title for dot in dots]
-    series = list(dict.fromkeys(names))
+def _figure(
+    dots: pd.DataFrame, part: Sequence[str], title: str, key: str, is_known: Callable[[str], bool]
+) -> LineFigure:
+    texts = [[text for text in line if text] for line in dots.drop(columns=_VALUES).itertuples(index=False)]
+    dots = dots[_VALUES].assign(series=[", ".join(line) or title for line in texts])
+    # The colour of a line is that of its method.
+    lines = dict(zip(dots["series"], texts, strict=True))
+    methods = {name: next(filter(is_known, line), "") for name, line in lines.items()}
+    series = list(methods)
     remark = f" (the first {MOST_LINES} of {len(series)} lines)" if len(series) > MOST_LINES else ""
-    lines = [
-        {"series": name, "x": dot.x, "y": dot.y, "low": dot.low, "high": dot.high}
-        for name, dot in zip(names, dots, strict=True)
-        if name in series[:MOST_LINES]
-    ]
-    points = pd.DataFrame(lines).sort_values("x", kind="stable")
+    points = dots[dots["series"].isin(series[:MOST_LINES])].sort_values("x", kind="stable")
     has_interval = bool(points["low"].notna().any())
     return LineFigure(
         title=f"{', '.join((f'{title} over {key}', *part))}{remark}",
         x_label=heading(key),
         y_label=title,
-        points=points if has_interval else points[["series", "x", "y"]],
-        x_scale=_scale({dot.x for dot in dots}),
-        y_scale=_scale({dot.y for dot in dots}),
+        points=points[["series", *(_VALUES if has_interval else ("x", "y"))]],
+        x_scale=_scale(set(dots["x"])),
+        y_scale=_scale(set(dots["y"])),
         interval="the interval in the table" if has_interval else "",
-        methods=_methods(names, dots, is_known),
+        methods={name: method for name, method in methods.items() if method},
     )
-
-
-def _methods(names: Sequence[str], dots: Sequence[_Dot], is_known: Callable[[str], bool]) -> dict[str, str]:
-    """Return the method of each line, whose colour it has."""
-    found = {}
-    for name, dot in zip(names, dots, strict=True):
-        method = dot.method or next(filter(is_known, dot.line), "")
-        if method:
-            found[name] = method
-    return found
 
 
 def _scale(values: set[float]) -> Literal["linear", "log"]:

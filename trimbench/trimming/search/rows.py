@@ -237,7 +237,8 @@ class RowProblem:
         # Features with a single value, which a table of numbers may have any number of, are no axes of an array.
         open_ = [place for place, number in enumerate(cardinalities) if number > 1]
         codes = np.zeros((len(possible), len(cardinalities)), dtype=np.int64)
-        codes[:, open_] = np.stack(np.unravel_index(possible, [cardinalities[place] for place in open_]), axis=1)
+        if open_:
+            codes[:, open_] = np.stack(np.unravel_index(possible, [cardinalities[place] for place in open_]), axis=1)
         codes = small_codes(codes, cardinalities)
         decided = self.classifier.decided(joint[:, possible]).astype(np.int64)
         return WeightedRows(codes, decided, mass[possible] / mass.sum())

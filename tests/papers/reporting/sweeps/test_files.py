@@ -194,9 +194,9 @@ def test_nothing_could_run(tmp_path: Path) -> None:
 
 def test_a_hundred_points_take_little_time(tmp_path: Path) -> None:
     points = [point({"threshold": place / 100, "net works": "all"}, place) for place in range(1, 101)]
-    before = time.perf_counter()
+    before = time.process_time()
     files = written(points, tmp_path)
-    assert time.perf_counter() - before < 0.1 * len(points)
+    assert time.process_time() - before < 0.1 * len(points)
     assert len(lines_of(files["sweep.csv"])) == 201
 
 

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -155,23 +155,12 @@ def trim_literally(
     return LiteralTrimming(last.best, last.agreement, len(known) + bound.cache_info().currsize, repeated)
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A node of the search of Algorithm 1, in the order in which the search visits it.
 
-    Attributes
-    ----------
-    included, excluded : tuple of int
-    achieved : float or None
-        MAA of the included features; None where they cost more than the budget.
-    bound : float or None
-        MPA of all but the excluded features; None where no feature is left that the budget affords.
-    best : tuple of int
-        The best affordable features so far.
-    agreement : float
-        Their MAA.
-    pruned : bool
-        Whether the bound ends the branch.
+    `achieved` is MAA of the included features, None where they cost more than the budget; `bound` is MPA of all but the
+    excluded ones, None where the budget affords none of the rest. `best` are the best features so far, with their
+    `agreement`. If the node is `pruned`, the bound ends the branch.
     """
 
     included: tuple[int, ...]

@@ -57,13 +57,18 @@ def write_findings(
     ]
     files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
     written += [*files, write_text(_page(findings, listed, [path.name for path in files]), beside(stem, "", ".md"))]
-    about = beside(stem, "", ".json")
-    earlier = listed_in(about)
-    content = {**provenance_of(findings), "figures": figures, "files": [path.name for path in (*written, about)]}
-    written.append(write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", about))
-    for name in earlier - {path.name for path in written}:
-        (stem.parent / name).unlink(missing_ok=True)
-    return written
+    return described(written, {**provenance_of(findings), "figures": figures}, beside(stem, "", ".json"))
+
+
+def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Path) -> list[Path]:
+    """Write the provenance of some files, with their names, and return them with it; files of before are removed."""
+    paths = [*written, about]
+    names = [path.name for path in paths]
+    earlier = _listed_in(about)
+    write_text(json.dumps({**provenance, "files": names}, indent=1, ensure_ascii=False) + "\n", about)
+    for name in earlier.difference(names):
+        about.with_name(name).unlink(missing_ok=True)
+    return paths
 
 
 def _write_table(table: Table, stem: Path) -> Path:
@@ -109,7 +114,7 @@ def computed_with(findings: Findings) -> list[dict[str, Json]]:
     return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
 
 
-def listed_in(about: Path) -> set[str]:
+def _listed_in(about: Path) -> set[str]:
     """Return the names of the files that an earlier run wrote, as its provenance lists them."""
     try:
         names = json.loads(about.read_text(encoding="utf-8"))["files"]

@@ -19,7 +19,7 @@ from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
-from trimbench.papers.reporting.runs import computed_with, flat, listed_in, nothing_stored
+from trimbench.papers.reporting.runs import computed_with, described, flat, nothing_stored
 from trimbench.papers.reporting.tables import heading, label_columns, latex, markdown, markdown_text
 from trimbench.papers.validation import Json, by_host
 from trimbench.papers.vocabulary.figures import LineFigure
@@ -72,14 +72,8 @@ def write_sweep(points: Sequence[SweepPoint], folder: Path, figure: FigureSettin
         points=[_links(point, swept_keys(points)) for point in points],
         files=[path.name for path in written],
     )
-    about = beside(stem, "", ".json")
     written += [*pictures, write_text(page, folder / "index.html")]
-    earlier = listed_in(about)
-    content = {**_provenance(points), "figures": descriptions, "files": [path.name for path in (*written, about)]}
-    written.append(write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", about))
-    for name in earlier - {path.name for path in written}:
-        (folder / name).unlink(missing_ok=True)
-    return written
+    return described(written, {**_provenance(points), "figures": descriptions}, beside(stem, "", ".json"))
 
 
 def main_table(points: Sequence[SweepPoint]) -> Table:

@@ -153,11 +153,19 @@ def widths(points: pd.DataFrame) -> list[float]:
     return [line.get_linewidth() for line in axes.lines]
 
 
-def test_the_line_behind_is_visible_as_a_seam() -> None:
+def test_lines_that_coincide_take_turns() -> None:
     x, y = [1, 2, 3], [1.0, 3.0, 2.0]
-    same = pd.DataFrame({"series": list("aaabbb"), "x": x * 2, "y": y * 2})
-    first, second = widths(same)
-    assert second > first == widths(same[:3])[0]
+    same = pd.DataFrame({"series": list("aaabbbccc"), "x": x * 3, "y": [*y, *y, 5.0, 6.0, 7.0]})
+    first, second, apart = series_of(figure(same), FigureSettings().colours)
+    assert (first.turn, second.turn, apart.turn) == ((0, 2), (1, 2), (0, 1))
+    (offset, pattern), (other_offset, other_pattern) = first.dashes, second.dashes
+    assert pattern == other_pattern == (4.0, 4.0)
+    assert (offset - other_offset) % sum(pattern) == pattern[0], "the dashes of one fill the gaps of the other"
+    assert apart.dashes == "-"
+    widest = widths(same)
+    assert len({*widest}) == 1
+    texts = {text.get_text() for text in assert_readable(picture(figure(same)))}
+    assert "lines that coincide take turns" in texts
 
 
 @pytest.mark.parametrize("value", [0.123, 0.0, 1.0, 1e9])

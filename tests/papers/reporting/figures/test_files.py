@@ -133,6 +133,13 @@ def test_damaged_compressed_points_are_an_error(damage: str, tmp_path: Path) -> 
         read_points(tmp_path / "points.csv.gz", ["series"])
 
 
+def test_a_constant_is_no_picture(tmp_path: Path) -> None:
+    points = pd.DataFrame({"series": ["a", "a", "b"], "x": [1.0, 2.0, 1.0], "y": [0.1 + 0.2, 0.3, 0.3]})
+    for shown, drawn in ((points, False), (points.assign(y=[0.3, 0.4, 0.3]), True), (points[:1], True)):
+        written, descriptions = write_figures([line_figure(shown)], tmp_path / "one", FigureSettings())
+        assert (bool(written), bool(descriptions)) == (drawn, drawn)
+
+
 def test_a_figure_without_points_has_no_file(tmp_path: Path) -> None:
     assert write_figures([line_figure(AWKWARD[:0])], tmp_path / "one", FigureSettings()) == ([], [])
     assert list(tmp_path.iterdir()) == []

@@ -73,7 +73,7 @@ def test_a_reference_without_its_line_has_its_own_name() -> None:
 
 
 def test_a_level_in_several_places_is_once_in_the_legend() -> None:
-    canvas = picture(lines({"a": 2.0, "b": 2.0}, levels={"k = 1": 1.2, "k = 1 ": 1.7, "k = 10": 1.5}))
+    canvas = picture(lines({"a": 2.0, "b": 3.0}, levels={"k = 1": 1.2, "k = 1 ": 1.7, "k = 10": 1.5}))
     assert in_the_legend(canvas) == ["a", "b", "k = 1", "k = 10"]
 
 

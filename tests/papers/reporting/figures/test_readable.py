@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
 import matplotlib
+import numpy as np
+import numpy.typing as npt
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from trimbench.papers.reporting.figures.drawing import StoredFigure, draw
+from trimbench.papers.reporting.figures.lines import line_style, series_of
 from trimbench.papers.vocabulary.figures import BarFigure, ImageFigure, LineFigure
 
 from ... import pages
@@ -36,6 +41,32 @@ def test_published_figures_in_a_column(stored: StoredFigure) -> None:
     texts = [text.get_text().replace("\n", " ") for text in assert_readable(canvas, least_points=7)]
     assert shown.title in texts
     assert canvas.get_figwidth() == (pytest.approx(3.3) if isinstance(shown, ImageFigure) else 3.3)
+
+
+# How colours look to eyes without one of the three receptors (Machado, Oliveira and Fernandes, 2009), and in grey.
+SEEN = {
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+    "grey": [[0.2126, 0.7152, 0.0722]] * 3,
+}
+
+
+@pytest.mark.parametrize("eyes", SEEN)
+def test_published_lines_are_told_apart_by_all_eyes(eyes: str) -> None:
+    def seen(colour: str) -> npt.NDArray[np.float64]:
+        linear = np.array(to_rgb(colour)) ** 2.2
+        return np.clip(np.array(SEEN[eyes]) @ linear, 0, 1) ** (1 / 2.2)
+
+    alike = []
+    for stored in (one for figures in PUBLISHED for one in figures):
+        shown = stored.figure()
+        lines = series_of(shown, stored.settings.colours) if isinstance(shown, LineFigure) else []
+        for one, other in itertools.combinations([line for line in lines if line.mark == "line"], 2):
+            marked = "marker" in line_style(one) and one.marker != other.marker
+            if not marked and one.dashes == other.dashes and abs(seen(one.colour) - seen(other.colour)).max() < 0.05:
+                alike.append((stored.points.stem, one.name, other.name))
+    assert alike == []
 
 
 def test_every_kind_of_figure_is_published() -> None:

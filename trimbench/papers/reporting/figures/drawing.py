@@ -32,6 +32,8 @@ _KINDS: Mapping[str, tuple[type[Any], Sequence[str]]] = {
     "images": (ImageFigure, ["row", "column"]),
     "bars": (BarFigure, ["bar", "series"]),
 }
+# Differences below this share of a value are rounding.
+_ROUNDING = 1e-9
 # What a description has besides the fields of its figure.
 _KIND, _POINTS, _PICTURES, _DRAWN_WITH = "kind", "points", "pictures", "drawn_with"
 
@@ -79,12 +81,13 @@ def write_figures(
     """Write pictures and points of an experiment's figures beside `stem`.
 
     Returns the written files, and for each figure a description from which, together with its points, `StoredFigure`
-    draws it again. A figure without points has no file and no description; without `drawn`, pictures are left to that.
+    draws it again. A figure without points, or of one value alone, has no file and no description; without `drawn`,
+    pictures are left to that.
     """
     written: list[Path] = []
     descriptions: list[dict[str, Json]] = []
     for figure in figures:
-        if figure.points.empty:
+        if figure.points.empty or _is_constant(figure):
             continue
         points = beside(stem, points_name(figure), csv_ending(figure.points))
         pictures = [beside(stem, figure.name, f".{ending}") for ending in settings.formats]
@@ -102,6 +105,14 @@ def write_figures(
         written += [*drawn_now, points]
         descriptions.append(description)
     return written, descriptions
+
+
+def _is_constant(figure: Figure) -> bool:
+    """Tell whether the lines of a figure have one value at several places: a table says it better."""
+    if not isinstance(figure, LineFigure) or figure.levels or figure.points["x"].nunique() < 2:
+        return False
+    values = figure.points["y"].dropna()
+    return bool(len(values) and values.max() - values.min() <= _ROUNDING * abs(values).max())
 
 
 def write_pictures(figure: Figure, pictures: Sequence[Path], settings: FigureSettings) -> Sequence[Path]:

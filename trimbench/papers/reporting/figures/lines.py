@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -95,9 +95,7 @@ _MOSTLY = 0.75
 def draw_axes(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
     """Draw everything that lies inside the axes, and their labels and ticks."""
     for place, one in enumerate(series):
-        # Where lines coincide, the first is in front, and the others show as a wider seam around it.
-        seam = 2.2 * sum(_coincide(figure, one, other) for other in series[:place] if other.mark == one.mark == "line")
-        _draw_series(axes, one, 3 - place / (1 + len(series)), seam)
+        _draw_series(axes, one, 3 - place / (1 + len(series)))
     for level in levels_of(figure):
         axes.axhline(level.at, linestyle=level.dashes, color=level.colour, linewidth=1, zorder=1)
     for vertical in verticals_of(figure):
@@ -111,14 +109,12 @@ def draw_axes(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
     _set_limits(axes, figure, series)
 
 
-def _draw_series(axes: Axes, one: Series, order: float, seam: float) -> None:
+def _draw_series(axes: Axes, one: Series, order: float) -> None:
     known = intervals(one.points)
     style = line_style(one)
     style["zorder"] = {"cloud": 1, "guide": 1, "reference": 1, "points": 4, "highlight": 4}.get(one.mark, order)
-    if seam and style["linewidth"]:
-        style |= {"linewidth": style["linewidth"] + seam, "markersize": style.get("markersize", 0) + seam}
     # The limits hold all points, but not all of a marker at the edge.
-    axes.plot(one.points["x"], one.points["y"], clip_on=False, **style)
+    axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **style)
     if known.empty:
         return
     x, low, high = (known[column].to_numpy(dtype=float) for column in ("x", "low", "high"))
@@ -173,11 +169,11 @@ def _entries(figure: LineFigure, series: Sequence[Series]) -> list[Entry]:
 
 
 def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
-    """Return what the bars or bands are; empty if there are none."""
+    """Return what the bars or bands are, and what becomes of lines that coincide; empty if there is nothing to say."""
     longest = max((len(intervals(one.points)) for one in series), default=0)
-    if not figure.interval or not longest:
-        return ""
-    return f"{'bars' if longest <= MOST_BARS else 'bands'}: {figure.interval}"
+    notes = [f"{'bars' if longest <= MOST_BARS else 'bands'}: {figure.interval}"] if figure.interval and longest else []
+    notes += ["lines that coincide take turns"] if any(one.turn[1] > 1 for one in series) else []
+    return "; ".join(notes)
 
 
 def _references(series: Sequence[Series]) -> list[Entry]:
@@ -199,7 +195,7 @@ def _references(series: Sequence[Series]) -> list[Entry]:
 def _entry(one: Series) -> Entry:
     from matplotlib.lines import Line2D
 
-    style = line_style(one)
+    style = line_style(one) | ({"linestyle": "-"} if one.turn[1] > 1 else {})
     return Entry(Line2D([], [], **style | {"markersize": min(max(style.get("markersize", 0), 4), 6)}), one.name)
 
 
@@ -289,13 +285,18 @@ _LEVELS: Sequence[Dashes] = (
     (0, (2, 2)),
 )
 _LIGHT_GREY = "#9a9a9a"
+# The length of a dash of lines that coincide, in units of their width.
+_DASH = 4.0
 # Lines with more points have no markers.
 _MOST_MARKERS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A series of a figure: its points, by x, and how it is drawn."""
+    """A series of a figure: its points, by x, and how it is drawn.
+
+    Of n lines that coincide, the one whose turn is (i, n) has every n-th dash and marker, from the i-th on.
+    """
 
     name: str
     mark: str
@@ -303,6 +304,7 @@ class Series:
     marker: str
     dashes: Dashes
     points: pd.DataFrame
+    turn: tuple[int, int] = (0, 1)
 
 
 def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
@@ -328,7 +330,16 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
         drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
         if len(drawn):
             found.append(Series(name, mark, colour, marker, dashes, drawn))
-    return found
+    return [_taking_turns(figure, one, found) for one in found]
+
+
+def _taking_turns(figure: LineFigure, one: Series, series: Sequence[Series]) -> Series:
+    """Return a series with its turn among the lines that coincide with it, if there are some."""
+    together = [other for other in series if other is one or (other.mark == one.mark and _coincide(figure, one, other))]
+    if one.mark != "line" or len(together) == 1:
+        return one
+    place, count = together.index(one), len(together)
+    return replace(one, dashes=(-_DASH * place, (_DASH, _DASH * (count - 1))), turn=(place, count))
 
 
 def kind_of(reference: str) -> str:

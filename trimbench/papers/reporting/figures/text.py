@@ -209,7 +209,7 @@ _GROUPS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("min",),
         ("max",),
         ("naive Bayes", "EM, mixture"),
-        ("NaCL, categorical", "MICE", "NaCL, mixture (beyond the paper)"),
+        ("NaCL, categorical", "MICE", "NaCL, mixture (beyond the paper)", "mixture of NaCL"),
         ("nearest neighbours",),
         ("EM as the authors ran it",),
     ),

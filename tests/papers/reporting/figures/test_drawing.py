@@ -81,7 +81,7 @@ def test_every_difference_is_visible(tmp_path: Path) -> None:
     changes |= {mark: {"marks": {"accuracy": mark}} for mark in marks}
     pictures = set()
     for name, change in changes.items():
-        draw(dataclasses.replace(plain, **change), [tmp_path / f"{name}.png"], FigureSettings())
+        draw(dataclasses.replace(plain, **change), [tmp_path / f"{name}.png"], FigureSettings(dpi=60))
         pictures.add((tmp_path / f"{name}.png").read_bytes())
     assert len(pictures) == len(changes)
 

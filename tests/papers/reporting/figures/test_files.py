@@ -22,7 +22,7 @@ from trimbench.papers.vocabulary.figures import BarFigure, Figure, ImageFigure, 
 
 from ..builders import line_figure
 
-EVERY_FORMAT = FigureSettings(formats=["png", "pdf", "svg"])
+EVERY_FORMAT = FigureSettings(formats=["png", "pdf", "svg"], dpi=60)
 AWKWARD = pd.DataFrame(
     {
         # What a reader of tables takes for numbers, for missing or for nothing.

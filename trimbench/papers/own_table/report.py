@@ -497,16 +497,24 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """What the jobs of each step found, and why some have failed.
-
-    `positive` is the class that trimming set against the rest, None where it took all classes as they are.
-    """
+class Studied:
+    """A table that is studied, the cost of each of its features, and what is tried."""
 
     table: ReadTable
     costs: Mapping[str, float]
     settings: StudySettings
-    positive: str | None
+
+    @property
+    def positive(self) -> str | None:
+        """The class that trimming sets against the rest; None where it takes all classes as they are."""
+        named = self.settings.positive is not None and len(self.table.classes) > 2
+        return self.table.positive if named else None
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(Studied):
+    """What the jobs of each step found, and why some have failed."""
+
     frontier: list[Row]
     choices: list[Row]
     baseline: list[Row]
@@ -516,26 +524,18 @@ class Steps:
     failures: list[Row]
 
     @classmethod
-    def of(
-        cls,
-        rows: pd.DataFrame,
-        table: ReadTable,
-        costs: Mapping[str, float],
-        settings: StudySettings,
-        positive: str | None,
-    ) -> Steps:
+    def of(cls, rows: pd.DataFrame, studied: Studied) -> Steps:
         """Sort the rows of the jobs into steps."""
-        done = rows[rows["status"] == "ok"]
+        name, done = studied.table.name, rows[rows["status"] == "ok"]
 
-        def step(name: str) -> list[Row]:
-            return [_plain(row) for row in done[done["step"] == name].to_dict("records")]
+        def step(one: str) -> list[Row]:
+            return [_plain(row) for row in done[done["step"] == one].to_dict("records")]
 
-        gaps = done[done["step"] == "gaps"].dropna(axis=1, how="all").assign(dataset=table.name, title=table.name)
+        gaps = done[done["step"] == "gaps"].dropna(axis=1, how="all").assign(dataset=name, title=name)
         return cls(
-            table,
-            costs,
-            settings,
-            positive,
+            studied.table,
+            studied.costs,
+            studied.settings,
             step("frontier"),
             step("choice"),
             step("baseline"),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from trimbench.estimators.trimmed import TrimmedClassifier
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.table_reading import ReadTable, read_table
+from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.job import Job
@@ -26,6 +26,7 @@ from trimbench.papers.files import write_text
 from trimbench.papers.own_table.report import (
     Share,
     Steps,
+    Studied,
     card_of,
     conclusions,
     figures_of,
@@ -158,22 +159,8 @@ class Study:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnTable:
-    """The study of a table that was read.
-
-    `costs` has that of each feature. `positive` is the class of interest if it was named: with more than two classes,
-    trimming then decides between it and all others.
-    """
-
-    table: ReadTable
-    costs: Mapping[str, float]
-    settings: StudySettings
-
-    @property
-    def positive(self) -> str | None:
-        """The class that trimming sets against the rest; None where it takes all classes as they are."""
-        named = self.settings.positive is not None and len(self.table.classes) > 2
-        return self.table.positive if named else None
+class OwnTable(Studied):
+    """The study of a table that was read."""
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return the jobs of all steps; nothing in them depends on where the table comes from."""
@@ -182,7 +169,7 @@ class OwnTable:
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return tables, figures and conclusions."""
-        found = Steps.of(rows, self.table, self.costs, self.settings, self.positive)
+        found = Steps.of(rows, self)
         return Outcome(tables_of(found), figures_of(found), (), [*conclusions(found), *notes(found)])
 
     def _frontier(self) -> Iterator[Cell]:
@@ -338,7 +325,7 @@ def run_study(
 
     run_plans([made], where, conclude, label=plan.table.name)
     (findings,) = found
-    steps = Steps.of(findings.rows, plan.table, plan.costs, plan.settings, plan.positive)
+    steps = Steps.of(findings.rows, plan)
     lines = model_lines(steps, source, target) if steps.chosen else ""
     return Study(plan, findings, steps, lines, time.perf_counter() - start)
 

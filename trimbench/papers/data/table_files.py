@@ -289,7 +289,8 @@ def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = (
     if any(str(kind) != "str" for kind in set(frame.dtypes)):  # as text files have nothing else
         columns = {str(name): _plain(column, encoding) for name, column in frame.items()}
         for name, column in columns.items():
-            if frame[name].dtype == object and column.dtype != object and _is_escaped(column):
+            were_bytes = frame[name].dtype == object and column.dtype != object
+            if were_bytes and column.str.contains(r"\\x[0-9a-f]{2}", na=False).any():
                 found = f"not all of its bytes are {encoding or 'utf-8'}"
                 notes.append(f"column {quoted(name)}: {found}; name the encoding")
         frame = pd.DataFrame(columns, index=range(len(frame)))
@@ -321,10 +322,6 @@ def _plain(column: pd.Series[Any], encoding: str | None) -> pd.Series[Any]:
     if column.dtype == object and pd.api.types.infer_dtype(column) == "bytes":
         return column.map(lambda value: value.decode(encoding or "utf-8", "backslashreplace"), "ignore").astype("str")
     return column
-
-
-def _is_escaped(column: pd.Series[Any]) -> bool:
-    return bool(column.str.contains(r"\\x[0-9a-f]{2}", na=False).any())
 
 
 # Text.

@@ -196,6 +196,7 @@ def plain_number(text: str) -> float:
     return float(text.replace(",", ".")) if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text) else math.nan
 
 
+@functools.lru_cache(2**16)  # the mark before decimals is found by reading numbers with either
 def number_of(text: str, decimal: str) -> float:
     """Return the number that a text is, NaN if it is none.
 
@@ -328,7 +329,10 @@ def day_first(texts: Sequence[str]) -> bool | None:
 def _date(text: str, day_comes_first: bool) -> re.Match[str] | None:
     if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
         return None  # by far the most texts of other columns
-    return next(filter(None, (form.fullmatch(text) for form in (*_DATES, YEAR_LAST[day_comes_first], _COMPACT))), None)
+    for form in (_DATES[0], YEAR_LAST[day_comes_first], *_DATES[1:], _COMPACT):
+        if match := form.fullmatch(text):
+            return match
+    return None
 
 
 def has_short_year(text: str) -> bool:

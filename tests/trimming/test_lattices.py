@@ -24,6 +24,7 @@ from trimbench.trimming.engines.lattice import (
     decided_exactly,
     decided_roughly,
 )
+from trimbench.trimming.engines.log_odds import LogOddsEngine
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import SearchResult
 from trimbench.trimming.search.lattices import LatticeSearch
@@ -182,6 +183,32 @@ def test_without_exact_values_a_gap_is_certified() -> None:
     found = LatticeSearch(classifier, choice, None).run(Limits())
     assert found.agreement <= best <= found.upper_bound
     assert found.upper_bound - found.agreement < 1e-4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tails_of_two_halves_are_those_of_one_table(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    classifier = random_classifier(seed)
+    kept = range(0, classifier.n_features, 3)
+    tabled = LogOddsEngine(classifier)
+    agreement, cut = tabled.potential_agreement_of(kept), tabled.best_cut(kept)
+    monkeypatch.setattr("trimbench.trimming.engines.log_odds._MOST_TABULATED", 0)
+    in_halves = LogOddsEngine(classifier)
+    assert in_halves.potential_agreement_of(kept) == pytest.approx(agreement, abs=1e-13)
+    found = in_halves.best_cut(kept)
+    assert (found.agreement, found.low, found.high) == pytest.approx((cut.agreement, cut.low, cut.high), abs=1e-13)
+
+
+def test_few_features_of_too_many_for_a_table_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = random_classifier(10, threshold=0.4)
+    best = tb.trim(classifier, 2, engine="log_odds")
+    monkeypatch.setattr("trimbench.trimming.by_model.MAX_ENTRIES", 1)
+    monkeypatch.setattr("trimbench.trimming.search.lattices._MOST_INSTANCES", 1)
+    found = tb.trim(classifier, 2)
+    assert found.optimal
+    assert found.features == best.features
+    assert found.agreement == pytest.approx(best.agreement, abs=1e-12)
+    # A value that cannot be stopped is not begun where there is a limit of time.
+    assert not tb.trim(classifier, 2, time_limit=60).optimal
 
 
 def test_a_first_trim_of_24_features_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

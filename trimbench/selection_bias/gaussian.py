@@ -311,17 +311,22 @@ class GaussianMoments:
         low[unseen] = high[unseen] = 0.0
         centres, scales = 0.5 * low + 0.5 * high, np.where(is_constant(low, high), 0.0, 0.5 * high - 0.5 * low)
         sizes, sums = np.zeros((n_classes, X.shape[1]), dtype=np.int64), np.zeros((n_classes, X.shape[1]))
-        for block, members in _blocks(X, rows):
-            z = standardised(block, centres, scales)
+
+        def scaled() -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+            return ((standardised(block, centres, scales), members) for block, members in _blocks(X, rows))
+
+        # A single block is scaled once; more of them may not fit into memory.
+        kept = tuple(scaled()) if len(rows) * X.shape[1] <= _BLOCK_ENTRIES_MOMENTS else None
+        for z, members in kept or scaled():
             missing, classes = np.isnan(z), np.eye(n_classes)[response[members]].T
             sums += classes @ _filled(z, missing)
             sizes += (classes @ ~missing).astype(np.int64)
         means = sums / np.maximum(sizes, 1)
         within = np.zeros(X.shape[1])
-        for block, members in _blocks(X, rows):
-            z = standardised(block, centres, scales) - means[response[members]]
-            z = _filled(z, np.isnan(z))
-            within += np.einsum("ij,ij->j", z, z)
+        for z, members in kept or scaled():
+            rest = z - means[response[members]]
+            rest = _filled(rest, np.isnan(rest))
+            within += np.einsum("ij,ij->j", rest, rest)
         overall = (sizes * means).sum(axis=0) / np.maximum(sizes.sum(axis=0), 1)
         between = (sizes * (means - overall) ** 2).sum(axis=0)
         return cls(sizes, means, within, between, centres, scales)
@@ -359,9 +364,10 @@ def standardised(X: NDArray[Any], centres: NDArray[np.float64], scales: NDArray[
 def _blocks(X: NDArray[Any], rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
     """Yield some rows at a time, in floating point, with their numbers."""
     step = max(1, _BLOCK_ENTRIES_MOMENTS // X.shape[1])
+    whole = np.array_equal(rows, np.arange(len(X)))
     for start in range(0, len(rows), step):
-        members = rows[start : start + step]
-        yield X[members].astype(np.float64, copy=False), members
+        part = slice(start, start + step)
+        yield X[part if whole else rows[part]].astype(np.float64, copy=False), rows[part]
 
 
 def _filled(z: NDArray[np.float64], missing: NDArray[np.bool_]) -> NDArray[np.float64]:

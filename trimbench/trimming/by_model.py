@@ -251,7 +251,14 @@ def _trim_certified(
         return replace(found, _go_on=lambda more: _not_worse(go_on(more), found))
     if math.prod(classifier.cardinalities) > _MOST_SEARCHED or choice.is_affordable(allowed) or not fits(classifier):
         return found
-    return _searched_roughly(classifier, engine, LatticeSearch(classifier, choice, None), found, limits)
+    exact = LogOddsEngine(classifier, of_any_size=True)
+
+    def agreement_of(features: Sequence[int]) -> float | None:
+        return exact.potential_agreement_of(features) if exact.can_answer(features) else None
+
+    # One value takes seconds, and is not stopped.
+    search = LatticeSearch(classifier, choice, agreement_of if limits.time_limit is None else None)
+    return _searched_roughly(classifier, engine, search, found, limits)
 
 
 def _searched_roughly(
@@ -261,14 +268,17 @@ def _searched_roughly(
     ends = limits.time_limit is not None or limits.evaluation_limit is not None
     found = search.run(limits if ends else limits.up_to(search.n_evaluations + _MOST_EVALUATIONS))
     kept = sorted(found.features)
-    certified = engine.agreement(kept)
     upper_bound = min(found.upper_bound, before.upper_bound)
-    interval = (certified.low, max(certified.low, min(certified.high, upper_bound)))
     n_evaluations = before.n_evaluations + found.n_evaluations
 
     def go_on(more: Limits) -> Trimming:
         return _searched_roughly(classifier, engine, search, before, more)
 
+    exact = LogOddsEngine(classifier, of_any_size=True)
+    if limits.time_limit is None and upper_bound <= found.agreement + AGREEMENT_TOLERANCE and exact.can_answer(kept):
+        return exact_trimming(classifier, kept, exact.best_cut(kept), upper_bound, n_evaluations, go_on)
+    certified = engine.agreement(kept)
+    interval = (certified.low, max(certified.low, min(certified.high, upper_bound)))
     result = trimming_of(
         classifier, kept, interval, upper_bound, n_evaluations, threshold=certified.threshold, go_on=go_on
     )

@@ -589,3 +589,29 @@ def window_masses(
             if 0 <= cell < out.shape[1]:
                 mass = masses[0, i] * other_masses[0, j] + masses[1, i] * other_masses[1, j]
                 out[int(total >= needed), cell] += mass
+
+
+@compiled
+def tails_of_halves(
+    sums: Floats, tails: Floats, other_sums: Floats, other_masses: Floats, queries: Floats, out: Floats
+) -> None:
+    """Set the probabilities that the sums of two halves together are at least each query, under two classes.
+
+    Parameters
+    ----------
+    sums, tails : ndarrays of shapes (n,) and (2, n + 1)
+        Sums of one half in increasing order, and the probability of each and all higher ones.
+    other_sums, other_masses : ndarrays of shapes (m,) and (2, m)
+        Of the other half in increasing order, with their probabilities.
+    queries, out : ndarrays of shapes (n_queries,) and (2, n_queries)
+    """
+    for q in range(queries.size):
+        place = 0
+        positive = negative = 0.0
+        for j in range(other_sums.size - 1, -1, -1):
+            rest = queries[q] - other_sums[j]
+            while place < sums.size and sums[place] < rest:
+                place += 1
+            positive += other_masses[0, j] * tails[0, place]
+            negative += other_masses[1, j] * tails[1, place]
+        out[0, q], out[1, q] = positive, negative

@@ -33,6 +33,9 @@ from trimbench.networks.formats.parsing import (
 TOLERANCE = 0.02
 # Commas and bars only separate; line ends are counted.
 WORD = re.compile(r'"([^"\n]*)"|([{}();])|((?:(?!//|/\*)[^\s,|{}();"])+)|(")|//[^\n]*|(/\*)|\n')
+# Words up to a sign, where there are neither other signs nor comments; what only separates them.
+_PLAIN_UNTIL = {end: re.compile(r'[^(){};"/]*' + re.escape(end)) for end in ");}{"}
+_SEPARATORS = str.maketrans(",|", "  ")
 # A property is any text up to its semicolon.
 _PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"]|"(?![^"\n]*"))*+;')
 _STATEMENT = re.compile(r"\n\s*(?:[(}]|(?:table|default|type|property|variable|probability)\b)")
@@ -115,7 +118,7 @@ class _Reader:
 
     def _expect(self, *texts: str) -> _Word:
         word = self._take()
-        if not any(word.is_(text) for text in texts):
+        if word.quoted or word.text not in texts:
             self._fail(f"{' or '.join(map(repr, texts))} must follow", word)
         return word
 
@@ -125,7 +128,19 @@ class _Reader:
             self._fail(f"{what} must follow", word)
         return word.text
 
+    def _plain_until(self, end: str) -> list[str] | None:
+        """Take the words up to a sign and the sign, all at once; None, and nothing taken, where that is not plain."""
+        found = None if self._ahead else _PLAIN_UNTIL[end].match(self._text, self._place)
+        if found is None:
+            return None
+        words = found[0][:-1]
+        self._line += words.count("\n")
+        self._continue(found.end())
+        return words.translate(_SEPARATORS).split()
+
     def _names_until(self, end: str, what: str) -> list[str]:
+        if (names := self._plain_until(end)) is not None:
+            return names
         names = []
         while not self._peek().is_(end):
             names.append(self._name(what))
@@ -133,6 +148,13 @@ class _Reader:
         return names
 
     def _numbers(self) -> list[float]:
+        start, line = self._place, self._line
+        if (words := self._plain_until(";")) is not None:
+            try:
+                return [probability(word) for word in words]
+            except ValueError:  # word by word, to name the wrong one
+                self._line = line
+                self._continue(start)
         numbers = []
         while not (word := self._take()).is_(";"):
             try:

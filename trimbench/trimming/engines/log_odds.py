@@ -34,6 +34,10 @@ from trimbench.trimming.thresholds import (
 MAX_ENTRIES = 2**44
 # Instances of the subset that is asked about; their number is bounded by memory.
 MAX_INSTANCES = 2**24
+# Of a classifier with more instances: steps of an exact value, ten seconds, and instances that meet in the middle.
+_MOST_STEPS, _MOST_MEETING = 2.0**32, 2.0**40
+# Entries of a table of sums; where it would have more, both halves of the features have one.
+_MOST_TABULATED = 2**24
 # So many are sorted to find the best threshold; of more, only those next to it are looked for.
 _MOST_SORTED = 2**18
 
@@ -46,13 +50,16 @@ class LogOddsEngine:
     ----------
     classifier : BayesianClassifier
         At most `MAX_ENTRIES` instances.
+    of_any_size : bool
+        Whether there may be more, for subsets that `can_answer`.
     """
 
     classifier: BayesianClassifier
+    of_any_size: bool = False
 
     def __post_init__(self) -> None:
         entries = math.prod(self.classifier.cardinalities)
-        if entries > MAX_ENTRIES:
+        if entries > MAX_ENTRIES and not self.of_any_size:
             raise ValueError(
                 f"engine 'log_odds' must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of the features, got "
                 f"2^{math.log2(entries):.1f} for {self.classifier.n_features} features; trim() and "
@@ -74,6 +81,12 @@ class LogOddsEngine:
         tables = self.classifier.tables
         order = sorted(range(self.classifier.n_features), key=lambda i: -separation(tables[i]))
         return LogOddsMeasure(self, tuple(order), ())
+
+    def can_answer(self, features: Sequence[int]) -> bool:
+        """Return whether the exact agreement of a feature subset (given by position) takes seconds, not minutes."""
+        cardinalities = self.classifier.cardinalities
+        sides = [math.prod(cardinalities[i] for i in side) for side in (features, self._others(features))]
+        return max(sides) <= _MOST_MEETING and min(sides) * math.sqrt(max(sides)) <= _MOST_STEPS
 
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset (given by position).
@@ -342,12 +355,26 @@ class WeightSums:
         positive, negative : ndarrays of shape (n_queries,)
         """
         tabulated, written = self._split(group, queries.size)
+        if math.prod(self.cardinalities[i] for i in tabulated) > _MOST_TABULATED:
+            return self._tails_of_halves(*self._split(group, 1), queries)
         table, other = self.sums(tabulated), self.sums(written)
         with np.errstate(invalid="ignore"):
             remaining = np.subtract.outer(-other.weight, -queries)
         places = np.searchsorted(table.weight, reached(remaining).reshape(-1)).reshape(remaining.shape)
         positive, negative = table.tails
         return other.positive @ positive[places], other.negative @ negative[places]
+
+    def _tails_of_halves(
+        self, half: tuple[int, ...], rest: tuple[int, ...], queries: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what `tails` does, by going through both halves for each query: slower, in little memory."""
+        from trimbench.trimming.kernels import tails_of_halves
+
+        table, other = self.sums(half), self.sums(rest)
+        found = np.empty((2, queries.size))
+        masses = np.stack([other.positive, other.negative])
+        tails_of_halves(table.weight, np.stack(table.tails), other.weight, masses, queries, found)
+        return found[0], found[1]
 
     def neighbours(self, group: tuple[int, ...], weight: float) -> tuple[float, float]:
         """Return the highest sum over the group below a weight, and the lowest of the others; infinite if none is."""

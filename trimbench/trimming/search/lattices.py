@@ -67,8 +67,8 @@ class LatticeSearch:
     choice : Choice
         Which subsets are allowed.
     exact : callable or None
-        Returns the maximum potential agreement of a set of features; None if there are too many for that: the agreement
-        is then a lower bound.
+        Returns the maximum potential agreement of a set of features, or None where that takes too long: the agreement
+        is then a lower bound. None if it always does.
     compiled : bool, optional
         Whether bounds are computed by compiled loops; by default where the search is expected to be long, or the loops
         have been loaded before.
@@ -78,7 +78,7 @@ class LatticeSearch:
         self,
         classifier: BayesianClassifier,
         choice: Choice,
-        exact: Callable[[Sequence[int]], float] | None,
+        exact: Callable[[Sequence[int]], float | None] | None,
         *,
         compiled: bool | None = None,
     ) -> None:
@@ -244,11 +244,12 @@ class LatticeSearch:
             low, high = self._on(lattice, removed)
             if self._is_worse(low):
                 return
-        if self._exact is None:
+        value = self._exact(self._others(self._gone(removed))) if self._exact else None
+        if value is None:
             self._unresolved, loss = min(self._unresolved, low), high
         else:
             self.n_evaluations += 1
-            loss = 1.0 - self._exact(self._others(self._gone(removed)))
+            loss = 1.0 - value
         if loss < self._best - AGREEMENT_TOLERANCE:
             self._best, self._best_removed = loss, removed
 

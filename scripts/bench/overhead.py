@@ -14,12 +14,22 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
+import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer
 
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.networks.discretize import CutRule, Discretizer
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import RayExecutor
@@ -27,8 +37,9 @@ from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.workers import Executor, SerialExecutor
 from trimbench.papers.trimming.table4 import best_threshold
+from trimbench.papers.vocabulary.inputs import Inputs
 
-from .measure import Call, Row, version_of, versus
+from .measure import Call, Row, growth, version_of, versus
 
 N_JOBS = 5000
 
@@ -103,7 +114,51 @@ def one_row() -> Iterator[Row]:
             yield versus(name, "LogisticRegression", here, there, 15, note=peer)
 
 
-COMPARISONS = (jobs_against_files, start_of_the_command, one_row)
+def fits() -> Iterator[Row]:
+    """Compare fits with what scikit-learn has for the same, and see how they grow."""
+    peer = version_of("sklearn") or ""
+    data = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment()).loaded("adult")
+    ours = NaiveConformantClassifier()
+    columns = ours.fit(data.features, data.target)._encoding.encode(data.features)
+    theirs = make_pipeline(SimpleImputer(), LogisticRegression(max_iter=1000))
+    what = f"NaiveConformantClassifier, adult, {int(data.features.isna().any(axis=1).sum())} incomplete rows: one fit"
+    here, there = partial(ours.fit, data.features, data.target), partial(theirs.fit, columns, data.target)
+    yield versus(what, "SimpleImputer, LogisticRegression", here, there, 5, note=peer)
+
+    rng = np.random.default_rng(0)
+    table, classes = pd.DataFrame(rng.normal(size=(20_000, 30))), rng.integers(0, 2, 20_000)
+    bins = KBinsDiscretizer(5, encode="ordinal", strategy="quantile").fit(table)
+    for cut in get_args(CutRule):
+        fit: Call = partial(Discretizer.fit, table, classes, cut)
+        yield versus(f"Discretizer, cuts at {cut}: one fit", "KBinsDiscretizer", fit, partial(bins.fit, table), 9)
+    transform = Discretizer.fit(table, classes, "median").transform
+    yield versus(
+        "Discretizer: one transform", "KBinsDiscretizer", partial(transform, table), partial(bins.transform, table)
+    )
+
+    labels = rng.integers(0, 2, 1000)
+    strong = pd.DataFrame(rng.normal(size=(1000, 300)) + labels[:, None] * rng.uniform(0.2, 1.0, 300) > 0.5)
+
+    def trimmed(n_features: int) -> Call:
+        return partial(TrimmedClassifier(5).fit, strong.iloc[:, :n_features], labels)
+
+    yield growth("TrimmedClassifier, budget 5: growth of a fit in features", (30, 60, 100, 300), trimmed, 3)
+
+
+def reading() -> Iterator[Row]:
+    """Compare the reading of a table of text with pandas'."""
+    rng = np.random.default_rng(0)
+    words = rng.choice(["red", "green", "blue"], (5000, 20))
+    table = pd.concat([pd.DataFrame(rng.normal(size=(5000, 20)).round(4)), pd.DataFrame(words)], axis=1)
+    table.columns = [f"c{place}" for place in range(40)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/table.csv"
+        table.assign(y=rng.integers(0, 2, 5000)).to_csv(path, index=False)
+        what = "table of 5,000 rows and 41 columns: read, with all that looks wrong"
+        yield versus(what, "pandas.read_csv", partial(read_table, path, "y"), partial(pd.read_csv, path))
+
+
+COMPARISONS = (jobs_against_files, start_of_the_command, one_row, fits, reading)
 
 
 def main() -> None:

@@ -82,6 +82,8 @@ def _values(line: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
+# What jobs return since the results were published.
+LATER = {"most_values": 0, "most_valued": ""}
 PUBLISHED = sorted((Path(__file__).parents[3] / "results/published").rglob("*_rows.csv.gz"))
 
 
@@ -90,7 +92,7 @@ def test_published_results_are_what_is_declared(path: Path) -> None:
     rows = pd.read_csv(path, dtype=str, keep_default_na=False)
     declared = [kinds for name in FUNCTIONS for kinds in declared_results(name)]
     for line in rows[rows["status"] == "ok"].head(300).to_dict("records"):
-        values = _values({str(name): text for name, text in line.items()})
+        values = LATER | _values({str(name): text for name, text in line.items()})
         assert any(_fits(values, kinds) for kinds in declared), values
 
 

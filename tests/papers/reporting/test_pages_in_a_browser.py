@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.reporting.comparison import compare_runs, write_comparison
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import read_run
@@ -69,4 +70,13 @@ def test_the_rows_of_a_comparison_can_be_filtered(browser: Any, tmp_path: Path) 
     assert rows.count() == 1
     view.fill("[data-filters=rows-1]", "nothing like this")
     assert rows.first.is_hidden()
+    view.close()
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_the_published_page_is_short_and_fits(browser: Any, width: int) -> None:
+    view = browser.new_page(viewport={"width": width, "height": 800})
+    view.goto((configuration_folder().parent / "results/published/index.html").as_uri())
+    assert view.evaluate("document.documentElement.scrollHeight") < 15_000
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
     view.close()

@@ -217,7 +217,7 @@ def test_the_tutorial_can_be_followed(command: Command, tmp_path: Path) -> None:
     assert table in command(*first, "executor=serial").out
     assert re.search(r"`(1 stored, 0 to run)`", text)
     assert "1 stored, 0 to run" in command(*first, "executor=serial").err
-    assert "n_features: 10000" in command(*settings).out
+    assert "n_features=10000" in command(*settings).out
     answer = command(*changed, "executor=serial", code=0)
     assert "What the paper reports is for other settings than n_features=500, ks=[5,50], replicates=4" in answer.out
     (folder,) = re.findall(r"`(results/\w+/selection_bias)`", text)

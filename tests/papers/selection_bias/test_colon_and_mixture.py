@@ -71,13 +71,18 @@ def test_neither_prediction_wins_on_equal_losses() -> None:
 
 def test_chains_that_have_not_converged_are_named() -> None:
     """One replicate of two has chains that stand still apart from each other."""
-    row: dict[str, Any] = {"status": "ok", "n": 100, "k": 4, "gamma": 0.3}
+    row: dict[str, Any] = {"status": "ok", "job": "one", "n": 100, "k": 4, "gamma": 0.3}
     for correction in ("corrected", "uncorrected"):
         for quantity in ("expected_error", "actual_error", "minus_log_probability", "squared_error", "mean_log_alpha"):
             row[f"{correction}_{quantity}"] = 0.5
         row |= {f"{correction}_r_hat": 1.01, f"{correction}_effective_sample_size": 50.0, f"{correction}_seconds": 1.0}
         row[f"{correction}_converged"] = True
-    bad = row | {"corrected_r_hat": None, "corrected_effective_sample_size": None, "corrected_converged": False}
+    bad = row | {
+        "job": "two",
+        "corrected_r_hat": None,
+        "corrected_effective_sample_size": None,
+        "corrected_converged": False,
+    }
     outcome = Mixture(ks=[4], response=[0.1, 0.9]).outcome(pd.DataFrame([row, bad]))
     chains = outcome.tables[2].frame.set_index("correction")
     assert math.isnan(chains.loc["corrected", "largest R-hat"])

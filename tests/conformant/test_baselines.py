@@ -123,7 +123,7 @@ def test_imputers_that_look_at_other_columns_do_better() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 4))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_expectation_maximisation_never_falls(seed: int, n_components: int) -> None:
     rng = np.random.default_rng(seed)
     rows = np.where(rng.random((60, 5)) < 0.3, np.nan, (rng.random((60, 5)) < rng.random(5)).astype(float))
@@ -211,7 +211,7 @@ def test_unknown_imputers_and_fills() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_measures(seed: int, n_classes: int) -> None:
     rng = np.random.default_rng(seed)
     truth, predicted = rng.integers(0, n_classes, 40), rng.integers(0, n_classes, 40)

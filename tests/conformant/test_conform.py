@@ -24,7 +24,7 @@ from trimbench.papers.conformant.figure1 import naive_bayes_of_weights, weights_
 
 
 @given(case=cases())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_model_is_a_distribution_that_conforms_and_matches_the_moments(case: Case) -> None:
     model = learned(case)
     rows = brute_force.instances(model)
@@ -40,7 +40,7 @@ def test_the_model_is_a_distribution_that_conforms_and_matches_the_moments(case:
 
 
 @given(case=cases(), seed=st.integers(0, 2**32))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_predictions_are_expectations_and_likelihoods_sums_over_completions(case: Case, seed: int) -> None:
     model = learned(case)
     hidden = hide(case.X[:6], case.categorical, np.random.default_rng(seed))
@@ -68,7 +68,7 @@ def penalised_likelihood(model: tb.ConformantModel, X: np.ndarray, smoothing: fl
 
 
 @given(case=cases(max_binary=3), seed=st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_other_conforming_model_fits_better(case: Case, seed: int) -> None:
     model = learned(case)
     best = penalised_likelihood(model, case.X, case.smoothing)
@@ -83,7 +83,7 @@ def test_no_other_conforming_model_fits_better(case: Case, seed: int) -> None:
 
 
 @given(case=cases(max_binary=4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_newton_agrees_with_an_optimiser_of_the_likelihood(case: Case) -> None:
     model = learned(case)
     problem = model.components[0].coding.problem
@@ -95,7 +95,7 @@ def test_newton_agrees_with_an_optimiser_of_the_likelihood(case: Case) -> None:
 
 
 @given(seed=st.integers(0, 2**32), n_real=st.integers(0, 2), groups=st.booleans(), pseudo=st.sampled_from([0.0, 0.3]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_derivatives_by_finite_differences(seed: int, n_real: int, groups: bool, pseudo: float) -> None:
     rng = np.random.default_rng(seed)
     n_columns = 6 + n_real
@@ -227,7 +227,7 @@ def problem(seed: int, n_classes: int, share: float, n_rows: int = 80) -> Incomp
 
 
 @given(seed=st.integers(0, 2**32), n_classes=st.integers(2, 3), n_components=st.integers(1, 3), weighted=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_objective_by_its_definition_and_its_derivatives_by_differences(
     seed: int, n_classes: int, n_components: int, weighted: bool
 ) -> None:
@@ -293,7 +293,7 @@ def posterior(prior: float, positive: np.ndarray, negative: np.ndarray, x: np.nd
 
 
 @given(model=naive_bayes())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_lemma_1(model: tuple[float, np.ndarray, np.ndarray]) -> None:
     bias, weights = weights_of_naive_bayes(*model)
     for x in itertools.product([0, 1], repeat=len(weights)):
@@ -302,7 +302,7 @@ def test_lemma_1(model: tuple[float, np.ndarray, np.ndarray]) -> None:
 
 
 @given(model=naive_bayes())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_round_trip(model: tuple[float, np.ndarray, np.ndarray]) -> None:
     prior, positive, negative = model
     bias, weights = weights_of_naive_bayes(prior, positive, negative)
@@ -312,7 +312,7 @@ def test_round_trip(model: tuple[float, np.ndarray, np.ndarray]) -> None:
 
 
 @given(model=naive_bayes(), seed=st.integers(0, 2**32))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_lemma_2(model: tuple[float, np.ndarray, np.ndarray], seed: int) -> None:
     rng = np.random.default_rng(seed)
     bias, weights = rng.normal(), rng.normal(0, 2, len(model[1]))
@@ -323,7 +323,7 @@ def test_lemma_2(model: tuple[float, np.ndarray, np.ndarray], seed: int) -> None
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_example_2(seed: int, n: int) -> None:
     """With independent features and a logit of one sign, mean imputation is an over- or under-approximation."""
     rng = np.random.default_rng(seed)
@@ -340,7 +340,7 @@ def test_example_2(seed: int, n: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_example_2_for_a_conformant_model(seed: int, n: int) -> None:
     """The same within a class mixture: the mean of the missing features given the observed ones is imputed."""
     rng = np.random.default_rng(seed)

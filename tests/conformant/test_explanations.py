@@ -50,7 +50,7 @@ def shortest(model: tb.ConformantModel, row: np.ndarray) -> tuple[set[int], int]
 
 
 @given(case=cases(max_binary=8, max_classes=2), seed=st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_explanations_are_minimal(case: Case, seed: int) -> None:
     model = tb.conform(case.classifier, case.X, smoothing=case.smoothing, categorical=case.categorical)
     rng = np.random.default_rng(seed)

@@ -67,7 +67,7 @@ def test_it_finds_the_optimum_of_scikit_learn(kind: str, n_classes: int, weighte
     assert size <= 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4))
 def test_weights_count_rows(seed: int, n_classes: int) -> None:
     X, y = problem(n_classes, "binary", seed)

@@ -38,7 +38,7 @@ def joint(mixture: tb.ConformantModel, rows: Array) -> Array:
 
 
 @given(case=cases(max_binary=4), n_components=st.integers(2, 4), seed=st.integers(0, 2**32), gaps=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_mixture_is_a_distribution_that_conforms(case: Case, n_components: int, seed: int, gaps: bool) -> None:
     hidden = hide(case.X, case.categorical, np.random.default_rng(seed))
     hidden[:3] = case.X[:3]
@@ -65,7 +65,7 @@ def test_a_mixture_is_a_distribution_that_conforms(case: Case, n_components: int
 
 
 @given(seed=st.integers(0, 2**32), n_features=st.integers(1, 12), scale=st.sampled_from([1.0, 20.0]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_conformity_on_all_rows_whatever_the_weights(seed: int, n_features: int, scale: float) -> None:
     rng = np.random.default_rng(seed)
     weights, biases = rng.normal(0, scale, (n_features, 3)), rng.normal(0, scale, 3)
@@ -79,7 +79,7 @@ def test_conformity_on_all_rows_whatever_the_weights(seed: int, n_features: int,
 
 
 @given(case=cases(max_binary=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_one_component_of_complete_rows_is_the_model_of_today(case: Case) -> None:
     layout = FeatureLayout.of(case.X.shape[1], case.categorical)
     classes = np.arange(case.weights.shape[1])
@@ -109,7 +109,7 @@ def log_prior(mixture: tb.ConformantModel, smoothing: float, means: Array, mean_
 
 
 @given(case=cases(max_binary=4, groups=False), n_components=st.integers(1, 4), seed=st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_expectation_maximisation_never_lowers_the_objective(case: Case, n_components: int, seed: int) -> None:
     rows = hide(case.X, [], np.random.default_rng(seed))
     rows[:2] = case.X[:2]
@@ -134,7 +134,7 @@ def test_expectation_maximisation_never_lowers_the_objective(case: Case, n_compo
 
 
 @given(seed=st.integers(0, 2**32), n_components=st.integers(1, 4), smoothing=st.sampled_from([0.0, 1.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_it_never_lowers_the_objective_of_features_of_all_kinds(seed: int, n_components: int, smoothing: float) -> None:
     rng = np.random.default_rng(seed)
     kinds = np.column_stack([np.eye(3)[np.arange(60) % 3], rng.normal(3, 2, 60), rng.random((60, 2)) < 0.5])
@@ -161,7 +161,7 @@ def test_it_never_lowers_the_objective_of_features_of_all_kinds(seed: int, n_com
 
 
 @given(case=cases(max_binary=4), seed=st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_one_component_of_incomplete_rows_fits_what_is_observed_best(case: Case, seed: int) -> None:
     """No small change of the parameters makes the observed values (and the pseudo-counts) more likely."""
     rows = hide(case.X, case.categorical, np.random.default_rng(seed))
@@ -315,7 +315,7 @@ def test_mixed_scores_are_a_sum_over_components(n_components: int, n_classes: in
 
 
 @given(case=cases(max_binary=4), n_components=st.integers(2, 4), seed=st.integers(0, 2**32))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_many_rows_are_predicted_like_few(case: Case, n_components: int, seed: int) -> None:
     mixture = tb.conform(
         case.classifier, case.X, smoothing=case.smoothing, categorical=case.categorical, n_components=n_components

@@ -32,7 +32,7 @@ from trimbench.conformant.problem import Solution, reduce_problem, solve_newton
 @needs_gpkit
 @needs_cvxpy
 @given(case=cases(max_binary=4, max_classes=3, max_scale=1.0))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_all_solvers_find_the_same_model(case: Case) -> None:
     models = {solver: learned(case, solver) for solver in ("newton", "gpkit", "cvxpy")}
     rng = np.random.default_rng(0)

@@ -33,7 +33,7 @@ from trimbench.estimators import NaiveConformantClassifier, TrimmedClassifier
 from trimbench.estimators.pipeline_values import jumps
 
 SEEDS = st.integers(0, 2**32)
-ANY_ROWS = settings(max_examples=8, deadline=None, phases=[Phase.generate])
+ANY_ROWS = settings(max_examples=8, phases=[Phase.generate])
 
 
 def people(seed: int, n_classes: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -249,7 +249,7 @@ def test_a_regression_needs_rows_and_layouts_are_left_out() -> None:
 
 
 @given(st.lists(st.lists(st.floats(-1e99, 1e99), max_size=4, unique=True), min_size=1, max_size=4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_jumps_are_found_to_the_last_digit(cuts: list[list[float]]) -> None:
     def values_at(columns: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         pairs = zip(columns.tolist(), numbers.tolist(), strict=True)

@@ -22,7 +22,7 @@ SEARCH = encode_problem(PROBLEM)
 
 
 @given(model=naive_bayes_models())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_is_encoded_is_read_back(model: tb.NaiveBayes, tmp_path_factory: pytest.TempPathFactory) -> None:
     paths = write_ace(tmp_path_factory.getbasetemp(), *encode_ace(model))
     assert_same(tb.NaiveBayes.read_ace(*paths), model)
@@ -316,7 +316,7 @@ def edited(draw: st.DrawFn, texts: tuple[str, ...]) -> tuple[int, bytes]:
 
 
 @given(edit=edited((CNF, LMAP)))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_a_network_with_any_bytes_changed_is_read_or_a_value_error(
     edit: tuple[int, bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -334,7 +334,7 @@ def test_a_network_with_any_bytes_changed_is_read_or_a_value_error(
 
 
 @given(edit=edited((SMALL_SEARCH,)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_search_file_with_any_bytes_changed_is_read_or_a_value_error(
     edit: tuple[int, bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -68,7 +68,7 @@ def chain(length: int) -> tb.BayesianNetwork:
 
 
 @given(network=networks(), data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_table_is_that_of_enumeration_under_the_smallest_limit_too(
     network: tb.BayesianNetwork, data: st.DataObject
 ) -> None:
@@ -239,7 +239,7 @@ def enumerated_given(network: tb.BayesianNetwork, variables: list[str], evidence
 
 
 @given(network=networks(), data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_given_evidence_the_table_is_that_of_enumeration(network: tb.BayesianNetwork, data: st.DataObject) -> None:
     nodes = data.draw(st.permutations(network.nodes))
     cut = data.draw(st.integers(0, len(nodes)))
@@ -340,7 +340,7 @@ def product_sum(factors: list[Factor], kept: list[int], sizes: list[int]) -> np.
 
 
 @given(seed=st.integers(0, 2**32), scaled=st.booleans(), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_program_gives_the_sum(seed: int, scaled: bool, data: st.DataObject) -> None:
     rng = np.random.default_rng(seed)
     sizes = data.draw(st.lists(st.integers(2, 4), min_size=1, max_size=5))
@@ -367,7 +367,7 @@ def test_the_program_gives_the_sum(seed: int, scaled: bool, data: st.DataObject)
 
 @pytest.mark.usefixtures("always_compiled")
 @given(network=networks(), data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_compiled_way_gives_the_table_of_enumeration(network: tb.BayesianNetwork, data: st.DataObject) -> None:
     nodes = data.draw(st.permutations(network.nodes))
     cut = data.draw(st.integers(0, len(nodes)))

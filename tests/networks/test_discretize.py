@@ -53,7 +53,7 @@ def cuts_by_definition(rows: list[Row]) -> list[float]:
 
 
 @given(seed=st.integers(0, 2**32), n_rows=st.integers(1, 120), n_classes=st.integers(1, 4), levels=st.integers(1, 40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_cuts_are_those_of_the_paper(seed: int, n_rows: int, n_classes: int, levels: int) -> None:
     rng = np.random.default_rng(seed)
     values = rng.integers(0, levels, size=n_rows).astype(float)

@@ -138,7 +138,7 @@ def test_a_long_word_is_cut_in_the_message(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_products_beyond_the_range_of_floats_keep_their_ratios(seed: int) -> None:
     """Posteriors equal those in exact fractions, where joint probabilities are as small as 1e-1000."""
     rng = np.random.default_rng(seed)

@@ -36,7 +36,7 @@ def assert_saved(model: Model, path: Path) -> None:
 
 
 @given(model=naive_bayes_models(odd_names=True) | networks())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_save_and_load_keep_every_bit(model: Model, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "model.json"
     model.save(path)

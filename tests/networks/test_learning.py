@@ -44,7 +44,7 @@ def tables(draw: st.DrawFn, *, missing: bool = False) -> tuple[pd.DataFrame, pd.
 
 @pytest.mark.parametrize(("with_gaps", "missing"), [(False, "error"), (False, "ignore"), (True, "ignore")])
 @given(data=st.data(), smoothing=st.sampled_from([0.0, 0.5, 1.0, 3.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_probabilities_equal_the_twin(with_gaps: bool, missing: Any, data: st.DataObject, smoothing: float) -> None:
     features, target = data.draw(tables(missing=with_gaps))
     model = tb.learn(features, target, smoothing=smoothing, missing=missing)

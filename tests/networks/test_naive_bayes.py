@@ -86,7 +86,7 @@ def test_tables_are_copies_that_cannot_be_written() -> None:
 
 
 @given(seed=st.integers(0, 2**32), n_rows=st.integers(1, 4), n_values=st.integers(1, 30), transposed=st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_checking_a_distribution_twice_changes_nothing(seed: int, n_rows: int, n_values: int, transposed: bool) -> None:
     rng = np.random.default_rng(seed)
     given_table = rng.dirichlet(np.full(n_values, 0.3), size=n_rows) * (1 + rng.uniform(-9e-7, 9e-7, size=(n_rows, 1)))
@@ -107,7 +107,7 @@ def joint(model: tb.NaiveBayes, codes: tuple[int, ...]) -> list[float]:
 
 
 @given(model=naive_bayes_models())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_log_joint_equals_brute_force(model: tb.NaiveBayes) -> None:
     rows = list(itertools.product(*map(range, model.cardinalities)))
     logs = model.log_joint(np.array(rows, dtype=np.int64).reshape(len(rows), model.n_features))
@@ -210,7 +210,7 @@ def test_sampled_frequencies_are_the_probabilities() -> None:
 
 
 @given(model=naive_bayes_models(odd_names=True))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_round_trip_through_a_network(model: tb.NaiveBayes) -> None:
     network = model.to_network()
     assert network.nodes == (model.class_variable, *model.feature_names)

@@ -177,7 +177,7 @@ PIECES = st.sampled_from(["", "0", "-1", "1e400", "nan", "9" * 30, "0.5", "²", 
 
 @pytest.mark.parametrize("ending", TEXTS)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_change_is_a_value_error_that_names_the_file_or_another_network(
     ending: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

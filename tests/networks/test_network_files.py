@@ -47,7 +47,7 @@ def test_a_small_file(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("ending", ENCODERS)
 @given(network=networks(names=PLAIN))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_written_network_is_read_bit_for_bit(
     ending: str, network: tb.BayesianNetwork, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -183,7 +183,7 @@ WORDS = st.sampled_from(["table", "default", "variable", "probability", "//", "/
 
 
 @given(network=networks(names=CARRIED | WORDS))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_network_written_as_bif_is_read_bit_for_bit(
     network: tb.BayesianNetwork, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

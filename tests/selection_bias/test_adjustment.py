@@ -184,7 +184,7 @@ def test_factor_at_two_thousand_cases_against_independent_sums() -> None:
 
 
 @given(n0=st.integers(1, 30), n1=st.integers(1, 30), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_weakness_is_more_probable_for_a_larger_cut_off(n0: int, n1: int, data: st.DataObject) -> None:
     first, second = ((data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1))) for _ in range(2))
     if n0 * first[1] == n1 * first[0]:
@@ -204,7 +204,7 @@ def test_weakness_is_more_probable_for_a_larger_cut_off(n0: int, n1: int, data: 
 
 
 @given(n0=st.integers(1, 40), n1=st.integers(1, 40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_perfect_separation_is_less_probable_where_alpha_is_large(n0: int, n1: int) -> None:
     # P(I_y = 0 | theta) and P(I_y = n_y | theta) are means of convex functions of phi_y, whose spread falls in alpha.
     found = tabled(Prior(n_alpha=20), n0, n1, (0, n1))

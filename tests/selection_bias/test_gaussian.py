@@ -219,7 +219,7 @@ def test_all_features_are_no_selection() -> None:
     log_scale=st.floats(-200, 200),
     sign=st.sampled_from([-1.0, 1.0]),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_shift_and_scale_of_features_change_nothing(
     seed: int, sizes: tuple[int, ...], shift: float, log_scale: float, sign: float
 ) -> None:
@@ -235,7 +235,7 @@ def test_shift_and_scale_of_features_change_nothing(
 
 
 @given(data=st.data(), n=st.integers(4, 12), p=st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_all_is_finite_whatever_the_data(data: st.DataObject, n: int, p: int) -> None:
     values = st.sampled_from([0.0, 1.0, -1.0, 3.5, 1e-320, 1e300, -1.7e308, 1e15, 1e15 + 1])
     X = np.array(data.draw(st.lists(st.lists(values, min_size=p, max_size=p), min_size=n, max_size=n)))

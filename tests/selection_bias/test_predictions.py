@@ -150,7 +150,7 @@ def tables(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(data=tables(), k=st.integers(1, 15), ties=st.sampled_from(["exact", "less", "less_equal"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_all_is_finite_whatever_the_data(data: tuple[np.ndarray, np.ndarray], k: int, ties: str) -> None:
     X, y = data
     k = min(k, X.shape[1])

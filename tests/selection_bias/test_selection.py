@@ -43,7 +43,7 @@ def enormous_classes() -> tuple[np.ndarray, np.ndarray, int, int]:
 @given(counts=counted())
 @example(counts=enormous_classes())
 @example(counts=largest_classes())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_ranks_are_those_of_exact_fractions(counts: tuple[np.ndarray, np.ndarray, int, int]) -> None:
     ones0, ones1, n0, n1 = counts
     strengths = [squared_correlation(int(a), int(b), n0, n1) for a, b in zip(ones0, ones1, strict=True)]
@@ -54,7 +54,7 @@ def test_ranks_are_those_of_exact_fractions(counts: tuple[np.ndarray, np.ndarray
 
 
 @given(counts=counted(), data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_selection_takes_the_strongest_and_the_lower_number(
     counts: tuple[np.ndarray, np.ndarray, int, int], data: st.DataObject
 ) -> None:
@@ -75,7 +75,7 @@ def test_selection_takes_the_strongest_and_the_lower_number(
 
 
 @given(n0=st.integers(1, 25), n1=st.integers(1, 25), data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_bounds_of_strong_counts_are_what_enumeration_says(n0: int, n1: int, data: st.DataObject) -> None:
     gamma2 = squared_correlation(data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1)), n0, n1)
     if gamma2 == 0:

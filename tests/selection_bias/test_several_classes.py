@@ -56,7 +56,7 @@ def probability(alpha: float, sizes: tuple[int, ...], cells: list[tuple[int, ...
 
 
 @given(sizes=st.lists(st.integers(1, 9), min_size=2, max_size=4).map(tuple), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_weak_counts_are_those_of_enumeration(sizes: tuple[int, ...], data: st.DataObject) -> None:
     cut = ratio([data.draw(st.integers(0, n_y)) for n_y in sizes], sizes)
     if cut == 0:
@@ -184,7 +184,7 @@ def test_walks_give_the_digits_of_tables(rule: Any, ties: Any, monkeypatch: pyte
     alpha=st.sampled_from([1e-6, 0.4, 3.0, 50.0, 1e4, 1e8]),
     theta=st.floats(1e-6, 1 - 1e-6),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_walks_are_beta_binomial_and_leave_out_less_than_they_say(n: int, alpha: float, theta: float) -> None:
     mass = np.full(n + 2, np.nan)
     first, last = kernels.walk(n, alpha * theta, alpha * (1.0 - theta), mass)

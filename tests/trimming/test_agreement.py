@@ -34,7 +34,7 @@ def names(classifier: tb.BayesianClassifier, subset: list[int]) -> list[str]:
 
 @pytest.mark.parametrize(("engine", "general"), [("dense", False), ("log_odds", False), ("auto", True)])
 @given(data=st.data(), threshold=st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_measures_equal_their_definitions_at_every_threshold_of_the_interval(
     engine: EngineName, general: bool, data: st.DataObject, threshold: float
 ) -> None:
@@ -55,7 +55,7 @@ def test_measures_equal_their_definitions_at_every_threshold_of_the_interval(
 
 @pytest.mark.parametrize("general", [False, True])
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_propositions_1_to_3(general: bool, data: st.DataObject) -> None:
     classifier, subset = data.draw(classifiers_with_subset(general=general))
     chosen = names(classifier, subset)
@@ -74,7 +74,7 @@ def test_propositions_1_to_3(general: bool, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("general", [False, True])
 @given(data=st.data(), threshold=st.sampled_from([0.0, 0.25, 0.5, 0.9]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_proposition_4_and_equation_2(general: bool, data: st.DataObject, threshold: float) -> None:
     classifier, subset = data.draw(classifiers_with_subset(general=general))
     chosen = names(classifier, subset)

@@ -147,7 +147,7 @@ def problems(draw: st.DrawFn) -> tuple[tb.BayesianClassifier, Choice]:
 
 
 @given(problem=problems())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_search_finds_the_best_of_all_subsets(problem: tuple[tb.BayesianClassifier, Choice]) -> None:
     classifier, choice = problem
     joint = whole(classifier)
@@ -162,7 +162,7 @@ def test_the_search_finds_the_best_of_all_subsets(problem: tuple[tb.BayesianClas
 
 
 @given(classifier=classifiers())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_potential_agreement_bounds_every_smaller_subset(classifier: tb.BayesianClassifier) -> None:
     joint = whole(classifier)
     places = range(classifier.n_features)
@@ -185,7 +185,7 @@ def test_the_potential_agreement_bounds_every_smaller_subset(classifier: tb.Baye
 
 
 @given(seed=st.integers(0, 2**32), coarse=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_two_classes_agree_with_the_binary_classifier_at_one_half(seed: int, coarse: bool) -> None:
     rng = np.random.default_rng(seed)
     tables = [distributions(rng, (2, size), coarse=coarse) for size in rng.integers(1, 4, size=4)]
@@ -204,7 +204,7 @@ def test_two_classes_agree_with_the_binary_classifier_at_one_half(seed: int, coa
 
 
 @given(problem=problems(), limit=st.integers(1, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_search_that_is_stopped_brackets_the_best(problem: tuple[tb.BayesianClassifier, Choice], limit: int) -> None:
     classifier, choice = problem
     joint = whole(classifier)
@@ -226,7 +226,7 @@ def test_a_search_that_is_stopped_early_has_a_bound_below_one() -> None:
 
 
 @given(problem=problems(), step=st.sampled_from([1, 4]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_search_in_parts_ends_where_a_whole_one_does(
     problem: tuple[tb.BayesianClassifier, Choice], step: int
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_search_without_time_gives_informative_features() -> None:
 
 
 @given(classifier=classifiers(), n_left_out=st.integers(1, 3), n_hidden=st.integers(0, 1))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_potential_without_features_equals_enumeration(
     classifier: tb.BayesianClassifier, n_left_out: int, n_hidden: int
 ) -> None:
@@ -288,7 +288,7 @@ def test_bounds_from_rows_hold_with_the_stated_confidence(hidden: int) -> None:
 
 
 @given(problem=problems())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_no_allowed_subset_is_right_more_often_than_the_bound(problem: tuple[tb.BayesianClassifier, Choice]) -> None:
     classifier, choice = problem
     assume(classifier.is_naive_bayes)
@@ -326,7 +326,7 @@ def depends_on_the_first(rng: np.random.Generator, n_features: int) -> tb.Bayesi
 
 @pytest.mark.filterwarnings("ignore::trimbench.trimming.classifier.ImpossibleRowWarning")
 @given(classifier=classifiers())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_predictions_are_those_of_the_joint(classifier: tb.BayesianClassifier) -> None:
     joint = whole(classifier)
     rows = pd.DataFrame(
@@ -398,7 +398,7 @@ def agreement_on(classifier: tb.BayesianClassifier, names: list[str], rows: pd.D
 
 
 @given(seed=st.integers(0, 2**32), coarse=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_kernel_counts_as_numpy_does(seed: int, coarse: bool) -> None:
     rng = np.random.default_rng(seed)
     n_rows, n_cells, n_values, n_classes = 40, 6, 3, int(rng.integers(2, 5))
@@ -419,7 +419,7 @@ def test_the_kernel_counts_as_numpy_does(seed: int, coarse: bool) -> None:
 
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32), budget=st.integers(0, 3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_rows_alone_give_the_best_subset_on_the_rows(classifier: tb.BayesianClassifier, seed: int, budget: int) -> None:
     codes = classifier.draw(25, np.random.default_rng(seed))
     rows = _frame(classifier, codes)
@@ -437,7 +437,7 @@ def test_rows_alone_give_the_best_subset_on_the_rows(classifier: tb.BayesianClas
 
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_rows_alone_leave_the_bound_of_the_model(classifier: tb.BayesianClassifier, seed: int) -> None:
     rows = _frame(classifier, classifier.draw(25, np.random.default_rng(seed)))
     told: list[Progress] = []
@@ -450,7 +450,7 @@ def test_rows_alone_leave_the_bound_of_the_model(classifier: tb.BayesianClassifi
 
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_weight_zero_is_the_trimming_by_the_model(classifier: tb.BayesianClassifier, seed: int) -> None:
     rows = _frame(classifier, classifier.draw(25, np.random.default_rng(seed)))
     by_model = tb.trim(classifier, 2)
@@ -461,7 +461,7 @@ def test_weight_zero_is_the_trimming_by_the_model(classifier: tb.BayesianClassif
 
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_rows_of_the_model_have_its_distribution(classifier: tb.BayesianClassifier, seed: int) -> None:
     problem = RowProblem(classifier)
     weighted = problem.model_rows(np.random.default_rng(seed))

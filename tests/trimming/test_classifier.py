@@ -56,7 +56,7 @@ def random_classifier(seed: int, *, naive: bool = False) -> tb.BayesianClassifie
 
 @pytest.mark.filterwarnings("ignore::trimbench.trimming.classifier.ImpossibleRowWarning")
 @given(seed=st.integers(0, 2**32), naive=st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_rows_and_joint_equal_enumeration(seed: int, naive: bool) -> None:
     classifier = random_classifier(seed, naive=naive)
     whole = brute_force.whole(classifier)

@@ -63,7 +63,7 @@ def all_subsets(n_features: int) -> list[tuple[int, ...]]:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_losses_of_all_subsets_lie_within_their_bounds(seed: int) -> None:
     classifier = random_classifier(seed)
     everything = range(classifier.n_features)
@@ -82,7 +82,7 @@ def test_losses_of_all_subsets_lie_within_their_bounds(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_both_ways_to_compute_bounds_agree(seed: int) -> None:
     classifier = random_classifier(seed, most=9)
     units = [(i,) for i in range(2, classifier.n_features)]
@@ -158,7 +158,7 @@ def check(found: SearchResult, classifier: tb.BayesianClassifier, choice: Choice
 
 @pytest.mark.parametrize("compiled", [False, True])
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_search_finds_what_enumeration_finds(compiled: bool, seed: int) -> None:
     classifier = random_classifier(seed)
     choice = random_choice(classifier, seed)

@@ -61,7 +61,7 @@ def test_more_features_can_agree_less() -> None:
 
 
 @given(st.integers(0, 10**6), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_is_bought_together_is_kept_together(seed: int, data: st.DataObject) -> None:
     """The best of all subsets of units, by enumeration, with and without a feature that is required."""
     classifier = case(seed)

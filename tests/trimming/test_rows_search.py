@@ -67,7 +67,7 @@ def best_blend(classifier: tb.BayesianClassifier, kept: Sequence[int], rows: pd.
     return max(blended(classifier, kept, threshold, rows, weight) for threshold in tried)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([0.3, 0.5, 0.8]), st.sampled_from([0.0, 0.4, 1.0]))
 def test_value_and_cut_are_the_best_over_all_thresholds(
     seed: int, coarse: bool, threshold: float, weight: float
@@ -89,7 +89,7 @@ def test_value_and_cut_are_the_best_over_all_thresholds(
 
 
 @example(208251, True)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 2**32), st.booleans())
 def test_networks_are_judged_by_their_posteriors(seed: int, coarse: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -118,7 +118,7 @@ def test_a_network_too_large_for_a_table_is_judged_by_posteriors(monkeypatch: py
             assert by_rows.of_rows((0, 2), codes[:, [0, 2]]) == pytest.approx(from_table)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.lists(st.integers(1, 4), min_size=2, max_size=12), st.booleans())
 def test_compiled_and_plain_balances_and_single_values_are_equal(
     seed: int, cardinalities: list[int], coarse: bool
@@ -169,7 +169,7 @@ def random_choice(rng: np.random.Generator, n_features: int) -> Choice:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32))
 def test_searches_stay_within_the_choice_and_enumeration_finds_the_best(seed: int) -> None:
     rng = np.random.default_rng(seed)

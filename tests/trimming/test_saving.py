@@ -25,7 +25,7 @@ def naive_bayes(n_features: int = 3) -> tb.NaiveBayes:
 
 
 @given(seed=st.integers(0, 2**32), n_kept=st.integers(0, 3), several=st.booleans(), observed=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_naive_bayes_and_mixtures_keep_every_bit_of_what_they_need(
     seed: int, n_kept: int, several: bool, observed: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -66,7 +66,7 @@ def test_naive_bayes_and_mixtures_keep_every_bit_of_what_they_need(
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_networks_keep_the_ancestors_of_what_they_need(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     rng = np.random.default_rng(seed)
     whole = random_network_classifier(rng, 4, 0.4)

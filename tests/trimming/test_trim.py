@@ -30,7 +30,7 @@ def problems(draw: st.DrawFn, *, general: bool = False) -> tuple[tb.BayesianClas
 
 @pytest.mark.parametrize(("engine", "general"), [("dense", False), ("log_odds", False), ("auto", True)])
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_trim_finds_the_optimum(engine: EngineName, general: bool, data: st.DataObject) -> None:
     classifier, costs, budget = data.draw(problems(general=general))
     trimming = tb.trim(classifier, budget, costs, engine=engine)
@@ -49,7 +49,7 @@ def test_trim_finds_the_optimum(engine: EngineName, general: bool, data: st.Data
 
 @pytest.mark.parametrize("general", [False, True])
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_same_decision_selection_is_exhaustive_and_moving_the_threshold_never_loses(
     general: bool, data: st.DataObject
 ) -> None:

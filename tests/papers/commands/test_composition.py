@@ -170,7 +170,7 @@ OPTIONS = st.sampled_from(
 FLAGS = st.sampled_from(["-m", "--multirun", "--multi", "--mul"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(KEYS, SWEPT).map("=".join), min_size=1, max_size=4), OPTIONS, FLAGS, st.randoms())
 def test_the_points_are_those_of_a_plain_hydra_application(
     words: list[str], option: list[str], flag: str, rng: random.Random

@@ -128,6 +128,7 @@ def test_a_network_declared_as_figures_needs_no_file_and_is_normalised(cache: Ca
         ),
         ({"likelihoods": {"bell": [[0.9, 0.1], [1.0]]}}, r"each with 2 numbers or one that holds for every state, got"),
         ({"likelihoods": {"bell": [["a", 0.1], 0.5]}}, r"must be a number from 0 to 1, got \['a', 0\.1\]"),
+        ({"positive": "maybe"}, r"network 'mine': positive must be a state of 'thief', yes, no, got 'maybe'"),
         ({"features": ["bell"]}, r"features must be \['bell'\], got \['bell', 'door'\]"),
     ],
 )

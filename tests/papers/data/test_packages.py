@@ -201,6 +201,14 @@ def test_an_index_that_hangs_or_is_away_is_left_in_time_and_not_asked_again(
     assert len({*said.values()}) == 1, "of all packages, in one line"
 
 
+def test_pip_says_that_it_does_not_trust_an_index(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Cache
+) -> None:
+    use(monkeypatch, "pip", "http://index.invalid", tmp_path)
+    with pytest.raises(DataUnavailable, match=r"index\.invalid is not a trusted or secure host and is being ignored"):
+        load_dataset(declare_dataset("mine", declared()), cache)
+
+
 def test_without_an_installer_it_says_so(monkeypatch: pytest.MonkeyPatch, cache: Cache, tmp_path: Path) -> None:
     use(monkeypatch, "", "http://127.0.0.1:9", tmp_path)
     with pytest.raises(DataUnavailable, match="neither pip nor uv is there to fetch it; install one of them"):

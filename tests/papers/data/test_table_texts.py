@@ -28,7 +28,7 @@ from trimbench.papers.data.table_texts import (
 )
 from trimbench.papers.validation import DeclarationError
 
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = settings(max_examples=60)
 NUMBERS = st.one_of(st.integers(-(10**15), 10**15), st.floats(allow_nan=False, allow_infinity=False))
 
 
@@ -131,7 +131,7 @@ FIELDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_declared_data_and_studies_read_a_cell_alike(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

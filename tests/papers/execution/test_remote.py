@@ -199,6 +199,24 @@ def test_any_bytes_are_read_as_failures_or_a_reason(content: bytes) -> None:
         assert [record.status for record in read_answer(content, squares(2))[1]] == ["failed"] * 2
 
 
+def test_a_run_ends_where_the_last_machine_that_could_work_has_left(
+    cluster: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.machines, cluster.lacks = ["a", "b"], {"a": "!!"}
+    monkeypatch.setattr(cluster, "wait", lambda tasks: [task for task in tasks if cluster.where[task] == "a"])
+
+    def gone() -> Collection[str]:
+        if "a" in cluster.where:
+            cluster.machines = ["a"]
+        return {"b"} - set(cluster.machines)
+
+    monkeypatch.setattr(cluster, "gone", gone)
+    with pytest.raises(
+        ExecutorError, match=r"no machine can run the jobs: machine a: .*; machine b: it left the cluster"
+    ):
+        run(PretendingExecutor(), squares(6))
+
+
 @pytest.mark.parametrize("given_back", [Path("x"), squares, ValueError("x"), {1: 2}])
 def test_no_object_is_made_of_what_a_task_sends_back(cluster: Pretended, given_back: Any) -> None:
     """Ray itself would look up whatever a pickle names."""
@@ -264,7 +282,7 @@ def test_where_no_machine_works_one_sentence_says_why(cluster: Pretended, why: s
         PretendingExecutor().run(squares(30), lambda record: None)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from([*WANTS, "!", "!!"]), max_size=3), st.integers(1, 9))
 def test_any_machine_that_works_is_enough(tmp_path_factory: pytest.TempPathFactory, lacks: Any, room: int) -> None:
     made = Pretended(tmp_path_factory.getbasetemp(), room=room, jobs_per_task=1 + room % 3)

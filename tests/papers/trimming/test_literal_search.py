@@ -98,7 +98,7 @@ def problems(draw: st.DrawFn) -> tuple[Fraction, list[list[list[Fraction]]], int
 
 
 @given(problem=problems())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_search_is_the_printed_one(
     problem: tuple[Fraction, list[list[list[Fraction]]], int, list[int], Fraction],
 ) -> None:

@@ -35,6 +35,15 @@ def rows_of(folder: Path) -> pd.DataFrame:
     return rows
 
 
+def test_a_small_network_of_ones_own_needs_no_search(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "own/network").mkdir(parents=True)
+    (tmp_path / "own/network/good.yaml").write_text(
+        "{format: tables, target: C, positive: '0', prior: [0.25, 0.75], likelihoods: {A: [[0.9, 0.1], [0.2, 0.8]]}}"
+    )
+    words = ["--config-dir", "own", "experiment=trimming/table6", "networks=[good]", "thresholds=[0.5]"]
+    command(*words, "executor=serial", code=0)
+
+
 @pytest.mark.parametrize("network", N_FEATURES)
 def test_table_6_counts_subsets_exactly_as_printed(table6: Path, network: str) -> None:
     n, m = N_FEATURES[network], N_FEATURES[network] // 3

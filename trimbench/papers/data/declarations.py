@@ -188,6 +188,9 @@ class Figures:
     def load(self, what: str, _: Mapping[str, Path]) -> DeclaredNetwork:
         """Make the network; ValueError if the figures do not fit each other."""
         names = {self.target: self.states.get(self.target) or _numbered(len(self.prior))}
+        if self.positive not in names[self.target]:
+            states = some(names[self.target], 20)
+            raise ValueError(f"{what}: positive must be a state of {self.target!r}, {states}, got {self.positive!r}")
         tables = {}
         for name, rows in self.likelihoods.items():
             width = max((len(row) for row in rows if isinstance(row, list)), default=len(self.states.get(name, "01")))

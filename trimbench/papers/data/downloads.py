@@ -267,7 +267,9 @@ def _is_this_machine(url: str) -> bool:
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 Word = Annotated[str, must_be("a name of letters, digits and the signs . _ + ! -", _WORD.fullmatch)]
 # One platform for all machines, so that they all get the same wheel.
-_PYTHON, _PLATFORM, _OLDER = "3.11", "manylinux_2_28", "manylinux2014"
+_PYTHON, _PLATFORM, _OLDER = "3.11", "manylinux_2_28", ("manylinux_2_17", "manylinux2014")
+# What draws the tree of causes in front of uv's lines.
+_BRANCHES = " \u00d7\u2570\u2502\u251c\u2500\u25b6"
 _LARGEST_MEMBER, _LARGEST_RATIO, _SMALL = 2**26, 200, 2**20
 _INDEX = "package://index"
 # What the installer writes is bounded like any download, file by file; ulimit counts in blocks of 512 bytes.
@@ -330,7 +332,7 @@ def _wheel(requirement: str, folder: Path) -> Path:
     """Return the wheel of a distribution, or the folder with its files if uv fetches it."""
     target = folder / "wheel"
     wanted = ["--no-deps", "--only-binary=:all:", f"--python-version={_PYTHON}", "--quiet", requirement]
-    pip = ["download", *(f"--platform={one}_x86_64" for one in (_PLATFORM, _OLDER)), f"--dest={target}", "--no-input"]
+    pip = ["download", *(f"--platform={one}_x86_64" for one in (_PLATFORM, *_OLDER)), f"--dest={target}", "--no-input"]
     pip += ["--implementation=cp", "--disable-pip-version-check", f"--timeout={_SILENT_SECONDS}", "--retries=1"]
     pip += wanted
     uv = ["pip", "install", f"--python={sys.executable}", f"--python-platform=x86_64-{_PLATFORM}", "--no-progress"]
@@ -354,7 +356,7 @@ def _wheel(requirement: str, folder: Path) -> Path:
             errors="replace",
             timeout=_TOTAL_SECONDS,
             check=False,
-            env=patience | os.environ,
+            env={**patience, **os.environ, "UV_LINK_MODE": "copy"},
         )
     except subprocess.TimeoutExpired as error:
         raise _late() from error
@@ -374,16 +376,19 @@ def _wheel(requirement: str, folder: Path) -> Path:
 
 def _unreached(output: str) -> str:
     """Return why an installer could not reach the index at all; empty if it could."""
-    if "client error (Connect)" in output:  # of uv, whose last line is the cause of all others
-        return output.strip().rpartition("cause: ")[2]
+    if re.search(r"client error \(Connect\)|Request failed after", output):  # of uv
+        last = output.strip().splitlines()[-1].strip(_BRANCHES)  # the cause of all others
+        return last.rpartition("cause: ")[2].removeprefix("Caused by: ")
     found = re.search(r"connection broken by '\w+\(['\"](.*)['\"]\)': /", output)
     return re.sub(r"<[^>]*>: ", "", found[1]) if found and "(from versions: none)" in output else ""
 
 
 def _complaint(output: str) -> str:
     """Return what an installer says went wrong, without passwords in addresses and without its advice."""
-    lines = [line.strip(" \u00d7\u2570\u2502\u251c\u2500\u25b6") for line in output.splitlines()]
+    lines = [line.strip(_BRANCHES) for line in output.splitlines()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
+    if ignored := [line.removeprefix("WARNING: ") for line in lines if "trusted or secure host" in line]:
+        errors = ignored[:1]  # pip then only adds that it has found nothing
     if errors == ["Exception:"]:  # a traceback of pip, whose last line says what happened
         errors = lines[-1:]
     said = " ".join(line for line in errors if line and not line.startswith(("hint:", "[notice]", "WARNING")))

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from trimbench.papers.execution import ray_task
 from trimbench.papers.execution.job import Job
@@ -149,6 +149,8 @@ class _Sweep:
                 for machine in self._cluster.gone():
                     self._gone[machine] = "it left the cluster while the jobs ran"
                     self._tell(machine, self._gone[machine])
+                if self._gone and not self._is_left(self._out(for_good=True)):
+                    self._refuse()  # what waits for the machines that left would wait for ever
                 while found := self._next(self._cluster.room - len(running), alone=not running):
                     chunks, without = found
                     running |= zip(self._cluster.submit(chunks, without), chunks, strict=True)
@@ -174,10 +176,12 @@ class _Sweep:
                 return [[self._waiting.popleft() for _ in range(min(size, len(self._waiting)))] for _ in starts], out
         if alone and (self._again or self._waiting):
             if not self._is_left(hopeless):
-                why = "; ".join(self._lines())
-                raise ExecutorError(f"no machine can run the jobs: {why}; what was done is stored")
+                self._refuse()
             self._give_up(self._again.popleft())
         return None
+
+    def _refuse(self) -> NoReturn:
+        raise ExecutorError(f"no machine can run the jobs: {'; '.join(self._lines())}; what was done is stored")
 
     def _is_left(self, out: set[str]) -> bool:
         return not out or self._cluster.has_others(out)
@@ -343,7 +347,8 @@ class RayExecutor(RemoteExecutor):
         except (OSError, RuntimeError, ValueError) as error:
             raise ExecutorError(
                 f"address must be that of a running Ray cluster, got {self.address!r}: {error}; start one with "
-                "`ray start --head`, or leave address out to use this machine"
+                "`ray start --head`, or leave address out to use this machine; a cluster with a token needs "
+                "RAY_AUTH_MODE=token here, too"
             ) from error
         return ray
 

@@ -408,13 +408,17 @@ def _ratios(main: vocab.Table, printed: Mapping[tuple[str, str], vocab.Reported]
         known = math.isfinite(selected) and math.isfinite(trimmed)
         ratios = (
             trimmed / selected if known else None,
-            line["eca_trim_seconds"] / line["fs_sdd_seconds"],
+            _ratio(line["eca_trim_seconds"], line["fs_sdd_seconds"]),
             1000 * line["eca_trim_seconds"],
-            line["eca_trim_evaluations"] / line["fs_sdd_evaluations"],
-            line["eca_trim_evaluations"] / line["subsets"],
+            _ratio(line["eca_trim_evaluations"], line["fs_sdd_evaluations"]),
+            _ratio(line["eca_trim_evaluations"], line["subsets"]),
         )
         lines.append(dict(zip(_RATIO_COLUMNS, (line["network"], *ratios), strict=True)))
     return vocab.Table.of("Trimming by FS-SDD, within one machine", lines, _RATIO_COLUMNS, name="ratios")
+
+
+def _ratio(ours: float, theirs: float) -> float | None:
+    return ours / theirs if theirs else None  # a small network may need no search
 
 
 _RATIO_COLUMNS = {

@@ -77,7 +77,7 @@ def test_a_level_in_several_places_is_once_in_the_legend() -> None:
     assert in_the_legend(canvas) == ["a", "b", "k = 1", "k = 10"]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.dictionaries(st.text("abc xyz,$%", min_size=1, max_size=60).filter(str.strip), st.floats(0.5, 9), max_size=30),
     st.dictionaries(st.sampled_from(["one", "two", "three"]), st.floats(1, 9)),

@@ -326,6 +326,7 @@ class RayExecutor(RemoteExecutor):
     def _connected_ray(self) -> Any:
         """Return the module of Ray, connected to a cluster."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # of lost machines it prints the logs; we name them
         import ray
 
         if ray.is_initialized():

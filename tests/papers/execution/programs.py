@@ -62,7 +62,9 @@ def start_program(
     options["_target_"] = TARGETS[("serial", "processes", "ray", "slurm").index(kind)]
     names = {"paths": sys.path, "module": sample_jobs.__name__, "folder": str(folder)}
     script.write_text(PROGRAM.format(options=options, function=function, axis=axis, n=n, shared=shared, **names))
-    return subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    command = [sys.executable, str(script)]
+    with (folder.parent / "printed").open("a") as out:
+        return subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:

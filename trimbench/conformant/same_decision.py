@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -411,7 +410,6 @@ _FLOATING = 1e-12
 # After how many features the table is kept, and after how many if it is large.
 _CHECKPOINT_EVERY, _RARELY, _LARGE = 8, 64, 2**20
 
-Mode = Literal[0, 1, 2]
 SHOWN, HIDDEN, UNDECIDED = 0, 1, 2
 
 

@@ -42,6 +42,10 @@ def test_a_small_network_of_ones_own_needs_no_search(command: Command, tmp_path:
     )
     words = ["--config-dir", "own", "experiment=trimming/table6", "networks=[good]", "thresholds=[0.5]"]
     command(*words, "executor=serial", code=0)
+    (path,) = tmp_path.rglob("*_ratios.csv")
+    (line,) = pd.read_csv(path).to_dict("records")
+    assert line["network"] == "good"
+    assert math.isnan(line["our evaluations"])
 
 
 @pytest.mark.parametrize("network", N_FEATURES)

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Literal, get_args
 
@@ -109,9 +109,6 @@ class TableSettings:
     def named(self) -> dict[str, tuple[str, ...]]:
         """The columns that each setting names."""
         return {"drop": self.drop, "features": self.features or (), "id": self.ids, "types": tuple(self.types)}
-
-
-SETTING_NAMES = tuple(one.name for one in fields(TableSettings))
 
 
 def _check_encoding(name: str) -> None:

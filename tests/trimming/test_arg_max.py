@@ -460,6 +460,19 @@ def test_weight_zero_is_the_trimming_by_the_model(classifier: tb.BayesianClassif
     assert found.rows_agreement.apparent == agreement_on(classifier, list(found.features), rows)
 
 
+def test_of_two_features_that_say_nothing_the_first_is_kept() -> None:
+    states = {"x0": ["0"], "c": ["k", "l"], "x1": ["0"], "x2": ["0", "1"]}
+    parents = {"c": ["x0"], "x1": ["c", "x0"], "x2": ["c", "x0"]}
+    tables = {
+        "x0": [1.0],
+        "c": [[0.353521, 0.646479]],
+        "x1": [[[1.0]], [[math.nextafter(1, 0)]]],
+        "x2": [[[0.2, 0.8]], [[0.1, 0.9]]],
+    }
+    classifier = tb.BayesianClassifier(tb.BayesianNetwork(states, parents, tables), "c")
+    assert [tb.trim(classifier, 2).features for _ in range(2)] == [("x0", "x2")] * 2
+
+
 @given(classifier=classifiers(), seed=st.integers(0, 2**32))
 @settings(max_examples=30)
 def test_the_rows_of_the_model_have_its_distribution(classifier: tb.BayesianClassifier, seed: int) -> None:

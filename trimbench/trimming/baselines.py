@@ -190,8 +190,9 @@ def most_informative_units(classifier: BayesianClassifier, choice: Choice) -> fr
 
     Each feature counts by itself, so that this takes next to no time.
     """
+    # Rounded, as gains that are equal may differ by how their joint probabilities were summed: the first one is taken.
     gains = [
-        math.fsum(_mutual_information(classifier.joint([feature])) for feature in unit) / max(cost, _TIE)
+        round(math.fsum(_mutual_information(classifier.joint([feature])) for feature in unit), 12) / max(cost, _TIE)
         for unit, cost in zip(choice.units, choice.costs, strict=True)
     ]
     return frozenset(choice.filled(choice.required_units, sorted(range(len(gains)), key=lambda unit: -gains[unit])))

@@ -337,8 +337,18 @@ def test_a_machine_that_reaches_only_an_index_has_the_same_outcome(
     for name in ("breast_cancer", "breast_cancer_points"):
         one, other = (table_of(f"trimming/{name}", run).drop(columns="seconds", errors="ignore") for run in RUNS)
         pd.testing.assert_frame_equal(one, other, check_exact=True)
-    provenance = json.loads(file_of("trimming/breast_cancer.json", "packaged").read_text())
-    assert provenance["roads"] == {"dataset/breast_cancer": "package made-up 1.2"}
+    assert roads() == {"dataset/breast_cancer": "package made-up 1.2"}
+    # A copy that is refused is not where the rows came from; and a report says what the jobs did.
+    write(Cache.from_environment().writable, {"files/b.csv": "another table"})
+    command("--config-dir", "mine", *SMALL, "run=packaged", "cache_mode=ignore", code=0)
+    assert roads() == {"dataset/breast_cancer": "package made-up 1.2"}
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "empty"))
+    command("--config-dir", "mine", *SMALL, "run=packaged", "task=report", code=0)
+    assert roads() == {"dataset/breast_cancer": "package made-up 1.2"}
+
+
+def roads() -> Any:
+    return json.loads(file_of("trimming/breast_cancer.json", "packaged").read_text())["roads"]
 
 
 def test_all_that_is_missing_is_told_once_for_each_host() -> None:

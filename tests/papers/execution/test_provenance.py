@@ -5,10 +5,15 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from trimbench.papers.execution import store
+from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import _git_state, _quotas, provenance, usable_cpus
+from trimbench.papers.execution.workers import execute
+
+from . import sample_jobs
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -35,6 +40,27 @@ def test_it_is_collected_once_and_handed_out_as_a_copy() -> None:
     first["packages"].clear()
     assert provenance()["packages"]
     assert provenance()["time"] == first["time"]
+
+
+def test_a_record_says_where_its_data_came_from_even_if_it_was_encoded_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(store, "_roads", {})
+    job = Job.create(sample_jobs.square, {"x": 2}, {"dataset/a": "a" * 64, "network/b": "b" * 64})
+    assert store.provenance_of(job)["roads"] == {}
+
+    def encoded() -> store.Arrays:
+        store.note_road("a" * 64, "a package")
+        return {"rows": np.ones(2)}
+
+    store.remember("rows", {"of": "a"}, encoded)
+    assert store.provenance_of(job) == provenance() | {"roads": {"dataset/a": "a package"}}
+    monkeypatch.setattr(store, "_roads", {})
+    assert store.remember("rows", {"of": "a"}, encoded).keys() == {"rows"}
+    assert execute(job).provenance["roads"] == {"dataset/a": "a package"}
+    assert store.PROVENANCE.holds(store.provenance_of(job))
+    assert not store.PROVENANCE.holds(provenance() | {"roads": {"dataset/a": 5}})
 
 
 @needs_git

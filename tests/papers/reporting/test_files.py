@@ -117,13 +117,18 @@ def test_the_configuration_names_no_home(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_provenance(tmp_path: Path) -> None:
+    roads = [{"dataset/1": "OpenML 46"}, {"dataset/1": "package p 1", "dataset/2": "OpenML 7"}]
     records = [record(1), record(2, "failed", "Boom"), record(3)]
+    records[:2] = [
+        replace(one, provenance=one.provenance | {"roads": way}) for one, way in zip(records, roads, strict=False)
+    ]
     write_findings(findings(records=records, missing={"vote": "is away"}), [], tmp_path, DEFAULT)
     content = json.loads((tmp_path / "family/one.json").read_text(encoding="utf-8"))
     assert content["experiment"] == "family/one"
     assert content["configuration"] == {"seed": 1, "runner": "m:C"}
     assert content["data"] == {f"dataset/{number}": "0" * 64 for number in (1, 2, 3)}
     assert content["missing"] == {"vote": "is away"}
+    assert content["roads"] == {"dataset/1": "OpenML 46 and package p 1", "dataset/2": "OpenML 7"}
     assert content["jobs"] == {one.job.key[:12]: one.status for one in records}
     assert content["computed_with"] == [{"python": "3"}], "each machine once"
     assert set(content["written_with"]) >= {"trimbench", "python", "packages", "commit", "platform", "time"}

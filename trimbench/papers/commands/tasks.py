@@ -165,7 +165,7 @@ def _run_all(
     for task in tasks:
         attempt(task, functools.partial(plan, task))
     if len(plans) > 1 and where.cache_mode != "only":
-        _say_data(list(plans))
+        _say_data(list(plans), where.inputs.cache)
     typical = measured(invocation.catalogue, invocation.profile)
     expected: dict[str, float] = {}
     for one in plans:
@@ -176,14 +176,16 @@ def _run_all(
     run_plans(list(plans), where, conclude, label=label, expected=expected)
 
 
-def _say_data(plans: Sequence[Plan]) -> None:
+def _say_data(plans: Sequence[Plan], cache: Cache) -> None:
     """Say which data is here, by which road, and what the rest leaves out."""
+    inputs = {found.place: found for plan in plans for cell in plan.cells for found in cell.inputs}
     roads: dict[str, list[str]] = {}
-    for place, road in sorted({entry for plan in plans for entry in plan.roads.items()}):
-        roads.setdefault(road, []).append(place.partition("/")[2])
+    for _, found in sorted(inputs.items()):
+        roads.setdefault(found.declaration.road(cache), []).append(found.name)
     say("Data that is here:")
     for road, names in sorted(roads.items()):
-        say(f"  {road}: {', '.join(names)}")
+        if road:
+            say(f"  {road}: {', '.join(names)}")
     missing = sorted({name for plan in plans for name in plan.missing})
     if missing:
         say(f"Not here: {', '.join(missing)}")

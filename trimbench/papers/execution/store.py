@@ -366,6 +366,8 @@ Arrays = dict[str, "np.ndarray[Any, Any]"]
 RUN_VARIABLE = "TRIMBENCH_ONLY_ARRAYS_OF"
 # After the arrays, a file has the name of the run that wrote it and the hash of all before.
 _RUN_BYTES = 16
+# Beside the arrays, with what `note_road` was told until then.
+_ROADS = "roads of data"
 _MAX_ARRAY_BYTES = 2**31
 
 
@@ -432,7 +434,10 @@ def _read(path: Path) -> Arrays | None:
         if os.environ.get(RUN_VARIABLE, run.decode()) != run.decode():
             return None
         with np.load(io.BytesIO(body), allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
+            arrays = {name: stored[name] for name in stored.files}
+            for sha256, road in arrays.pop(_ROADS, np.empty((0, 2))).tolist():
+                _roads.setdefault(sha256, road)
+            return arrays
     except (FileNotFoundError, NotADirectoryError):
         return None
     except Exception as error:  # noqa: BLE001  (zipfile and NumPy raise errors of many kinds for damaged files)
@@ -444,7 +449,7 @@ def _write(path: Path, arrays: Arrays) -> None:
     import numpy as np
 
     stream = io.BytesIO()
-    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    np.savez(stream, **arrays, **{_ROADS: np.array([*_roads.items()]).reshape(-1, 2)})  # type: ignore[arg-type]
     stream.write(os.environ.get(RUN_VARIABLE, "-" * _RUN_BYTES).encode())
     with contextlib.suppress(OSError):  # a full disk costs time, not the result
         write(path, lambda temporary: temporary.write_bytes(sealed(stream.getvalue())))
@@ -493,8 +498,11 @@ PROVENANCE = fields(
     platform=TEXT,
     cpus=COUNT,
     time=TEXT,
+    roads=fields(**{"*": TEXT}),
 )
-"""What `provenance` returns."""
+"""What `provenance_of` returns."""
+# Where this process has data from, by its hash.
+_roads: dict[str, str] = {}
 
 
 def provenance() -> dict[str, Json]:
@@ -503,6 +511,16 @@ def provenance() -> dict[str, Json]:
     ``commit`` and ``dirty`` describe the source tree and are None without git; the caller may change the copy.
     """
     return copy.deepcopy(_collect())
+
+
+def provenance_of(job: Job) -> dict[str, Json]:
+    """Return the `provenance` of a job that ran in this process, with ``roads``: where it had its data from."""
+    return provenance() | {"roads": {name: _roads[sha256] for name, sha256 in job.data if sha256 in _roads}}
+
+
+def note_road(sha256: str, road: str) -> None:
+    """Note where this process has the data with a hash from, for the records of the jobs that use it from now on."""
+    _roads[sha256] = road
 
 
 def usable_cpus() -> int:

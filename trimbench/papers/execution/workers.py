@@ -32,7 +32,7 @@ from trimbench.papers.execution.job import (
     run_job_function,
     size_in_bytes,
 )
-from trimbench.papers.execution.store import Record, provenance, usable_cpus
+from trimbench.papers.execution.store import Record, provenance_of, usable_cpus
 from trimbench.papers.files import without_homes
 from trimbench.papers.validation import DataUnavailable, FactsMismatch, Json, settings, unknown, validated
 
@@ -193,12 +193,12 @@ def _attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
             result = run_job_function(job)
     except caught as error:  # a failing job is a row of the report, whatever it raised
         return failure(job, "failed", describe(error), time.perf_counter() - started, want=_want(error))
-    return Record(job, "ok", result, None, time.perf_counter() - started, provenance())
+    return Record(job, "ok", result, None, time.perf_counter() - started, provenance_of(job))
 
 
 def failure(job: Job, status: str, error: str, seconds: float, log: str = "", want: str = "") -> Record:
     """Make the record of a job without a result; no home folder is in it."""
-    return Record(job, status, None, without_homes(error), seconds, provenance(), without_homes(log), want)
+    return Record(job, status, None, without_homes(error), seconds, provenance_of(job), without_homes(log), want)
 
 
 def _want(error: BaseException | None) -> str:

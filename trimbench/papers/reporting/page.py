@@ -20,7 +20,7 @@ from urllib.parse import quote
 from trimbench.papers.execution.store import provenance
 from trimbench.papers.files import beside, write
 from trimbench.papers.reporting.figures.drawing import points_name
-from trimbench.papers.reporting.runs import SHORT_KEY, computed_with
+from trimbench.papers.reporting.runs import SHORT_KEY, computed_with, environment_of
 from trimbench.papers.reporting.tables import asked, heading, printable, shown
 from trimbench.papers.reporting.verdicts import (
     PAPER,
@@ -455,7 +455,7 @@ def job_list(found: Findings) -> JobList:
     """Return the jobs of an experiment, by columns."""
     environments = computed_with(found)
     number_of = {
-        record.job.key: environments.index(record.provenance) + 1 for record in found.records if record.provenance
+        record.job.key: environments.index(environment_of(record)) + 1 for record in found.records if record.provenance
     }
     rows = found.rows
     seconds = rows["seconds"].tolist() if "seconds" in rows else [None] * len(rows)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trimbench.papers.execution.store import provenance
+from trimbench.papers.execution.store import Record, provenance
 from trimbench.papers.files import beside, csv_ending, remove_temporary_folders, without_homes, write_csv, write_text
 from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
@@ -101,7 +101,7 @@ def provenance_of(findings: Findings) -> dict[str, Json]:
         "configuration": json.loads(without_homes(json.dumps(dict(findings.settings), ensure_ascii=False))),
         "data": dict(sorted(entry for record in jobs.values() for entry in record.job.data)),
         "missing": dict(findings.missing),
-        "roads": dict(findings.roads),
+        "roads": findings.roads,
         "jobs": {key[:SHORT_KEY]: record.status for key, record in sorted(jobs.items())},
         "computed_with": computed_with(findings),
         "written_with": provenance(),
@@ -110,8 +110,13 @@ def provenance_of(findings: Findings) -> dict[str, Json]:
 
 def computed_with(findings: Findings) -> list[dict[str, Json]]:
     """Return the environments in which the jobs of an experiment ran, each once: versions and machine."""
-    entries = [record.provenance for record in findings.records if record.provenance]
+    entries = [environment_of(record) for record in findings.records if record.provenance]
     return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
+
+
+def environment_of(record: Record) -> dict[str, Json]:
+    """Return what a job ran with, whatever data it read."""
+    return {name: value for name, value in record.provenance.items() if name != "roads"}
 
 
 def _listed_in(about: Path) -> set[str]:

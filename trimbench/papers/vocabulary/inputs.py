@@ -18,6 +18,7 @@ from trimbench.papers.data.declarations import (
     load_dataset,
     load_network,
 )
+from trimbench.papers.execution.store import note_road
 from trimbench.papers.validation import FactsMismatch, Json
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def dataset_of(found: Input) -> Dataset:
     """
     loaded = load_dataset(declare_dataset(found.name, found.declared), Cache.from_environment(offline=True))
     _check_unchanged(found, loaded.sha256)
+    note_road(found.sha256, loaded.road)
     return loaded
 
 
@@ -114,6 +116,7 @@ def network_of(found: Input) -> DeclaredNetwork:
     declaration = declare_network(found.name, found.declared)
     loaded = load_network(declaration, Cache.from_environment(offline=True))
     _check_unchanged(found, declaration.sha256)  # which is of the file as it is now, after it was read
+    note_road(found.sha256, declaration.where)
     return loaded
 
 

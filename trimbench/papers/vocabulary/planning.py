@@ -182,7 +182,7 @@ class Plan:
         What the stored successes took.
     files : mapping from names in a folder of the cache to paths
         What the other jobs read.
-    altered, stem, roads
+    altered, stem
         As in `Findings`.
     """
 
@@ -197,7 +197,6 @@ class Plan:
     files: Mapping[str, Path]
     altered: tuple[str, ...]
     stem: str
-    roads: Mapping[str, str]
 
     @classmethod
     def of(
@@ -223,10 +222,8 @@ class Plan:
             for cell in cells
             if cell.job.key in stored or not any(found.place in missing for found in cell.inputs)
         ]
-        inputs = {found.place: found.declaration for cell in cells for found in cell.inputs}
-        roads = {place: way for place, one in inputs.items() if (way := one.road(where.inputs.cache))}
         files = {key: path for found in needs.values() for key, path in found.files(where.inputs.cache).items()}
-        parts = (cells, missing, jobs, stored, files, tuple(altered), stem or name, roads)
+        parts = (cells, missing, jobs, stored, files, tuple(altered), stem or name)
         return cls(name, settings, experiment, reported, *parts)
 
     def findings(self, records: Mapping[str, Record]) -> Findings:
@@ -242,9 +239,7 @@ class Plan:
         if self.reported and not self.altered:
             check_numbers(self.reported, outcome.numbers, complete=bool((rows["status"] == "ok").all()))
         labels = tuple(dict.fromkeys(label for cell in self.cells for label in cell.labels))
-        return Findings(
-            self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem, self.roads
-        )
+        return Findings(self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem)
 
     def _outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return what the experiment makes of the rows, with the notes of its file, which hold whatever it finds."""
@@ -356,7 +351,6 @@ class Findings:
         Columns of `rows` that distinguish the cells.
     stem : str
         What the names of its files begin with: the name, and after it the altered settings with their values.
-    roads : mapping from the group and name of a data set or network to where this machine has it from
     """
 
     name: str
@@ -368,7 +362,6 @@ class Findings:
     altered: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     stem: str = ""
-    roads: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stem", self.stem or self.name)
@@ -377,6 +370,16 @@ class Findings:
     def numbers(self) -> Sequence[Number]:
         """What can be compared with the reported numbers: nothing if the experiment's settings were changed."""
         return () if self.altered else self.outcome.numbers
+
+    @property
+    def roads(self) -> dict[str, str]:
+        """Where its jobs had their data from, by group and name, as far as their records say so."""
+        found: dict[str, dict[str, None]] = {}
+        for record in self.records:
+            roads = record.provenance.get("roads")
+            for place, road in roads.items() if isinstance(roads, Mapping) else ():
+                found.setdefault(place, {})[str(road)] = None
+        return {place: " and ".join(sorted(roads)) for place, roads in sorted(found.items())}
 
     @property
     def notes(self) -> list[str]:

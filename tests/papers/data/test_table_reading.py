@@ -406,7 +406,7 @@ def test_too_little_memory_is_said_in_one_line(tmp_path: Path, monkeypatch: pyte
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(table_files, "_surplus", fail)
+    monkeypatch.setattr(table_files, "_lines", fail)
     path = written(tmp_path, TABLE, "t.csv")
     cache = Cache((), tmp_path, offline=True)
     declaration = declare_dataset("t", {"kind": "csv", "path": str(path), "target": "y"})

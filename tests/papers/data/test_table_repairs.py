@@ -164,7 +164,7 @@ def test_what_looks_wrong_about_the_target_is_said() -> None:
         ("a;;y", ["column 2 of the header line has no name and is called 'Unnamed: 1'"]),
         (";  ;y", ["columns 1, 2 of the header line have no name and are called 'Unnamed: 0', 'Unnamed: 1'"]),
         (" a;b ;y", ["blanks around the names 'a', 'b' in the header line were removed"]),
-        ('a; "b";y', ["blanks around the name '\"b\"' in the header line were removed"]),
+        ('a; "b";y', ["blanks around the name 'b' in the header line were removed"]),
         ("sep=;\r\na;b;y", ["the first line, 'sep=;', tells the separator and has no names of columns"]),
         ("a;b;y", []),
     ],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, time
+from datetime import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,37 +22,29 @@ from trimbench.papers.data.table_texts import (
     DAYS_READ,
     ENDS,
     ENDS_AS_FLOATS,
-    EPOCH,
     LARGEST,
     LARGEST_EXACT,
-    SHORT,
+    LIMIT,
     USUAL,
     YEAR_LAST,
     ColumnType,
     ReadAs,
     TableSettings,
-    ambiguous,
-    are_among,
+    date_in,
     day_first,
     days_of,
-    decimal_marks,
-    has_short_year,
     is_code,
-    is_compact_date,
     is_date,
-    is_grouped,
     is_huge,
-    is_limit,
     number_of,
     numbers_among,
     outlying_codes,
-    plain_number,
     signed,
     stands_for_missing,
     text_of,
     with_units,
 )
-from trimbench.papers.validation import DeclarationError, quoted, rows_in, rows_named, shown
+from trimbench.papers.validation import DeclarationError, quoted, rows_in, rows_named, shown, some
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,11 +78,10 @@ class ReadColumn:
 
 def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettings) -> list[ReadColumn]:
     """Read columns of a table, each as its values or the settings say."""
-    columns = {str(name): column for name, column in table.frame[list(names)].items()}
+    columns = {name: table.frame[name] for name in names}
     types = {name: type_of(column) for name, column in columns.items()}
-    missing = settings.missing_values
     texts = {
-        name: TextColumn.of(name, columns[name], missing)
+        name: TextColumn.of(name, columns[name], settings.missing_values)
         for name, kind in types.items()
         if kind in (None, "category") or settings.types.get(name, kind) != kind
     }
@@ -98,48 +90,42 @@ def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettin
     for name, kind in types.items():
         try:
             if name in texts:
-                wanted = settings.types.get(name)
-                found.append(read_texts(texts[name], wanted, settings.decimal, marks, missing, kind == "category"))
+                found.append(read_texts(texts[name], settings, marks, kind == "category"))
             elif kind is not None:
-                found.append(read_typed(name, columns[name], kind, missing))
+                found.append(read_typed(name, columns[name], kind, settings.missing_values))
         except DeclarationError as error:
             raise DeclarationError(f"{table.owner}: {error}") from error
     return found
 
 
 def read_texts(
-    column: TextColumn,
-    kind: ColumnType | None = None,
-    decimal: str | None = None,
-    marks: Iterable[str] = (),
-    missing: Collection[str] = (),
-    has_categories: bool = False,
+    column: TextColumn, settings: TableSettings, marks: Collection[str] = (), has_categories: bool = False
 ) -> ReadColumn:
-    """Read a column of text as `kind`, or as categories if its type has them, or as what its values look like.
+    """Read a column of text as the settings say, or as categories if its type has them, or as its values look.
 
-    Where the numbers of the column do not say what stands before decimals, the declared mark `decimal` does, or
-    `marks`, which are those of the whole table. `missing` has the texts that stand for a missing value. Raises
-    `DeclarationError` if the column cannot be read as `kind`, or has infinite values.
+    Where the numbers of the column do not say what stands before decimals, the declared mark does, or `marks`, which
+    are those of the whole table. Raises `DeclarationError` if the column cannot be read as its type, or has infinite
+    values.
     """
     gaps = column.missing_notes()
     if not column.texts:
         return ReadColumn.left_out(column.name, *gaps, "it has no values, so it is left out")
     # What the column says, or else the table.
-    certain = [found for found in (column.decimal_marks, {decimal} if decimal else set(marks)) if len(found) == 1]
+    certain = [one for one in (column.decimal_marks, settings.decimal or "", marks) if len(one) == 1]
     mark = next(iter(certain[0])) if certain else None
-    if decimal and mark != decimal:
-        gaps = (*gaps, f"its numbers have {mark!r} before decimals, not {decimal!r}")
+    if settings.decimal and mark != settings.decimal:
+        gaps = (*gaps, f"its numbers have {mark!r} before decimals, not {settings.decimal!r}")
     parsed = column.parsed(mark or ".")
-    is_given = kind is not None
-    kind = kind or ("category" if has_categories else _recognised(column, parsed))
-    if kind == "number":
-        read = _numbers(column, parsed, mark, is_given, missing)
-    elif kind == "date":
-        read = _dates(column, is_given, missing)
-    elif kind == "boolean":
-        read = _answers(column)
-    else:
-        read = _categories(column, None if is_given or has_categories else parsed, is_given)
+    given = settings.types.get(column.name)
+    match given or ("category" if has_categories else _recognised(column, parsed)):
+        case "number":
+            read = _numbers(column, parsed, mark, settings)
+        case "date":
+            read = _dates(column, settings)
+        case "boolean":
+            read = _answers(column)
+        case _:
+            read = read_categories(column, None if given or has_categories else parsed, given is not None)
     return replace(read, notes=(*gaps, *read.notes)) if gaps else read
 
 
@@ -149,11 +135,12 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     if column.is_plain and known.all():
         return "number"
     odd = column.chosen(~known)
-    enough = _NUMBERS_BESIDE_LIMITS if all(is_limit(text) or stands_for_missing(text) for text in odd) else 1 - _ODD
+    are_limits = all(map(LIMIT.fullmatch, odd))
+    are_gaps = are_limits or all(LIMIT.fullmatch(text) or stands_for_missing(text) for text in odd)
     # Few different numbers are more likely codes, and what is none of them is one more.
     if (
-        column.counts[known].sum() >= enough * n_rows
-        and (all(map(is_limit, odd)) or known.sum() > _FEW_NUMBERS)
+        column.counts[known].sum() >= (_NUMBERS_BESIDE_LIMITS if are_gaps else 1 - _ODD) * n_rows
+        and (are_limits or known.sum() > _FEW_NUMBERS)
         and not any(map(is_code, column.texts))
     ):
         return "number"
@@ -167,60 +154,59 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     return "date"
 
 
-def _numbers(
-    column: TextColumn, parsed: NDArray[np.float64], mark: str | None, is_given: bool, missing: Collection[str]
-) -> ReadColumn:
-    if mark is None and (example := ambiguous(column.signed, ",")):
+def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, settings: TableSettings) -> ReadColumn:
+    if mark is None and (example := column.ambiguous(",")):
         reason = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
-        return _refused(column, "number", reason, is_given)
+        return _refused(column, "number", reason, settings)
     texts, notes = column.chosen(~np.isnan(parsed)), []
-    special = [] if column.is_plain and mark != "," else texts
-    for chosen, what in (
-        ([text for text in special if mark == "," and "," in text], "decimal commas were read: {} as {:.15g}"),
-        ([text for text in special if is_grouped(text, mark or ".")], "groups of digits were joined: {} is {:.15g}"),
-        ([text for text in special if signed(text) != text], "signs of accounting were read: {} is {:.15g}"),
+    values = zip(column.texts, column.signed, parsed.tolist(), strict=True)
+    special = [] if column.is_plain and mark != "," else [one for one in values if not math.isnan(one[2])]
+    for what, found in (
+        ("decimal commas were read: {} as {:.15g}", (one for one in special if mark == "," and "," in one[0])),
+        ("groups of digits were joined: {} is {:.15g}", (one for one in special if number_of(one[1]) != one[2])),
+        ("signs of accounting were read: {} is {:.15g}", (one for one in special if one[0] != one[1])),
     ):
-        if chosen:
-            notes.append(what.format(quoted(chosen[0]), number_of(signed(chosen[0]), mark or ".")))
-    if mark is None and (example := ambiguous(column.signed, ".")):
+        notes += [what.format(quoted(text), value) for text, _, value in itertools.islice(found, 1)]
+    if mark is None and (example := column.ambiguous(".")):
         notes.append(f"the point in {quoted(example)} was taken for decimals; if it parts thousands, say decimal=','")
-    if huge := [text for text in special if is_huge(text)]:
-        notes.append(f"whole numbers above 2^53 were rounded, such as {quoted(huge[0])}; types: category keeps them")
-    if texts and all(map(is_compact_date, texts)):
+    if huge := next(filter(is_huge, texts), None):
+        notes.append(f"whole numbers above 2^53 were rounded, such as {quoted(huge)}; types: category keeps them")
+    if texts and all(text.isdecimal() and len(text) == 8 and days_of(text, True) > -math.inf for text in texts):
         notes.append(f"{quoted(texts[0])} and the others may be dates; types: date reads them")
-    return _measured(column, "number", parsed, missing, notes)
+    return _measured(column, "number", parsed, settings, notes)
 
 
-def _dates(column: TextColumn, is_given: bool, missing: Collection[str]) -> ReadColumn:
+def _dates(column: TextColumn, settings: TableSettings) -> ReadColumn:
     reason, order = None, day_first(column.texts)
-    if example := next(filter(has_short_year, column.texts), None):
+    found = ((text, date_in(text)) for text in column.texts)
+    if example := next((text for text, match in found if match and len(match["year"]) == 2), None):
         reason = f"the year of {quoted(example)} has two digits and may be in any century"
     elif order is None and (example := next(filter(YEAR_LAST[True].fullmatch, column.texts), None)):
         reason = f"{quoted(example)} does not say whether the day or the month comes first"
     if reason:
-        return _refused(column, "date", f"{reason}; write 2020-12-31", is_given)
+        return _refused(column, "date", f"{reason}; write 2020-12-31", settings)
     days = np.array([days_of(text, bool(order)) for text in column.texts])
     note = DAYS_READ + ("" if order is None else f", the {'day' if order else 'month'} first")
-    return _measured(column, "date", days, missing, [note])
+    return _measured(column, "date", days, settings, [note])
 
 
-def _refused(column: TextColumn, kind: ColumnType, reason: str, is_given: bool = True) -> ReadColumn:
+def _refused(column: TextColumn, kind: ColumnType, reason: str, settings: TableSettings) -> ReadColumn:
     """Leave a column out, or raise an error if its type was given."""
-    if is_given:
+    if column.name in settings.types:
         raise DeclarationError(f"types.{column.name} is {kind}, but {reason}")
     return ReadColumn.left_out(column.name, f"{LEFT_OUT} because {reason}")
 
 
 def _measured(
-    column: TextColumn, kind: ColumnType, values: NDArray[np.float64], missing: Collection[str], notes: list[str]
+    column: TextColumn, kind: ColumnType, values: NDArray[np.float64], settings: TableSettings, notes: list[str]
 ) -> ReadColumn:
     """Return a column of numbers or dates, given that of each of its texts, NaN where there is none."""
     unread = np.isnan(values)
     if unread.all():
-        return _refused(column, kind, f"no value of the column is one, got {shown(column.texts, 3)}")
+        return _refused(column, kind, f"no value of the column is one, got {shown(column.texts, 3)}", settings)
     if unread.any():
         notes.append(_said_of(column, unread, f"have no {kind} and count as missing"))
-    return _finished(column.name, kind, column.numbers(values), missing, notes)
+    return _finished(column.name, kind, column.numbers(values), settings.missing_values, notes)
 
 
 def _answers(column: TextColumn) -> ReadColumn:
@@ -236,13 +222,14 @@ def _answers(column: TextColumn) -> ReadColumn:
         )
     usual = {text: spelling[text.casefold()] for text in counts}
     other = [
-        f"{quoted(text)} in {rows_in(counts[text])} is {quoted(usual[text])}" for text in counts if text != usual[text]
+        f"{quoted(text)} in {rows_in(counts[text])} is {quoted(one)}" for text, one in usual.items() if text != one
     ]
-    notes = (f"other spellings were joined: {', '.join(other[:3])}{', ...' * (len(other) > 3)}",) if other else ()
+    notes = (f"other spellings were joined: {some(other, 3)}",) if other else ()
     return ReadColumn(column.name, "boolean", column.labels(usual), notes)
 
 
-def _categories(column: TextColumn, parsed: NDArray[np.float64] | None, is_given: bool) -> ReadColumn:
+def read_categories(column: TextColumn, parsed: NDArray[np.float64] | None = None, is_given: bool = True) -> ReadColumn:
+    """Read a column of categories; `parsed` has the numbers among them where they may be something else."""
     notes = [] if parsed is None else _what_else(column, parsed)
     reason = None
     if len(column.texts) > MAX_CATEGORIES:
@@ -250,9 +237,8 @@ def _categories(column: TextColumn, parsed: NDArray[np.float64] | None, is_given
     elif 1 < len(column.texts) == column.n_present:
         reason = "every row with a value has a different text"
     if reason and not is_given:
-        return ReadColumn.left_out(
-            column.name, *notes, f"{reason}, so it is left out; write types: category to keep it"
-        )
+        notes.append(f"{reason}, so it is left out; write types: category to keep it")
+        return ReadColumn.left_out(column.name, *notes)
     return ReadColumn(column.name, "category", column.labels(), (*notes, *words_for_missing(column), *alike(column)))
 
 
@@ -265,18 +251,14 @@ def _what_else(column: TextColumn, parsed: NDArray[np.float64]) -> list[str]:
         return [f"digits such as {quoted(code)} were taken for codes{advice}"]
     dates = np.array([is_date(text) for text in column.texts], dtype=bool)
     units = with_units(column.texts)
-    for chosen, what, odd, advice in (
-        (
-            known,
-            "most rows have numbers, but {}",
-            "have none",
-            "; types: number makes what is none missing" * are_finite,
-        ),
-        (dates, "most rows have dates, but {}", "have none", "; if they are missing, add them to missing_values"),
-        (known | units, "{}", "have a number with a unit", "; to have numbers, take the units off"),
+    makes_missing = "; types: number makes what is none missing" * are_finite
+    for chosen, most, told, what, advice in (
+        (known, "most rows have numbers, but ", ~known, "have none", makes_missing),
+        (dates, "most rows have dates, but ", ~dates, "have none", "; if they are missing, add them to missing_values"),
+        (known | units, "", units, "have a number with a unit", "; to have numbers, take the units off"),
     ):
         if chosen.any() and column.counts[chosen].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
-            return [what.format(_said_of(column, units if what == "{}" else ~chosen, odd)) + advice]
+            return [most + _said_of(column, told, what) + advice]
     return []
 
 
@@ -289,17 +271,14 @@ def alike(column: TextColumn) -> list[str]:
     for text in column.texts:
         of_key.setdefault(_key(text), []).append(text)
     pairs = [f"{quoted(same[0])} and {quoted(same[1])}" for same in of_key.values() if len(same) > 1]
-    if not pairs:
-        return []
-    more = f" and {len(pairs) - 3:,} more pairs" if len(pairs) > 3 else ""
-    return [f"{', '.join(pairs[:3])}{more} are different values, but look like spellings of one"]
+    return [f"{some(pairs, 3)} are different values, but look like spellings of one"] if pairs else []
 
 
 def _key(text: str) -> str:
     """Return what two spellings of one value have in common."""
     kinds = [(one, unicodedata.category(one)) for one in text]
     text = "".join("-" if kind == "Pd" else one for one, kind in kinds if kind not in ("Cf", "Cc") or one.isspace())
-    if not (math.isnan(number := plain_number(text)) or is_code(text)):
+    if not (math.isnan(number := number_of(text)) or is_code(text)):
         return repr(number)
     words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return words.strip("\"'").rstrip(" .,;:!*") or words
@@ -381,7 +360,7 @@ class TextColumn:
         tidied = [text.strip() for text in found]
         gone = {"", *missing}.intersection(tidied)
         if numbers := {number for _, number in numbers_among(tuple(missing), days=False)}:
-            gone |= {text for text in tidied if plain_number(text) in numbers and not is_code(text)}
+            gone |= {text for text in tidied if number_of(text) in numbers and not is_code(text)}
         if not gone and tidied == found:
             return cls(name, found, codes, {})
         texts = list(dict.fromkeys(text for text in tidied if text not in gone))
@@ -398,11 +377,6 @@ class TextColumn:
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
 
     @functools.cached_property
-    def decimal_marks(self) -> set[str]:
-        """The marks that certainly stand before decimals in some texts."""
-        return decimal_marks(self.signed, "." if self.is_plain else ".,")
-
-    @functools.cached_property
     def is_plain(self) -> bool:
         """Whether all texts are numbers as most programs write them."""
         return all(map(USUAL.fullmatch, self.texts))
@@ -412,19 +386,36 @@ class TextColumn:
         """The texts with signs before the numbers."""
         return self.texts if self.is_plain else list(map(signed, self.texts))
 
-    def chosen(self, which: NDArray[np.bool_]) -> list[str]:
-        """Return some of `texts`."""
-        return [self.texts[place] for place in np.flatnonzero(which)]
+    @functools.cached_property
+    def _numbers(self) -> dict[str, NDArray[np.float64]]:
+        """The number that each signed text is, by the mark before decimals, NaN where it is none."""
+        return {mark: np.array([number_of(text, mark) for text in self.signed]) for mark in ".,"}
+
+    @functools.cached_property
+    def decimal_marks(self) -> set[str]:
+        """The marks that certainly stand before decimals: with the other one, some text would be no number."""
+        if self.is_plain:
+            return {"."} if any(math.isnan(number_of(text, ",")) for text in self.texts if "." in text) else set()
+        pairs = ((".", ","), (",", "."))
+        return {one for one, other in pairs if (np.isnan(self._numbers[other]) & ~np.isnan(self._numbers[one])).any()}
 
     def parsed(self, mark: str) -> NDArray[np.float64]:
         """Return the number that each text is, with `mark` before decimals, NaN where it is none."""
         if self.is_plain and mark == ".":
             return np.array(self.texts, dtype=np.float64)
-        found = np.array([number_of(text, mark) for text in self.texts])
         # Beside plain numbers, signs of accounting are signs.
-        if self.signed != self.texts and not np.isnan(found).all():
-            found = np.array([number_of(text, mark) for text in self.signed])
-        return found
+        as_written = np.array([text == sign for text, sign in zip(self.texts, self.signed, strict=True)])
+        found = self._numbers[mark]
+        return np.where(as_written | ~np.isnan(found[as_written]).all(), found, np.nan)
+
+    def ambiguous(self, mark: str) -> str | None:
+        """Return a number whose mark could stand before decimals or part thousands, if there is one."""
+        marked = (text for text in self.signed if mark in text)
+        return next((one for one in marked if not math.isnan(number_of(one, ".") + number_of(one, ","))), None)
+
+    def chosen(self, which: NDArray[np.bool_]) -> list[str]:
+        """Return some of `texts`."""
+        return [self.texts[place] for place in np.flatnonzero(which)]
 
     @property
     def n_present(self) -> int:
@@ -467,13 +458,8 @@ def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[str]]:
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
         # 1, 1.0 and True are different texts but equal objects, and a list cannot be looked up.
         column = column.map(label_text, na_action="ignore")
-    if len(column) < SHORT and isinstance(column.dtype, pd.StringDtype):  # pandas takes as long for 1 row as for 1000
-        places: dict[str, int] = {}
-        texts = column.to_numpy(dtype=object).tolist()
-        numbered = [places.setdefault(text, len(places)) if isinstance(text, str) else -1 for text in texts]
-        return np.array(numbered, dtype=np.int64), list(places)
     codes, found = pd.factorize(column)
-    return np.asarray(codes, dtype=np.int64), [label_text(value) for value in found.tolist()]
+    return np.asarray(codes, dtype=np.int64), [*map(label_text, found.tolist())]
 
 
 # Columns that already have a type, as data frames and Parquet files have.
@@ -507,9 +493,9 @@ def _is_huge_number(value: Any) -> bool:
 
 def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Iterable[str]) -> ReadColumn:
     """Read a column of the type `kind`, as `type_of` gives it."""
-    from pandas.api import types
+    import pandas as pd
 
-    found = types.infer_dtype(column, skipna=True)
+    found = pd.api.types.infer_dtype(column, skipna=True)
     if column.isna().all():
         return ReadColumn(name, "left out", None, ("it has no values, so it is left out",))
     if found == "complex":
@@ -522,17 +508,15 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
     notes = []
     if found.startswith("time"):
         notes.append("durations and times of the day were read as days")
-        midnight = datetime.combine(EPOCH, time.min)
-        lengths = column.map(lambda one: datetime.combine(EPOCH, one) - midnight if isinstance(one, time) else one)
+        lengths = column.map(lambda one: pd.Timedelta(str(one)) if isinstance(one, time) else one)
         values = lengths.astype("timedelta64[us]").to_numpy() / np.timedelta64(1, "D")
     else:
         values = column.where(column.notna(), np.nan).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     narrow = getattr(column.dtype, "numpy_dtype", column.dtype)
     if narrow in (np.float16, np.float32):  # -999.9 is another number in them
-        missing = [*missing, *(repr(float(narrow.type(one))) for one in map(plain_number, missing) if one is not None)]
-    huge = np.flatnonzero(
-        (np.abs(values) > LARGEST_EXACT) & (np.abs(values) < 1e30) & ~are_among(values, ENDS_AS_FLOATS)
-    )
+        missing = [*missing, *(repr(float(narrow.type(number_of(one)))) for one in missing)]
+    sizes = np.abs(values)
+    huge = np.flatnonzero((sizes > LARGEST_EXACT) & (sizes < 1e30) & ~np.isin(values, ENDS_AS_FLOATS))
     known = values[~np.isnan(values)]
     if len(huge) and (known == np.round(known)).all():
         notes.append(
@@ -561,10 +545,10 @@ def _days(column: pd.Series[Any], found: str) -> NDArray[np.float64]:
 
 def words_for_missing(column: TextColumn) -> list[str]:
     """Return which texts are categories although they may stand for missing values."""
-    numbers = np.array([math.nan if is_code(text) else plain_number(text) for text in column.texts])
+    numbers = np.array([math.nan if is_code(text) else number_of(text) for text in column.texts])
     known = ~np.isnan(numbers)
     # A code beside other numbers is judged with them, below.
-    are_words = not known.all() and set(numbers[known].tolist()) <= CODES | ENDS_AS_FLOATS
+    are_words = not known.all() and np.isin(numbers[known], [*CODES, *ENDS_AS_FLOATS]).all()
     found = [
         f"{quoted(text)} in {rows_in(count)}"
         for text, count, is_number in zip(column.texts, column.counts.tolist(), known.tolist(), strict=True)

@@ -50,16 +50,9 @@ from trimbench.papers.data.downloads import (
     fetching,
     find_file,
 )
-from trimbench.papers.data.table_files import (
-    MISSING_VALUES,
-    ColumnType,
-    SourceTable,
-    TableSettings,
-    check_columns,
-    read_file,
-    within_memory,
-)
+from trimbench.papers.data.table_files import SourceTable, check_columns, read_file, within_memory
 from trimbench.papers.data.table_reading import read_declared
+from trimbench.papers.data.table_texts import MISSING_VALUES, ColumnType, TableSettings
 from trimbench.papers.validation import DeclarationError, FactsMismatch, Unreadable, settings
 
 if TYPE_CHECKING:
@@ -145,8 +138,7 @@ class _TextSource(Source):
             part, mended = read_file(
                 owner,
                 path,
-                reading.separator,
-                reading.encoding,
+                reading,
                 self.columns,
                 check=lambda names: check_columns(owner, names, self.target, reading),
                 wanted=reading.columns(self.target),

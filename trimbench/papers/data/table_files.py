@@ -6,11 +6,15 @@ import csv
 import functools
 import gzip
 import io
+import itertools
+import math
 import os
 import re
 import struct
+import unicodedata
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,19 +23,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 
 from trimbench.papers.data.cache import one_line_reason
-from trimbench.papers.data.table_texts import (
-    CONTROL,
-    NO_HEADER,
-    SEARCHED,
-    check_names,
-    is_value,
-    other_format,
-    tidy_name,
-    without_names,
-)
-from trimbench.papers.data.table_texts import MISSING_VALUES as MISSING_VALUES
-from trimbench.papers.data.table_texts import ColumnType as ColumnType
-from trimbench.papers.data.table_texts import TableSettings as TableSettings
+from trimbench.papers.data.table_texts import CONTROL, SEARCHED, TableSettings, number_of, other_format
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_named, shortened, shown, some
 
 if TYPE_CHECKING:
@@ -54,12 +46,14 @@ _UNPACKED, _TIMES = 1 << 26, 100
 _FEW_CELLS, _MOST_CELLS = 1 << 20, 1 << 27
 _MOST_COLUMNS = 2**16  # each costs pandas some 40 microseconds
 _TITLES = 50  # lines that may stand before a table
+_AT_ONCE = 1 << 16  # lines that become a frame together
 _TEXT_TABLE = "a text table with a header line and one of the separators , ; tab |, plain or gzip"
 # What the library of Parquet and Arrow raises for damaged files, beside errors of values and of reading.
 _DAMAGE = (TypeError, NotImplementedError, LookupError, struct.error)
 
 # Is called with the names of the columns, and raises an error if something is wrong with them.
 Check = Callable[[list[str]], object]
+_AS_RECOGNISED = TableSettings()
 
 
 class _NoTableError(Exception):
@@ -84,8 +78,7 @@ def within_memory(read: Callable[_Given, _Read]) -> Callable[_Given, _Read]:
 def read_file(
     owner: str,
     path: Path,
-    separator: str | None = None,
-    encoding: str | None = None,
+    settings: TableSettings = _AS_RECOGNISED,
     columns: Sequence[str] = (),
     check: Check | None = None,
     wanted: Collection[str] = (),
@@ -111,10 +104,10 @@ def read_file(
                 frame = _columnar(body, judge)
             except _DAMAGE as error:
                 raise ValueError(one_line_reason(error)) from error
-            return plain(frame, encoding, wanted)
-        text = _text(body, encoding).split("\n", skip)[-1]
+            return plain(frame, settings.encoding, wanted)
+        text = _text(body, settings.encoding).split("\n", skip)[-1]
         del body
-        return _from_text(text, separator, encoding, list(columns), judge, wanted)
+        return _from_text(text, settings, list(columns), judge, wanted)
     except DeclarationError:
         raise
     except (_NoTableError, OSError, EOFError, zlib.error, ValueError) as error:
@@ -167,12 +160,9 @@ def _columnar(body: bytes, check: Check) -> pd.DataFrame:
         judge(schema, *_in_parquet(about))
         # As codes: a text that is written once may stand in a million rows.
         table = parquet.read_table(pa.BufferReader(buffer), read_dictionary=list(filter(None, schema.names)))
-        coded = [one.name for one in table.schema if types.is_dictionary(one.type)]
-        texts = [name for name in coded if not types.is_dictionary(schema.field(name).type)]
-        _check_size(len(body), 0, sum(_decoded(table[name]) for name in texts))
-        for name in texts:
-            text = table[name].cast(table.schema.field(name).type.value_type)
-            table = table.set_column(table.schema.get_field_index(name), name, text)
+        coded = [one for one, field in zip(table.columns, schema, strict=True) if not types.is_dictionary(field.type)]
+        _check_size(len(body), 0, sum(_decoded(one) for one in coded if types.is_dictionary(one.type)))
+        table = table.cast(schema)
     return in_pandas(table)
 
 
@@ -348,22 +338,19 @@ def _text(body: bytes, encoding: str | None) -> str:
 
 
 def _from_text(
-    text: str, separator: str | None, encoding: str | None, names: list[str], check: Check, wanted: Collection[str]
+    text: str, settings: TableSettings, names: list[str], check: Check, wanted: Collection[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a table of text, and notes on what was repaired; `names` are given where there is no header line."""
-    import pandas as pd
-
-    notes, header = [], None if names else 0
+    notes = []
     if first := _FOR_EXCEL.match(text):
         # What ends the line stays, so that lines keep their numbers.
         text = text[first.end() :]
-        separator = separator or first[1]
         notes.append(f"the first line, {quoted(first[0].strip())}, tells the separator and has no names of columns")
-    if separator is None:  # the one that is most often in the header line, outside quotes
-        line = _QUOTED.sub("", text[:SEARCHED].lstrip("\r\n")).split("\n", 1)[0]
-        separator = max(SEPARATORS, key=line.count)
-    if header == 0:
-        names, repairs = _header(text, separator)
+    header = _QUOTED.sub('""', text[:SEARCHED].lstrip("\r\n")).partition("\n")[0].rstrip("\r")
+    separator = settings.separator or (first and first[1]) or max(SEPARATORS, key=header.count)
+    lines = _lines(text, separator)
+    if not names:
+        names, repairs = _names(next(lines, (0, []))[1], header.split(separator))
         notes += repairs
         if wanted and not {*names} & {*wanted} and (place := _line_of_names(text, wanted)):
             raise _NoTableError(f"the names of its columns are in line {place}; delete the lines before it")
@@ -371,53 +358,55 @@ def _from_text(
         found = f"it has {len(names):,} columns where {_MOST_COLUMNS:,} are allowed; name the separator"
         raise _NoTableError(f"{found} ({separator!r} was taken), or take a part of its columns")
     check(names)
-    place = _surplus(text, separator, len(names), header is None)
-    every = names if place is None else [*names[:place], "\0", *names[place:]]
-    own = {"dtype": str, "na_filter": False, "skipinitialspace": True, "index_col": False}
-    table = pd.read_csv(io.StringIO(text), sep=separator, names=every, header=header, **own)  # type: ignore[call-overload]
-    frame, repairs = plain(table[names], encoding)
-    if place is not None:
-        what = "their ends, where it is empty" if place else "their beginnings, where it names the rows"
-        repairs.append(f"all lines have one value more than there are names, at {what}; it was left out")
+    table, surplus = _values(lines, names, separator)
+    frame, repairs = plain(table, settings.encoding)
     few = names[:: len(names) // 200 + 1]
     if 2 * sum((is_value(name) and not name.isdecimal()) or frame[name].eq(name).any() for name in few) > len(few):
         repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {NO_HEADER}")
-    return frame, [*notes, *repairs]
+    return frame, [*notes, *surplus, *repairs]
 
 
-def _rows(text: str, separator: str) -> Any:
+def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line that is not blank, where it ends, and its values."""
     csv.field_size_limit(_LARGEST)
-    return csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
-
-
-def _header(text: str, separator: str) -> tuple[list[str], list[str]]:
-    """Return the names of the columns, and notes on those that were changed."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
     try:
-        first: list[str] = next((row for row in _rows(text, separator) if any(row)), [])
+        for row in reader:
+            if any(map(str.strip, row)):
+                yield reader.line_num, row
     except csv.Error as error:
-        raise _NoTableError(f"its header line cannot be read: {error}") from error
+        reason = f"line {reader.line_num} cannot be read: {error}"
+        raise _NoTableError(f"{reason}; look for a quotation mark that is not closed") from error
+
+
+def _names(first: list[str], written: list[str]) -> tuple[list[str], list[str]]:
+    """Return the names of the columns, and notes on those that are not as they are `written` in the header line."""
     other = max(SEPARATORS, key=first[0].count) if len(first) == 1 else "\0"
     if len(first) == 1 and other in first[0]:
-        is_quoted = text.lstrip().startswith('"')
+        is_quoted = written[0].lstrip().startswith('"')
         advice = "remove the quotation marks around whole lines" if is_quoted else f"write separator={other!r}"
         raise _NoTableError(f"its header line has one column, {quoted(first[0])}; {advice}")
-    names = [tidy_name(name) or f"Unnamed: {place}" for place, name in enumerate(first)]
+    names = [_tidy_name(name) or f"Unnamed: {place}" for place, name in enumerate(first)]
+    named = [raw.strip() for raw in first]
     notes = []
-    if nameless := [place for place, name in enumerate(first) if not name.strip()]:
+    if nameless := [place for place, name in enumerate(named) if not name]:
         places = ("column " if len(nameless) == 1 else "columns ") + some([str(place + 1) for place in nameless], 10)
         verb = "has no name and is" if len(nameless) == 1 else "have no name and are"
         notes.append(f"{places} of the header line {verb} called {shown([names[place] for place in nameless], 3)}")
-    if tidied := [name for name, raw in zip(names, first, strict=True) if raw.strip() and name != raw.strip()]:
+    if tidied := [name for name, raw in zip(names, named, strict=True) if raw not in ("", name)]:
         notes.append(f"line breaks or invisible characters were taken out of names, which are {shown(tidied, 3)} now")
-    # The reader drops blanks before names, too, but never says so; before quotation marks they make other names of it.
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    written = next((row for row in reader if any(map(str.strip, row))), [])
-    wide = [[one.strip() for one in row if one.strip() not in ("", one)] for row in (written, first)]
-    if blank := (len(written) == len(first) and wide[0]) or wide[1]:
-        notes.append(
-            f"blanks around the name{'s' * (len(blank) > 1)} {shown(blank, 3)} in the header line were removed"
-        )
+    # The reader drops blanks before a name without a word.
+    padded = [raw != raw.strip() or one != one.strip() for raw, one in zip(first, written, strict=False)]
+    if blank := [name for name, is_padded in zip(named, padded, strict=False) if name and is_padded]:
+        what = f"blanks around the name{'s' * (len(blank) > 1)} {shown(blank, 3)}"
+        notes.append(f"{what} in the header line were removed")
     return names, notes
+
+
+def _tidy_name(name: str) -> str:
+    """Return a name without invisible characters, and with blanks for line breaks."""
+    seen = "".join(one for one in name if unicodedata.category(one) != "Cf").strip()
+    return re.sub(r"\s*[\r\n\v\f]\s*", " ", seen)
 
 
 def _line_of_names(text: str, wanted: Collection[str]) -> int | None:
@@ -431,32 +420,58 @@ def _line_of_names(text: str, wanted: Collection[str]) -> int | None:
     return None
 
 
-def _surplus(text: str, separator: str, n_names: int, bare: bool) -> int | None:
-    """Return where every line has one value more than there are names: at 0, or at the end, where it is empty.
+def _values(lines: Iterator[tuple[int, list[str]]], names: list[str], separator: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return the values of all lines, and a note if each has one more than there are names, which is left out."""
+    import pandas as pd
 
-    Raises an error unless every line has one value for each column otherwise; pandas would fill up short ones.
-    """
-    reader = _rows(text, separator)
-    odd, n_odd, n_lines, is_empty = None, 0, -1 + bare, True
-    try:
-        for row in reader:
-            # A line of blanks is none, as for pandas.
-            if not any(map(str.strip, row)):
-                continue
-            n_lines += 1
-            if len(row) != n_names:
-                odd = odd or (reader.line_num, len(row))
-                n_odd += len(row) == n_names + 1
-                is_empty &= not row[-1].strip()
-    except csv.Error as error:
-        reason = f"line {reader.line_num} cannot be read: {error}"
-        raise _NoTableError(f"{reason}; look for a quotation mark that is not closed") from error
-    if odd is None:
-        return None
-    if n_odd == n_lines:
-        return n_names * is_empty
-    reason = f"line {odd[0]} has {odd[1]} value{'s' * (odd[1] != 1)} where there are {n_names} columns"
-    raise _NoTableError(f"{reason}; correct it, or name the separator ({separator!r} was taken)")
+    first = next(lines, (0, names))
+    width = len(names) + (len(first[1]) == len(names) + 1)
+
+    def checked() -> Iterator[list[str]]:
+        for line in itertools.chain([first] * (first[0] > 0), lines):
+            if len(line[1]) != width:
+                place, row = line if width == len(names) else first
+                reason = (
+                    f"line {place} has {len(row)} value{'s' * (len(row) != 1)} where there are {len(names)} columns"
+                )
+                raise _NoTableError(f"{reason}; correct it, or name the separator ({separator!r} was taken)")
+            yield line[1]
+
+    rows, parts = checked(), list[pd.DataFrame]()
+    while not parts or len(parts[-1]) == _AT_ONCE:
+        parts.append(pd.DataFrame([*itertools.islice(rows, _AT_ONCE)], columns=range(width), dtype="str"))
+    table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    if width == len(names):
+        return table.set_axis(names, axis="columns"), []
+    at_end = table[width - 1].str.strip().eq("").all()
+    where = "their ends, where it is empty" if at_end else "their beginnings, where it names the rows"
+    note = f"all lines have one value more than there are names, at {where}; it was left out"
+    return table.drop(columns=width - 1 if at_end else 0).set_axis(names, axis="columns"), [note]
+
+
+# Names of columns.
+
+NO_HEADER = "if the file has no line with the names of the columns, write one"
+
+
+def check_names(owner: str, names: Sequence[str]) -> None:
+    """Raise an error if two columns have the same name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DeclarationError(
+            f"{owner}: every column must have a name of its own, got {shown(twice, 3)} more than once; rename one"
+            f"{_without_names(names)}"
+        )
+
+
+def _without_names(names: Sequence[str]) -> str:
+    """Return what to do where names look like values."""
+    return f"; the names look like values: {NO_HEADER}" if 2 * sum(map(is_value, names)) > len(names) else ""
+
+
+def is_value(name: str) -> bool:
+    """Tell whether a name is a number."""
+    return not math.isnan(number_of(name))
 
 
 # Whatever holds a table, as a frame of pandas with names of text.
@@ -483,15 +498,13 @@ def open_source(
     """
     import pandas as pd
 
+    wanted = settings.columns(target)
     if isinstance(source, str | os.PathLike):
         path = Path(source).expanduser()
         owner = f"table {quoted(path.name)}"
         if not path.is_file():
             raise DeclarationError(_no_file(path))
-        wanted = settings.columns(target)
-        frame, repairs = read_file(
-            owner, path, settings.separator, settings.encoding, (), lambda names: check(owner, names), wanted
-        )
+        frame, repairs = read_file(owner, path, settings, (), lambda names: check(owner, names), wanted)
         return SourceTable(path.name.split(".")[0] or path.name, owner, frame, tuple(repairs))
     owner = "the table"
     if not isinstance(source, pd.DataFrame):
@@ -499,7 +512,7 @@ def open_source(
     repairs = _renamed(source)
     source = source.set_axis([str(name) for name in source.columns], axis="columns")
     check_names(owner, list(source.columns))
-    frame, more = plain(source, settings.encoding, settings.columns(target))
+    frame, more = plain(source, settings.encoding, wanted)
     check(owner, list(frame.columns))
     return SourceTable("table", owner, frame, (*repairs, *more))
 
@@ -572,7 +585,7 @@ def check_columns(owner: str, names: Sequence[str], target: str, settings: Table
                 raise DeclarationError(
                     f"{owner}: {role} must be a column of the data, got {quoted(name)}"
                     f"{_separated(name, names) or did_you_mean(name, names)}; the columns are {shown(names)}"
-                    f"{without_names(names)}"
+                    f"{_without_names(names)}"
                 )
     for first, second in (
         ("target", "drop"),

@@ -18,9 +18,8 @@ from trimbench.papers.data.column_reading import (
     ReadColumn,
     TextColumn,
     alike,
+    read_categories,
     read_columns,
-    read_texts,
-    read_typed,
     type_of,
     words_for_missing,
 )
@@ -31,7 +30,7 @@ from trimbench.papers.data.table_files import (
     open_source,
     within_memory,
 )
-from trimbench.papers.data.table_texts import ReadAs, TableSettings, plain_number, text_of
+from trimbench.papers.data.table_texts import ReadAs, TableSettings, number_of, text_of
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_in, rows_named, shown
 
 if TYPE_CHECKING:
@@ -122,39 +121,53 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     DeclarationError
         In one line, if the source is no table, a named column does not exist, or there is nothing to learn from it.
     """
+    import pandas as pd
 
     def check(owner: str, names: list[str]) -> None:
         check_columns(owner, names, target, settings)
         _check_features(owner, _features(names, target, settings))
 
     table = open_source(source, settings, target, check)
-    chosen = _features(table.frame.columns, target, settings)
-    classes = read_classes(table, target, settings)
-    if len(classes.labels) < _FEWEST_ROWS:
+    classes, notes = read_classes(table, target, settings)
+    rows = np.flatnonzero(classes.notna())
+    labels = np.asarray(classes.cat.codes, dtype=np.int64)[rows]
+    if len(labels) < _FEWEST_ROWS:
         raise DeclarationError(
-            f"{table.owner}: at least {_FEWEST_ROWS} rows with a class are needed to learn from, got "
-            f"{len(classes.labels)}; add rows"
+            f"{table.owner}: at least {_FEWEST_ROWS} rows with a class are needed to learn from, got {len(labels)}; "
+            "add rows"
         )
-    read = [_kept(column, classes.rows, settings) for column in read_columns(table, chosen, settings)]
-    features = [column for column in read if column.data is not None]
+    read = read_columns(table, _features(table.frame.columns, target, settings), settings)
+    read = [_kept(column, rows, settings) for column in read]
+    features = {column.name: column.data for column in read if column.data is not None}
     if not features:
+        column = next(column for column in read if column.notes)
         raise DeclarationError(
-            f"{table.owner}: at least one column must be a feature, got none of {len(read):,}; {_first_reason(read)}"
+            f"{table.owner}: at least one column must be a feature, got none of {len(read):,}; of "
+            f"{quoted(column.name)}: {column.notes[-1]}; add columns, or correct separator, types and missing_values"
         )
-    codes = {column.name: _codes(column.data) for column in features if column.data is not None}
-    read = _with_suspicions(read, codes, classes.labels)
-    repeated = repeated_rows([*codes.values(), classes.labels])
-    frame = _frame(features)
-    cards = _cards(table, read, classes, settings)
+    codes = {name: _codes(values) for name, values in features.items()}
+    same = equal_columns([*features.values()], codes)
+    cards = {target: _card(target, "target", classes, notes)}
+    for column in read:
+        if column.data is not None:
+            more = suspicion(column.data, codes[column.name], labels)
+            if column.name in same:
+                more.append(f"it says the same as {quoted(same[column.name])} in every row")
+            cards[column.name] = _card(column.name, column.read_as, column.data, [*column.notes, *more])
+        else:
+            cards[column.name] = _card_of_source(table, column.name, settings, column.notes)
+    card = tuple(cards.get(name) or _card_of_source(table, name, settings) for name in table.frame.columns)
+    frame = pd.DataFrame({name: values.array for name, values in features.items()})
+    repairs = [*table.repairs, *_without_class(classes), *repeated_rows([*codes.values(), labels])]
     return ReadTable(
         name=table.name,
         features=frame,
-        labels=classes.labels,
-        classes=classes.names,
-        positive=classes.positive,
-        card=cards,
-        repairs=(*table.repairs, *classes.repairs, *([repeated] if repeated else []), *_notes(cards)),
-        sha256=fingerprint(frame, classes.column()),
+        labels=labels,
+        classes=tuple(classes.cat.categories),
+        positive=_positive(table, classes, settings.positive),
+        card=card,
+        repairs=(*repairs, *(f"column {quoted(one.name)}: {note}" for one in card for note in one.notes)),
+        sha256=fingerprint(frame, classes.dropna()),
     )
 
 
@@ -193,11 +206,6 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) 
     return ReadColumn(column.name, "left out", None, (*column.notes, reason))
 
 
-def _first_reason(read: list[ReadColumn]) -> str:
-    column = next(column for column in read if column.notes)
-    return f"of {quoted(column.name)}: {column.notes[-1]}; add columns, or correct separator, types and missing_values"
-
-
 def _codes(values: pd.Series[Any]) -> NDArray[np.int64]:
     import pandas as pd
 
@@ -205,115 +213,24 @@ def _codes(values: pd.Series[Any]) -> NDArray[np.int64]:
     return np.asarray(pd.factorize(values.to_numpy() if is_number_column(values) else values)[0], dtype=np.int64)
 
 
-def _with_suspicions(
-    read: list[ReadColumn], codes: dict[str, NDArray[np.int64]], labels: NDArray[np.int64]
-) -> list[ReadColumn]:
-    same = equal_columns([column.data for column in read if column.data is not None], codes)
-    found = []
-    for column in read:
-        if column.data is not None:
-            notes = suspicion(column.data, codes[column.name], labels)
-            if column.name in same:
-                notes.append(f"it says the same as {quoted(same[column.name])} in every row")
-            column = replace(column, notes=(*column.notes, *notes)) if notes else column
-        found.append(column)
-    return found
-
-
-def _frame(features: list[ReadColumn]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame({column.name: column.data.array for column in features if column.data is not None})
-
-
-def _cards(
-    table: SourceTable, read: list[ReadColumn], classes: Classes, settings: TableSettings
-) -> tuple[ColumnCard, ...]:
-    """Return the cards of all columns of the source, in its order."""
-    cards = {column.name: card_of(column) for column in read if column.data is not None}
-    cards[classes.name] = classes.card()
-    notes = {column.name: column.notes for column in read}
-    found = []
-    for name in table.frame.columns:
-        card = cards.get(name)
-        if card is None:
-            card = card_of_source(table.frame[name], settings, notes.get(name))
-        found.append(card)
-    return tuple(found)
-
-
-def _notes(cards: Iterable[ColumnCard]) -> list[str]:
-    return [f"column {quoted(card.name)}: {note}" for card in cards for note in card.notes]
-
-
 # The column of classes.
 
 
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """The classes of the rows that have one.
+def read_classes(table: SourceTable, target: str, settings: TableSettings) -> tuple[pd.Series[Any], list[str]]:
+    """Return the target as categories in the order of `ReadTable.classes`, and notes on it.
 
-    Attributes
-    ----------
-    rows, labels : int arrays of shape (n_rows,)
-        The places of the rows with a class in the source, and of their classes in `names`.
-    n_missing : int
-        Number of other rows.
+    Raises `DeclarationError` if there are not several classes.
     """
-
-    name: str
-    names: tuple[str, ...]
-    rows: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    n_missing: int
-    positive: str | None
-    repairs: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    def column(self) -> pd.Series[Any]:
-        """Return the classes as a category of text."""
-        import pandas as pd
-
-        return pd.Series(pd.Categorical.from_codes(self.labels, pd.Index(self.names, dtype="str")), name=self.name)
-
-    def card(self) -> ColumnCard:
-        """Return how the target was read."""
-        counts = np.bincount(self.labels, minlength=len(self.names))
-        listed = ", ".join(f"{quoted(name)} {n:,}" for name, n in zip(self.names, counts.tolist(), strict=True))
-        return ColumnCard(self.name, "target", len(self.names), self.n_missing, listed, self.notes)
-
-
-def read_classes(table: SourceTable, target: str, settings: TableSettings) -> Classes:
-    """Read the target; raise `DeclarationError` if there are not several classes, or no such positive one."""
     column = TextColumn.of(target, table.frame[target], settings.missing_values)
     _check_classes(table, column)
-    numbers = list(map(plain_number, column.texts))
-    keys = [
-        (0.0 if any(map(math.isnan, numbers)) else number, text)
-        for number, text in zip(numbers, column.texts, strict=True)
-    ]
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    names = tuple(column.texts[place] for place in order)
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(len(order))
-    rows = np.flatnonzero(column.codes >= 0)
-    labels = places[column.codes[rows]]
-    gaps = np.flatnonzero(column.codes < 0) + 1
-    repairs: tuple[str, ...] = ()
-    if len(gaps):
-        verb = "has" if len(gaps) == 1 else "have"
-        what = f"{rows_in(len(gaps))} without a class in {quoted(target)} ({rows_named(gaps.tolist())})"
-        repairs = (f"{what} {'was' if verb == 'has' else 'were'} left out",)
-    return Classes(
-        name=target,
-        names=names,
-        rows=rows,
-        labels=labels,
-        n_missing=len(gaps),
-        positive=_positive(table, names, labels, settings.positive),
-        repairs=repairs,
-        notes=tuple(_notes_target(column)),
-    )
+    numbers = {text: number_of(text) for text in column.texts}
+    if any(map(math.isnan, numbers.values())):
+        numbers = dict.fromkeys(numbers, 0.0)
+    order = sorted(column.texts, key=lambda text: (numbers[text], text))
+    notes = [*column.missing_notes()]
+    if rare := [text for text, count in zip(column.texts, column.counts.tolist(), strict=True) if count < 2]:
+        notes.append(f"only 1 row each of {shown(rare)}: too few to learn from and to test")
+    return column.labels().cat.reorder_categories(order), [*notes, *words_for_missing(column), *alike(column)]
 
 
 def _check_classes(table: SourceTable, column: TextColumn) -> None:
@@ -333,9 +250,10 @@ def _check_classes(table: SourceTable, column: TextColumn) -> None:
         )
 
 
-def _positive(table: SourceTable, names: tuple[str, ...], labels: NDArray[np.int64], wanted: str | None) -> str | None:
+def _positive(table: SourceTable, classes: pd.Series[Any], wanted: str | None) -> str | None:
+    names = list(classes.cat.categories)
     if wanted is None:
-        return names[int(np.argmin(np.bincount(labels)))] if len(names) == 2 else None
+        return names[int(np.argmin(np.bincount(_known(classes))))] if len(names) == 2 else None
     if wanted not in names:
         raise DeclarationError(
             f"{table.owner}: positive must be a class of the target, got {quoted(wanted)}"
@@ -344,12 +262,10 @@ def _positive(table: SourceTable, names: tuple[str, ...], labels: NDArray[np.int
     return wanted
 
 
-def _notes_target(column: TextColumn) -> list[str]:
-    rare = [text for text, count in zip(column.texts, column.counts.tolist(), strict=True) if count < 2]
-    notes = [*column.missing_notes()]
-    if rare:
-        notes.append(f"only 1 row each of {shown(rare)}: too few to learn from and to test")
-    return notes + words_for_missing(column) + alike(column)
+def _without_class(classes: pd.Series[Any]) -> list[str]:
+    gaps = np.flatnonzero(classes.isna()) + 1
+    what = f"{rows_in(len(gaps))} without a class in {quoted(str(classes.name))} ({rows_named(gaps.tolist())})"
+    return [f"{what} {'was' if len(gaps) == 1 else 'were'} left out"] if len(gaps) else []
 
 
 # What looks wrong in a table: identifiers, constants, columns that know the target, rows and columns twice.
@@ -392,15 +308,14 @@ def suspicion(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[
     return notes
 
 
-def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> str | None:
+def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> list[str]:
     """Return that rows occur more than once, if so, given the codes of all columns and of the target."""
     import pandas as pd
 
     twice = np.flatnonzero(pd.Index([row.tobytes() for row in np.column_stack(codes)]).duplicated()) + 1
-    if not len(twice):
-        return None
     verb = "repeats" if len(twice) == 1 else "repeat"
-    return f"{rows_in(len(twice))} {verb} an earlier one in all features and the class; they were kept"
+    said = f"{rows_in(len(twice))} {verb} an earlier one in all features and the class; they were kept"
+    return [said] if len(twice) else []
 
 
 def equal_columns(columns: Sequence[pd.Series[Any]], codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
@@ -472,47 +387,33 @@ def _is_sorted_by_class(values: NDArray[np.float64], labels: NDArray[np.int64]) 
 _EXAMPLES = 3
 
 
-def card_of(column: ReadColumn) -> ColumnCard:
-    """Return the card of a feature."""
-    values = column.data
-    if values is None:
-        raise ValueError(f"column {column.name!r} is left out; its card is that of the source")
-    known = _known(values)
-    known.sort()
-    distinct, missing = 1 + int((known[1:] != known[:-1]).sum()), len(values) - len(known)
-    if column.read_as in ("number", "date"):
+def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[str]) -> ColumnCard:
+    """Return the card of a column of numbers or categories."""
+    known = np.sort(_known(values))
+    distinct, missing = int(len(known) > 0) + int((known[1:] != known[:-1]).sum()), len(values) - len(known)
+    if read_as in ("number", "date"):
         lowest, highest = known[[0, -1]].tolist()
         middle = float(known[[(len(known) - 1) // 2, len(known) // 2]].mean())
-        text = text_of if column.read_as == "date" else "{:.6g}".format
-        return ColumnCard(
-            column.name,
-            column.read_as,
-            distinct,
-            missing,
-            f"{text(lowest)} to {text(highest)}, median {text(middle)}",
-            column.notes,
-        )
-    counts = np.bincount(known)
-    names = values.cat.categories
-    top = np.argsort(-counts, kind="stable")[:_EXAMPLES].tolist()
-    listed = ", ".join(f"{quoted(str(names[place]))} {counts[place]:,}" for place in top)
-    more = f" and {distinct - len(top):,} more" if distinct > len(top) else ""
-    return ColumnCard(column.name, column.read_as, distinct, missing, listed + more, column.notes)
+        text = text_of if read_as == "date" else "{:.6g}".format
+        said = f"{text(lowest)} to {text(highest)}, median {text(middle)}"
+        return ColumnCard(name, read_as, distinct, missing, said, tuple(notes))
+    counts, names = np.bincount(known), values.cat.categories
+    top = range(distinct) if read_as == "target" else np.argsort(-counts, kind="stable")[:_EXAMPLES].tolist()
+    said = ", ".join(f"{quoted(str(names[place]))} {counts[place]:,}" for place in top)
+    said += f" and {distinct - len(top):,} more" if distinct > len(top) else ""
+    return ColumnCard(name, read_as, distinct, missing, said, tuple(notes))
 
 
-def card_of_source(column: pd.Series[Any], settings: TableSettings, notes: tuple[str, ...] | None) -> ColumnCard:
+def _card_of_source(
+    table: SourceTable, name: str, settings: TableSettings, notes: tuple[str, ...] | None = None
+) -> ColumnCard:
     """Return the card of a column that is no feature; `notes` say why, None if settings do."""
-    name = str(column.name)
-    texts = TextColumn.of(name, column, settings.missing_values)
+    texts = TextColumn.of(name, table.frame[name], settings.missing_values)
     is_id = name in settings.ids
     if notes is None:
-        notes = _repeated(texts) if is_id else ()
-        if not is_id and name not in settings.drop:
-            notes = ("it is not among the named features",)
-    counts = texts.counts
-    top = sorted(range(len(counts)), key=lambda place: -counts[place])[:_EXAMPLES]
-    listed = ", ".join(f"{quoted(texts.texts[place])} {counts[place]:,}" for place in top)
-    return ColumnCard(name, "id" if is_id else "left out", len(counts), len(column) - texts.n_present, listed, notes)
+        notes = () if name in settings.drop else ("it is not among the named features",)
+        notes = _repeated(texts) if is_id else notes
+    return _card(name, "id" if is_id else "left out", texts.labels(), notes)
 
 
 def _repeated(texts: TextColumn) -> tuple[str, ...]:
@@ -536,22 +437,22 @@ def read_declared(table: SourceTable, target: str, settings: TableSettings) -> t
     """
     import pandas as pd
 
-    frame, features = table.frame, _features(table.frame.columns, target, settings)
-    texts = [name for name in features if name in settings.types or type_of(frame[name]) is None]
-    read = {column.name: column for column in read_columns(table, texts, settings)}
+    frame, types = table.frame, settings.types
+    kinds = {name: type_of(frame[name]) for name in _features(frame.columns, target, settings)}
+    names = [name for name, kind in kinds.items() if name in types or kind not in ("boolean", "category")]
+    read = {column.name: column for column in read_columns(table, names, settings)}
     found: dict[str, pd.Series[Any]] = {}
     notes: list[str] = []
     # The target keeps its place: messages list the columns as the file has them.
-    chosen = {target, *features}
-    for name in filter(chosen.__contains__, frame.columns):
-        column = read.get(name)
-        if column is None:
-            found[name] = _typed(frame[name], settings, name == target)
-            continue
-        if name not in settings.types:
-            column = _as_feature(column, frame[name], settings)
-        found[name] = pd.Series(np.nan, index=frame.index) if column.data is None else column.data
-        notes += [f"column {quoted(name)}: {note}" for note in column.notes]
+    for name in [name for name in frame.columns if name in kinds or name == target]:
+        if name in read:
+            column = read[name] if name in types else _as_feature(read[name], frame[name], settings)
+            found[name] = pd.Series(np.nan, index=frame.index) if column.data is None else column.data
+            notes += [f"column {quoted(name)}: {note}" for note in column.notes]
+        elif name == target and type_of(frame[name]) is None:
+            found[name] = TextColumn.of(name, frame[name], settings.missing_values).labels()
+        else:
+            found[name] = frame[name]
     return pd.DataFrame(found), notes
 
 
@@ -563,16 +464,8 @@ def _as_feature(column: ReadColumn, values: pd.Series[Any], settings: TableSetti
     ambiguous = [note.replace(LEFT_OUT, "it has labels,") for note in column.notes if note.startswith(LEFT_OUT)]
     if column.data is None:
         texts = TextColumn.of(column.name, values, settings.missing_values)
-        column = read_texts(texts, "category") if texts.texts else replace(column, notes=())
+        column = read_categories(texts) if texts.texts else replace(column, notes=())
     elif column.read_as == "boolean":
         column = replace(column, data=column.data.cat.rename_categories(_TRUTH))
     notes = [note for note in column.notes if not note.startswith(MISSING)]
     return replace(column, notes=(*notes, *ambiguous))
-
-
-def _typed(column: pd.Series[Any], settings: TableSettings, is_target: bool) -> pd.Series[Any]:
-    kind = type_of(column)
-    if kind is None:
-        return TextColumn.of(str(column.name), column, settings.missing_values).labels()
-    read = read_typed(str(column.name), column, kind, settings.missing_values).data if not is_target else None
-    return column if read is None or kind not in ("number", "date") else read

@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 import math
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.papers.validation import DeclarationError, rows_in, rows_named, shown
+from trimbench.papers.validation import DeclarationError, rows_in, rows_named
 
 # What is known about a table.
 
@@ -120,55 +119,19 @@ def _check_encoding(name: str) -> None:
         ) from error
 
 
-SHORT = 1000  # rows: for fewer, Python is quicker than pandas and NumPy
-
-# Names of columns.
-
-_VALUE = re.compile(r"[+-]?\d*[.,]?\d+(?:[eE][+-]?\d+)?")
-
-
-def check_names(owner: str, names: Sequence[str]) -> None:
-    """Raise an error if two columns have the same name."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DeclarationError(
-            f"{owner}: every column must have a name of its own, got {shown(twice, 3)} more than once; rename one"
-            f"{without_names(names)}"
-        )
-
-
-NO_HEADER = "if the file has no line with the names of the columns, write one"
-
-
-def without_names(names: Sequence[str]) -> str:
-    """Return what to do where names look like values."""
-    return f"; the names look like values: {NO_HEADER}" if 2 * sum(map(is_value, names)) > len(names) else ""
-
-
-def is_value(name: str) -> bool:
-    """Tell whether a name is a number."""
-    return _VALUE.fullmatch(name) is not None
-
-
-def tidy_name(name: str) -> str:
-    """Return a name without invisible characters, and with blanks for line breaks."""
-    seen = "".join(one for one in name if unicodedata.category(one) != "Cf").strip()
-    return re.sub(r"\s*[\r\n\v\f]\s*", " ", seen)
-
-
 # Numbers as people write them: decimal points and commas, groups of three digits, "<5".
 
 _SPACES = " \u00a0\u2009\u202f'\u2019"
-_PLAIN = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_PLAIN = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
 # By the mark before decimals.
 _GROUPED = {
     mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{group}{_SPACES}])\d{{3}}(?:\1\d{{3}})*(?:\{mark}\d*)?", re.ASCII)
     for mark, group in (".,", ",.")
 }
+_WITHOUT_GROUPS = {mark: str.maketrans(",", ".", group + _SPACES) for mark, group in (".,", ",.")}
 # As most programs write them: without groups, or more digits than a float keeps.
 USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCII)
-_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
-_LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
+LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
 _WITH_UNIT = re.compile(
     r"[+-]?\(?(?P<before>[A-Z]{0,2}[$€£¥] ?|[A-Z]{3} )?[+-]?\d+(?:[.,' ]\d+)*"
     r"(?P<after> ?[%‰°$€£¥]| ?°?(?:[a-zA-Zµμ]{0,2}m[23²³]|[a-zA-Zµμ]{1,6})(?:/[a-zA-Zµμ]{1,4}[23²³]?)?)?\)?"
@@ -183,32 +146,24 @@ LARGEST_EXACT, LARGEST = 2**53, 1e150
 ENDS = frozenset({-(2**31), 2**31 - 1, 2**32 - 1, -(2**63), 2**63 - 1, 2**64 - 1})
 
 
-def plain_number(text: str) -> float:
-    """Return the number that a text is, with either mark before the decimals and without groups, NaN if it is none.
-
-    >>> plain_number("-9.99E+02"), plain_number("-999,0"), plain_number("1,234.5")
-    (-999.0, -999.0, nan)
-    """
-    text = text.replace("\u2212", "-")
-    return float(text.replace(",", ".")) if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text) else math.nan
-
-
-@functools.lru_cache(2**16)  # the mark before decimals is found by reading numbers with either
-def number_of(text: str, decimal: str) -> float:
+def number_of(text: str, decimal: str | None = None) -> float:
     """Return the number that a text is, NaN if it is none.
+
+    Digits are in groups only where `decimal`, the mark before the decimals, is given; otherwise that is either mark.
 
     >>> number_of("1.5", "."), number_of("1,5", "."), number_of("1.234,5", ","), number_of("-inf", ".")
     (1.5, nan, 1234.5, -inf)
+    >>> number_of("-9.99E+02"), number_of("-999,0"), number_of("1,234.5")
+    (-999.0, -999.0, nan)
     """
     if text[:1].isalpha() and text[0] not in "iI":
         return math.nan  # by far the most texts of other columns
-    group = "," if decimal == "." else "."
-    if group not in text and not math.isnan(found := plain_number(text)):
-        return found
     text = text.replace("\u2212", "-")
-    if not _GROUPED[decimal].fullmatch(text):
-        return math.nan
-    return float(text.translate(dict.fromkeys(map(ord, group + _SPACES))).replace(",", "."))
+    if (decimal is None or (",", ".")[decimal == ","] not in text) and _PLAIN.fullmatch(text):
+        return float(text.replace(",", "."))
+    if decimal and _GROUPED[decimal].fullmatch(text):
+        return float(text.translate(_WITHOUT_GROUPS[decimal]))
+    return math.nan
 
 
 def signed(text: str) -> str:
@@ -219,36 +174,6 @@ def signed(text: str) -> str:
     """
     match = _ACCOUNTING.fullmatch(text) if text[-1:] in (")", "-", "\u2212") else None
     return f"-{match[1] or match[2]}" if match else text
-
-
-def decimal_marks(texts: Collection[str], possible: str = ".,") -> set[str]:
-    """Return the marks that certainly stand before decimals: with the other one, some text would be no number.
-
-    >>> sorted(decimal_marks(["0,5", "1,234"])), decimal_marks(["1,234", "12"]), decimal_marks(["1.234.567"])
-    ([','], set(), {','})
-    """
-    marked = [text for text in texts if "." in text or "," in text]
-    return {mark for mark in possible if any(_says(text, mark) for text in marked)}
-
-
-def _says(text: str, mark: str) -> bool:
-    return math.isnan(number_of(text, "," if mark == "." else ".")) and not math.isnan(number_of(text, mark))
-
-
-def ambiguous(texts: Iterable[str], mark: str) -> str | None:
-    """Return a number whose mark could stand before decimals or part thousands, if there is one."""
-    marked = (text for text in texts if mark in text)
-    return next((one for one in marked if not math.isnan(number_of(one, ".") + number_of(one, ","))), None)
-
-
-def is_grouped(text: str, decimal: str) -> bool:
-    """Tell whether a number is written in groups of three digits."""
-    return _GROUPED[decimal].fullmatch(signed(text).replace("\u2212", "-")) is not None
-
-
-def is_limit(text: str) -> bool:
-    """Tell whether a text is a limit of a number, such as <5."""
-    return bool(_LIMIT.fullmatch(text))
 
 
 def is_code(text: str) -> bool:
@@ -290,7 +215,6 @@ _TIME = (
     r"(?:[T :]+(?P<clock>\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*(?P<half>[AaPp][Mm])?"
     r"\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
 )
-_COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)" + _TIME, re.ASCII)
 # By whether the day comes first.
 YEAR_LAST = {
     order: re.compile(rf"(?P<{one}>\d{{1,2}})([-/.])(?P<{two}>\d{{1,2}})\2(?P<year>\d{{4}}|\d\d)" + _TIME, re.ASCII)
@@ -302,10 +226,11 @@ _DATES = [
         r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})\2(?P<day>\d{1,2})",
         r"(?P<day>\d{1,2})[ ./-]*(?P<month>[A-Za-z]{3,9})[ .,/-]*(?P<year>\d{4}|\d\d)",
         r"(?P<month>[A-Za-z]{3,9})[ ./-]+(?P<day>\d{1,2})[ ,./-]+(?P<year>\d{4}|\d\d)",
+        r"(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)",
     )
 ]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAYS_READ = "dates were read as days since 1970-01-01"
 
 
@@ -323,24 +248,12 @@ def day_first(texts: Sequence[str]) -> bool | None:
     return True if parts and all(match[2] == "." for match in parts) else None
 
 
-def _date(text: str, day_comes_first: bool) -> re.Match[str] | None:
+def date_in(text: str, day_comes_first: bool = True) -> re.Match[str] | None:
+    """Return the year, month, day, clock, half of the day and zone of a date, if a text looks like one."""
     if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
         return None  # by far the most texts of other columns
-    for form in (_DATES[0], YEAR_LAST[day_comes_first], *_DATES[1:], _COMPACT):
-        if match := form.fullmatch(text):
-            return match
-    return None
-
-
-def has_short_year(text: str) -> bool:
-    """Tell whether a date has a year of two digits."""
-    match = _date(text, day_comes_first=True)
-    return match is not None and len(match["year"]) == 2
-
-
-def is_compact_date(text: str) -> bool:
-    """Tell whether eight digits may be a date, as in 20201231."""
-    return len(text) == 8 and text.isdecimal() and not math.isnan(days_of(text, day_comes_first=True))
+    forms = (_DATES[0], YEAR_LAST[day_comes_first], *_DATES[1:])
+    return next((match for form in forms if (match := form.fullmatch(text))), None)
 
 
 def is_date(text: str) -> bool:
@@ -351,14 +264,14 @@ def is_date(text: str) -> bool:
 def days_of(text: str, day_comes_first: bool) -> float:
     """Return the days since 1970-01-01, with the time of the day as decimals, NaN if the text is no date.
 
-    A year of two digits is taken for one after 2000; `has_short_year` tells whether it has one.
+    A year of two digits is taken for one after 2000.
 
     >>> days_of("1970-01-02 12:00", True), days_of("3/4/1970", False), days_of("5 Mar 1970", True)
     (1.5, 62.0, 63.0)
     >>> days_of("02JAN1970:12:00:00", True), days_of("1/2/1970 6:00 PM", False)
     (1.5, 1.75)
     """
-    if (match := _date(text, day_comes_first)) is None:
+    if (match := date_in(text, day_comes_first)) is None:
         return math.nan
     year, name, half, zone = match["year"], match["month"][:3].lower(), match["half"], match["zone"]
     month = str(1 + _MONTHS.index(name)) if name in _MONTHS else name
@@ -370,7 +283,7 @@ def days_of(text: str, day_comes_first: bool) -> float:
         moment = datetime.fromisoformat(f"{day}T{hour:0>2}:{rest}{zone if zone and not zone.isalpha() else '+00:00'}")
     except ValueError:  # no such day
         return math.nan
-    return (moment - EPOCH).total_seconds() / 86_400
+    return (moment - _EPOCH).total_seconds() / 86_400
 
 
 def text_of(days: float) -> str:
@@ -385,24 +298,23 @@ def text_of(days: float) -> str:
 @functools.lru_cache
 def numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]:
     """Return those of some texts that are numbers, or dates, each with its number."""
-    numbers = [(text, days_of(text, day_comes_first=True) if days else plain_number(text)) for text in texts]
+    numbers = [(text, days_of(text, day_comes_first=True) if days else number_of(text)) for text in texts]
     return [(text, number) for text, number in numbers if not math.isnan(number)]
 
 
 # Values that may stand for missing ones: -999 among ages, 9999-12-31 among dates, "unknown" among categories.
 
 # 99, 999, ..., and so with 8 and 7, of either sign; of single digits, only negative ones.
-_REPEATED = (sign * float(digit * n) for digit in "987" for n in range(1, 9) for sign in (1, -1) if sign < n)
-CODES = frozenset((*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535))
-CODES |= {-99.9, -99.99, -999.9, -999.99, -888.8, -9999.9}
-_DAYS = frozenset(
-    float((date.fromisoformat(day) - date(1970, 1, 1)).days)
+_REPEATED = [sign * float(digit * n) for digit in "987" for n in range(1, 9) for sign in (1, -1) if sign < n]
+CODES = [*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535, -99.9, -99.99, -999.9, -999.99, -888.8, -9999.9]
+_DAYS = [
+    days_of(day, day_comes_first=True)
     for day in (
         *("0001-01-01", "1601-01-01", "1753-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"),
         *("2099-12-31", "2999-12-31", "9999-12-31"),
     )
-)
-ENDS_AS_FLOATS = frozenset(map(float, ENDS))
+]
+ENDS_AS_FLOATS = [*map(float, ENDS)]
 _WORDS = frozenset(
     {text.casefold() for text in MISSING_VALUES if text}
     | {"n.a.", "n.d.", "n/d", "n / a", "nil", "missing", "sysmis", "unknown", "undefined", "blank", "empty"}
@@ -419,11 +331,10 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
     Such a number is in several rows and typical of codes. It is either the only negative one, or farther away from all
     others than these are from each other. `days` tells dates from numbers, and `text` says a value.
     """
-    is_end = are_among(values, ENDS_AS_FLOATS) & (not days)
+    is_end = np.isin(values, ENDS_AS_FLOATS) & (not days)
+    is_code = is_end | (np.isin(np.floor(values), _DAYS) if days else np.isin(values, CODES))
     # What floats of 32 bits end with, and what is as large, is written in several ways.
-    is_code = are_among(np.floor(values) if days else values, _DAYS if days else CODES)
-    if not days:
-        is_code |= is_end | (np.abs(values) >= 1e30)
+    is_code |= (np.abs(values) >= 1e30) & (not days)
     others = values[~is_code & ~np.isnan(values)]
     if not is_code.any() or not len(others):
         return []
@@ -438,13 +349,6 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
                 f"{text(high)}; if it stands for missing, add it to missing_values"
             )
     return found
-
-
-def are_among(values: NDArray[np.float64], chosen: frozenset[float]) -> NDArray[np.bool_]:
-    """Tell which numbers are among some."""
-    if len(values) > SHORT:
-        return np.isin(values, list(chosen))
-    return np.fromiter(map(chosen.__contains__, values.tolist()), dtype=bool, count=len(values))
 
 
 def stands_for_missing(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from trimbench.papers.reporting.tables import differences
 from trimbench.papers.reporting.verdicts import (
     COLUMNS,
     DIFFERENCES,
@@ -93,6 +95,34 @@ def test_a_claim_holds_or_fails(printed: str, kind: str, ours: float | None, ver
     claim = reported("a", printed, kind, tolerance=0.125, reason="known", subject="claim")
     found = judge(claim, Number("a", "value", ours))
     assert (found.verdict, found.reason, found.differs) == (verdict, reason, verdict == "fails")
+
+
+@pytest.mark.parametrize(
+    ("kind", "ours", "edge", "limits"),
+    [
+        ("at_most", 1.5, 1.5, "from about 1.5 up"),
+        ("at_most", 2.5, 2.5, "up to about 2.5"),
+        ("at_least", 2.5, 2.5, "up to about 2.5"),
+        ("at_least", 1.5, 1.5, "from about 1.5 up"),
+        ("within", 2.25, 0.25, "from about 0.25 up"),
+        ("within", 1.0, 1.0, "up to about 1"),
+    ],
+)
+def test_a_limit_of_ours_is_said_with_those_that_give_the_same_verdict(
+    kind: str, ours: float, edge: float, limits: str
+) -> None:
+    def found(limit: float) -> Judgement:
+        printed, tolerance = ("2.00", limit) if kind == "within" else (f"{limit:.2f}", 0.0)
+        claim = reported("a", printed, kind, tolerance=tolerance, subject="claim")
+        return judge(dataclasses.replace(claim, reading="two at most"), Number("a", "value", ours))
+
+    one = found(0.5 if kind == "within" else 2)
+    assert one.reading == f"our reading: two at most; any limit {limits} gives the same verdict"
+    same, other = (1.25, 0.8) if limits.startswith("from") else (0.8, 1.25)
+    assert found(edge * same).verdict == one.verdict
+    assert found(edge * other).verdict != one.verdict
+    assert differences([one]).frame["reason"].tolist() == [f"no reason is known; {one.reading}"] * one.differs
+    assert dataclasses.replace(one, verdict="not attempted").reading == ""
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ EXPECTED: dict[str, tuple[int, Mapping[str, Any]]] = {
             for name in ("mean_log_alpha", "r_hat", "effective_sample_size", "converged", "seconds")
         },
     ),
-    "colon": (3, {name: [value] * 10 for name, value in QUALITY.items()}),
+    "colon": (6, {"n_cases": 62, "n_positive": 40} | {name: [value] * 10 for name, value in QUALITY.items()}),
 }
 
 

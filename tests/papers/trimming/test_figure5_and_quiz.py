@@ -207,9 +207,16 @@ def test_posteriors_that_no_quiz_has_are_refused() -> None:
 
 
 def test_posteriors_of_the_nearest_quiz_follow_from_its_tables() -> None:
-    right, wrong = validated(Quiz, QUIZ, "experiment")._posteriors(0.2)
+    experiment = validated(Quiz, QUIZ, "experiment")
+    right, wrong = experiment._posteriors(0.2)
     assert right == pytest.approx(0.04 / (0.04 + 0.18))
     assert wrong == pytest.approx(0.06 / (0.06 + 0.72))
+    # With the last answers both posteriors are above the threshold of the quiz, with the others only one is.
+    for others, passing in ((0.2, 1.0), (0.02, 0.04 + 0.018)):
+        tables = dict(zip(trimming_quiz.PARAMETERS, (0.9, 0.3, 0.9, 0.55, others), strict=True))
+        assert experiment._with_q3_alone(tables)["pass_q3"] == pytest.approx(100 * passing)
+    tables = dict(zip(trimming_quiz.PARAMETERS, (0.9, 0.3, 0.9, 0.55, 0.2), strict=True))
+    assert experiment._with_q3_alone(tables)["same_outcomes"] == 5, "as the footnote counts them"
 
 
 @pytest.mark.parametrize(("deviation", "proven"), [(0.04, True), (0.0062, False), (0.004, False)])
@@ -221,7 +228,7 @@ def test_the_quiz_is_contradictory_if_the_bound_holds_between_the_values_of_the_
     nearest = {"deviation": 0.035, "wrong_outcomes": 0, **AGREEMENTS, **dict.fromkeys(trimming_quiz.PARAMETERS, 0.3)}
     rows = [{"question": "bound", "job": "b", **bound}, {"question": "nearest", "job": "n", **nearest}]
     outcome = experiment.outcome(pd.DataFrame([{"status": "ok", **row} for row in rows]))
-    assert len(outcome.numbers) == 6
+    assert len(outcome.numbers) == 8
     for one in outcome.numbers:
         assert one.jobs == ("n", "b")
         assert bool(one.contradiction) == proven

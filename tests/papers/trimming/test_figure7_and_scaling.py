@@ -74,6 +74,8 @@ def test_figure_7_is_what_its_definition_says(catalogue: Catalogue) -> None:
     looking = lines[lines.groupby("class")["no feature"].transform("min") < 1 - 1e-9].groupby("class")["kept"]
     expected = 100 * sum(len(set(kept)) > 1 for _, kept in looking) / len(looking)
     assert values["all settings/classes_with_other_features_percent"] == pytest.approx(expected)
+    differ = len({frozenset(chosen) for chosen in rows["gain_features"]}) == len(rows)
+    assert values["all settings/networks_with_other_gain_features_percent"] == 100 * differ
     figure, without_features = outcome.figures
     at_half = figure.points[(figure.points["series"] == "trimming") & (figure.points["x"] == 0.5)]["y"].item()
     assert at_half == pytest.approx(lines[lines["T"] == 0.5]["trimming"].mean())

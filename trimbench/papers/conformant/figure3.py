@@ -97,7 +97,11 @@ class Figure3:
             found = list(_distances(name, measure, done, stored))
             distances += found
             numbers += [
-                replace(number, contradiction=stored_contradiction(name, measure, number.quantity, stored))
+                replace(
+                    number,
+                    contradiction=stored_contradiction(name, measure, number.quantity, stored),
+                    reason="one mask has no interval" if number.value is None else "",
+                )
                 for number in vocab.numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
             ]
             figures.append(_figure(stem, measure, title_of(rows, name), summary, stored))
@@ -148,6 +152,7 @@ def _claims(measure: str, summary: pd.DataFrame, distances: list[_Distance]) -> 
     """Return the numbers of one panel; the authors took constants from the complete test rows."""
     claims: dict[str, float | None] = {d.method: d.largest for d in distances if d.constants != _TRAINING_ROWS}
     claims["outperformed"] = _outperformed(measure, summary)
+    claims["error_bar_percent"] = _widest_error_bar(summary[summary["method"].isin(_PRINTED[measure])])
     if measure == "cross_entropy":
         claims["max by worst of the rest"] = _dismissed(summary)
     return claims
@@ -159,6 +164,12 @@ def _outperformed(measure: str, summary: pd.DataFrame) -> float | None:
     means = summary[(summary["percent"] > 0) & summary["method"].isin(_PRINTED[measure])]
     table = sign * means.pivot_table(index="percent", columns="method", values="mean")
     return None if table.empty else float(table.lt(table["nacl"], axis=0).sum(axis=1).min())
+
+
+def _widest_error_bar(drawn: pd.DataFrame) -> float | None:
+    """Return half the widest interval over the masks, in percent of the height that the curves take."""
+    half = (drawn["high"] - drawn["low"]).max() / 2
+    return None if pd.isna(half) else float(100 * half / (drawn["mean"].max() - drawn["mean"].min()))
 
 
 def _dismissed(summary: pd.DataFrame) -> float | None:

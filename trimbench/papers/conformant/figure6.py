@@ -114,6 +114,9 @@ class Figure6:
                 numbers += vocab.numbers_of("all rows", medians, done)
                 for entry in shown:
                     numbers += vocab.numbers_of(f"row {entry['row']}", {"size": len(entry["explanation"])}, done)
+                # White pixels are 1 and black ones 0.
+                both = sum({entry["pixels"][place] for place in entry["explanation"]} == {0, 1} for entry in shown)
+                numbers += vocab.numbers_of("rows shown", {"both_colours": float(both)}, done)
         tables = (
             vocab.Table.of("Explanations of the rows shown", lines, _COLUMNS),
             vocab.Table.of("Explanations of all test rows", overall, _FORMATS, name="overall"),

@@ -231,6 +231,7 @@ def _number(
         "row": row,
         "quantity": names.get(number["quantity"], heading(number["quantity"])),
         "standing": standing(number["subject"], number["verdict"], number["cause"]),
+        "reading": number.get("reading", ""),  # parts of earlier runs have none
         "why": f"why-{accounts.index(_account(number))}" if number["differs"] else "",
     }
 
@@ -254,12 +255,18 @@ def _paper(family: str, literature: Literature, experiments: Sequence[_Shown], p
         "id": anchor(family),
         "paper": paper,
         "citation": paper.citation.partition(", doi:")[0],
-        **{"doi": "", "finding": "", "short": {}, "not_run": {}, **_texts().get(family, {})},
+        **{"doi": "", "finding": "", "short": {}, **_texts().get(family, {})},
+        "not_run": {name: said.reason for name, said in paper.statements.items() if said.reason and _is_shown(name)},
         "experiments": experiments,
         "outcome": in_words(ours, profile=profile),
         "because": causes_in_words(ours),
         "tally": _standings(ours),
     }
+
+
+def _is_shown(statement: str) -> bool:
+    """Tell whether a statement is a table or a figure, or a part of one."""
+    return statement.startswith(("Table", "Figure"))
 
 
 def _standings(found: Sequence[Counted]) -> Counter[str]:
@@ -382,6 +389,7 @@ def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
         "differs": one.differs,
         "cause": one.cause,
         "reason": one.account if one.differs else one.reason,
+        "reading": one.reading,
         "inferred": f"{inferred.value:.4g}" if inferred and one.differs else "",
         "probability": f"{number.probability.value:.2g}" if number and number.probability else "",
         "n_jobs": len(places),

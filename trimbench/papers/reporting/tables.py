@@ -132,10 +132,15 @@ def comparison(judgements: Sequence[Judgement]) -> Table:
 
 def differences(judgements: Sequence[Judgement]) -> Table:
     """Return the numbers that differ, the claims that fail and the times that are longer, with what accounts for it."""
-    lines = [{**_line(one), "reason": one.account} for one in judgements if one.differs]
+    lines = [{**_line(one), "reason": _read(one, one.account)} for one in judgements if one.differs]
     columns = {column: _COMPARISON[column] for column in _DIFFERENCES}
     chosen = [{column: line[column] for column in columns} for line in lines]
     return Table.of("What differs, and why", chosen, columns, name="differences")
+
+
+def _read(one: Judgement, reason: str) -> str:
+    """Return a reason, with how we read a claim that states no limit."""
+    return "; ".join(filter(None, (reason, one.reading)))
 
 
 def _line(one: Judgement) -> dict[str, object]:
@@ -147,7 +152,7 @@ def _line(one: Judgement) -> dict[str, object]:
         **about,
         **found,
         "verdict": one.verdict,
-        "reason": one.reason,
+        "reason": _read(one, one.reason),
         "cause": one.cause or "",
         "explained_by": inferred.setup if inferred else "",
         "explained_value": inferred.value if inferred else math.nan,

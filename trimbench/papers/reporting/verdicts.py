@@ -75,6 +75,16 @@ class Judgement:
         return None if self.number is None else self.number.value
 
     @property
+    def reading(self) -> str:
+        """How we read a claim that states no limit, and with which limits the verdict would be the same."""
+        if not self.reported.reading or self.value is None or self.verdict == NOT_ATTEMPTED:
+            return ""
+        within, most = self.reported.rule.kind == "within", self.reported.rule.kind == "at_most"
+        edge = abs(self.value - self.reported.value) if within else self.value
+        limits = f"from about {edge:.3g} up" if (within or most) != self.differs else f"up to about {edge:.3g}"
+        return f"our reading: {self.reported.reading}; any limit {limits} gives the same verdict"
+
+    @property
     def differs(self) -> bool:
         """Whether the number differs, the claim fails, or the time is longer."""
         return self.verdict in DIFFERENCES

@@ -101,7 +101,9 @@ class Colon:
         means: list[dict[str, object]] = []
         for dataset, ours in every.groupby("dataset", sort=False):
             name = str(dataset)
-            numbers += vocab.numbers_of(name, gains(ours), done[done["dataset"] == name])
+            cases, cancerous = vocab.successes(rows, dataset=name)[["n_cases", "n_positive"]].iloc[0]
+            facts = {"cases": cases, "cancerous": cancerous, "normal": cases - cancerous}
+            numbers += vocab.numbers_of(name, {**facts, **gains(ours)}, done[done["dataset"] == name])
             for split, part in [*ours.groupby("split"), ("all", ours)]:
                 means += [{"dataset": name, "split": str(split), **line} for line in _mean_lines(part)]
             figures += [_errors_figure(ours, name), *(_loss_figure(ours, loss, name) for loss in LOSSES)]

@@ -423,10 +423,11 @@ class Figure7:
 
 
 def _numbers(claim: vocab.Table, solved: pd.DataFrame) -> list[vocab.Number]:
-    """Return in how many percent of all settings the claim holds, read in two ways, and of the sensitivity to T.
+    """Return in how many percent of all settings the claim holds, read in two ways, and what depends on T and class.
 
-    The last is the share of the classes whose trimming keeps other features at other thresholds, of those in which the
-    original looks at its features at some.
+    The others are the share of the classes whose trimming keeps other features at other thresholds, of those in which
+    the original looks at its features at some; and of the networks with several classes, the share of those in which
+    information gain selects other features for each.
     """
     if claim.frame.empty:
         return []
@@ -439,6 +440,9 @@ def _numbers(claim: vocab.Table, solved: pd.DataFrame) -> list[vocab.Number]:
     if looking:
         other = [len({tuple(point["features"]) for point in points}) > 1 for points in looking]
         percents["classes_with_other_features_percent"] = 100 * sum(other) / len(other)
+    selected = [[frozenset(one) for one in ours["gain_features"]] for _, ours in solved.groupby("network")]
+    if several := [len(set(sets)) == len(sets) for sets in selected if len(sets) > 1]:
+        percents["networks_with_other_gain_features_percent"] = 100 * sum(several) / len(several)
     return vocab.numbers_of("all settings", percents, solved)
 
 

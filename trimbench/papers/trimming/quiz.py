@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -88,6 +88,7 @@ class Quiz:
                 for (name, posterior), (low, high) in zip(posteriors.items(), self.posteriors, strict=True)
             ]
             values = {**{name: 100 * float(nearest[name]) for name in _QUANTITIES}, **posteriors}
+            values |= self._with_q3_alone(nearest)
             both = pd.concat([done, bounds])
             numbers += [
                 vocab.number_of("quiz", name, value, both, contradiction=proof) for name, value in values.items()
@@ -102,6 +103,14 @@ class Quiz:
         right, wrong = self.knowing * self.hard, self.knowing * (1 - self.hard)
         others = 1 - self.knowing
         return right / (right + others * guessed), wrong / (wrong + others * (1 - guessed))
+
+    def _with_q3_alone(self, nearest: Mapping[Any, Any]) -> dict[str, float]:
+        """Return the percentage that passes by Q3 at the old threshold, and the outcomes that Q3 decides alike."""
+        answers = np.array([nearest[name] for name in PARAMETERS])
+        quiz = _quiz(self.knowing, self.hard, answers, self.thresholds["pass"])
+        alike = np.tile(_passes(quiz, [2], self.thresholds["q3"]), 4) == _passes(quiz, range(3), quiz.threshold)
+        share = np.sum(quiz.joint([2]), axis=0)[_passes(quiz, [2], quiz.threshold)].sum()
+        return {"pass_q3": 100 * float(share), "same_outcomes": float(alike.sum())}
 
     def _contradiction(self, bound: Mapping[Any, Any]) -> str:
         """Return the proof that no quiz has the six printed numbers; empty if the bound does not show it."""
@@ -267,10 +276,17 @@ def _quiz(knowing: float, hard: float, parameters: NDArray[np.float64], threshol
     return BayesianClassifier(model, positive="+", threshold=threshold)
 
 
+def _passes(quiz: BayesianClassifier, kept: Sequence[int], threshold: float) -> NDArray[np.bool_]:
+    """Tell which outcomes of some of the questions pass at a threshold; wrong answers come first."""
+    positive, negative = quiz.joint(kept)
+    passes: NDArray[np.bool_] = positive * (1 - threshold) >= negative * threshold
+    return passes
+
+
 def _numbers(quiz: BayesianClassifier, thresholds: dict[str, float]) -> dict[str, float]:
     """Return the four printed quantities of a quiz, and the number of outcomes on the wrong side."""
     positive, negative = quiz.joint(range(3))
-    passes = positive * (1 - quiz.threshold) >= negative * quiz.threshold
+    passes = _passes(quiz, range(3), quiz.threshold)
     stated = [answers in _PASSING for answers in itertools.product((0, 1), repeat=3)]
     return {
         "wrong": float((passes != stated).sum()),

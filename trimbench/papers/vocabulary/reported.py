@@ -73,7 +73,8 @@ class Reported:
     """One number as a paper prints it.
 
     `source` is the paper and its table or figure. `printed` has the digits as printed, for example ``"0.50"`` or
-    ``"1.2e-3"``, or ``timeout`` for a run that did not finish.
+    ``"1.2e-3"``, or ``timeout`` for a run that did not finish. `reading` says how we read the words of a claim whose
+    limit the paper does not state.
     """
 
     source: str
@@ -81,6 +82,7 @@ class Reported:
     quantity: str
     printed: str
     rule: Rule
+    reading: str = ""
 
     def __post_init__(self) -> None:
         if self.printed != _TIMEOUT and not _is_number(self.printed):
@@ -126,18 +128,64 @@ def _is_number(text: str) -> bool:
         return False
 
 
+# The limit of a claim that the paper itself states.
+STATED = "stated"
+
+
+@settings
+class Statement:
+    """What accounts for one thing that a paper reports, however often it says so.
+
+    Attributes
+    ----------
+    rows : dict from experiment to list of str
+        Its reported numbers: rows, quantities, or both as ``row/quantity``, of which the longest name decides; none
+        stands for all of the experiment.
+    tests : list of str
+        Tests that show what is proven and not measured, as ``file.py::test_name`` in the folder of the tests.
+    reason : str
+        Why neither an experiment nor a test is for it.
+    limit : str
+        Of a claim: ``stated`` by the paper, or how we read words such as "comparable" that state none.
+    """
+
+    rows: dict[str, list[str]] = field(default_factory=dict)
+    tests: list[str] = field(default_factory=list)
+    reason: str = ""
+    limit: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.reason) == bool(self.rows or self.tests):
+            raise ConfigurationError("a statement must have rows or tests, or else the reason why it has none")
+
+    @property
+    def reading(self) -> str:
+        """How we read words that state no limit; empty where the paper states it."""
+        return "" if self.limit == STATED else self.limit
+
+
 @settings
 class Paper:
     """A paper whose numbers are reproduced.
 
     `review` answers the questions of a report on a reproduction: its scope, what was easy, what was difficult. Papers
-    are shown by `place`.
+    are shown by `place`. `statements` are everything that the paper reports, in its order: tables, figures, numbers,
+    claims, algorithms and propositions.
     """
 
     title: str
     citation: str
     place: int = 0
     review: dict[str, str] = field(default_factory=dict)
+    statements: dict[str, Statement] = field(default_factory=dict)
+
+    def stating(self, experiment: str, one: Reported) -> list[Statement]:
+        """Return the statements that name a reported number most closely; each number should have one."""
+        ours = [(said, said.rows[experiment]) for said in self.statements.values() if experiment in said.rows]
+        for name in (one.label, one.row, one.quantity):
+            if found := [said for said, names in ours if name in names]:
+                return found
+        return [said for said, names in ours if not names]
 
 
 @settings
@@ -227,7 +275,10 @@ class Literature:
 
     def reported(self, experiment: str) -> list[Reported]:
         """Return the printed numbers of an experiment; none where a paper has none."""
-        return self.experiments[experiment].all() if experiment in self.experiments else []
+        paper = self.papers.get(experiment.split("/")[0])
+        numbers = self.experiments[experiment].all() if experiment in self.experiments else []
+        found = [(one, paper.stating(experiment, one) if paper else []) for one in numbers]
+        return [replace(one, reading="".join(said.reading for said in stating)) for one, stating in found]
 
 
 @functools.cache

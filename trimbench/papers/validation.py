@@ -8,7 +8,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform
 from urllib.parse import urlsplit
@@ -296,7 +296,10 @@ def did_you_mean(name: str, names: Sequence[str]) -> str:
 
 # What can go wrong with data. The exceptions survive pickling between processes.
 
-WAY_OUT = "run trimbench task=fetch on a network that reaches it, or set TRIMBENCH_CACHE to a folder that holds it"
+_TO_REACH, _TO_HOLD = (
+    "run trimbench task=fetch on a network that reaches it",
+    "set TRIMBENCH_CACHE to a folder that holds it",
+)
 
 
 class DataUnavailable(ShortError):  # noqa: N818 - a state that a listing shows, not only an error
@@ -315,23 +318,29 @@ class Unreadable(ShortError, ValueError):  # noqa: N818 - never leaves this room
     """A file does not hold a table of the expected format; another copy may."""
 
 
-def data_unavailable(what: str, url: str, reason: str) -> DataUnavailable:
-    """Return the error for data that is in no cache and could not be downloaded from `url`."""
-    return DataUnavailable(f"{what} is not available from {url}: {reason}; {WAY_OUT}")
+def data_unavailable(what: str, where: str, reason: str, way_out: str = _TO_REACH) -> DataUnavailable:
+    """Return the error for data that is in no cache and did not come from a place, such as an address."""
+    return DataUnavailable(f"{what} is not available from {where}: {reason}; {way_out}, or {_TO_HOLD}")
 
 
 _NOT_AGAIN = " (this host is not asked again)"
-_UNAVAILABLE = re.compile(r"is not available from (the package index|\S+): (.*?)(?:; |$)")
+_UNAVAILABLE = re.compile(r"is not available from (.+?): (.*?)(?:; |$)")
+
+
+def ways_out(messages: Iterable[str]) -> str:
+    """Return what to do for data that is missing, each way once, as the messages of `data_unavailable` end."""
+    ends = [message.rpartition("; ")[2] for message in messages if _UNAVAILABLE.search(message)]
+    ways = dict.fromkeys(way for end in ends for way in end.split(", or "))
+    return ", or ".join(sorted(ways, key=_TO_HOLD.__eq__))
 
 
 def by_host(missing: Mapping[str, str]) -> list[str]:
     """Return why data is missing, one line for each host and reason; `missing` has the messages by name of the data."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, None]] = {}
     for name, why in missing.items():
-        why = why.removesuffix(f"; {WAY_OUT}")
         parts = _UNAVAILABLE.findall(why)
         for line in [f"{urlsplit(url).netloc or url}: {text.removesuffix(_NOT_AGAIN)}" for url, text in parts] or [why]:
-            found.setdefault(line, []).append(name)
+            found.setdefault(line, {})[name] = None
     return [f"{', '.join(names)}: {line}" for line, names in found.items()]
 
 

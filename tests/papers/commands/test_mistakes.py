@@ -64,6 +64,7 @@ VALUES = [
     ("~seed", "configuration: key seed is missing; add it"),
     ("results=null", "configuration: results must be a text (in quotes), got None"),
     ("results=", "configuration: results must be a folder with a printable name, got ''"),
+    *((f"roads={value}", "configuration: roads must have one or more of") for value in ("null", "[]", "[file,file]")),
     ("executor.workers=0", "executor: workers must be a positive int or None, got 0"),
     ("executor=serial executor.timeout=3", "executor: timeout must be None for the serial executor"),
     (f"{T6} networks=[]", f"{IN6} networks must be a list of at least one value, each once, got"),

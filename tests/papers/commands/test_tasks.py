@@ -150,12 +150,16 @@ def test_fetch_without_a_network(command: Command) -> None:
     hosts = [line.split(": ")[2] for line in failed]
     assert len(set(hosts)) == len(hosts), "one line for each host"
     assert way_out.startswith(
-        "To have what is missing, run trimbench task=fetch on a network that reaches it, or set TRIMBENCH_CACHE"
+        "To have what is missing, run trimbench task=fetch without offline=true, or set TRIMBENCH_"
     )
 
 
 def test_fetch_of_one_experiment(command: Command) -> None:
     assert command("task=fetch", CURVE).out == "breast_cancer: here, verified (this installation)\n"
+    *_, name, end = command("task=fetch", CURVE, "verify=true", code=0).out.splitlines()
+    assert (name, end) == ("  results/verified.csv", "")
+    found = {"data": "breast_cancer", "from": "this installation", "what it has": "as declared"}
+    assert pd.read_csv(name.strip()).dropna(axis=1).to_dict("records") == [found]
     assert command("task=fetch", T4).out == ""
     assert command("task=fetch", T6, "networks=[pima]", "offline=true").out == "pima: here, declared as figures\n"
     answer = command("task=fetch", T6, "networks=[pima]", "offline=true", "verify=true")

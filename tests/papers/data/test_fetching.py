@@ -15,7 +15,7 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.dataset import Facts, fingerprint
 from trimbench.papers.data.declarations import is_here, load_dataset
 from trimbench.papers.data.downloads import FileDeclaration, fetch_file
-from trimbench.papers.validation import WAY_OUT, DataUnavailable
+from trimbench.papers.validation import DataUnavailable
 
 from .listing import contents, listing
 from .loopback import ARFF_PATH, FILE_PATH, PARQUET_PATH, Loopback
@@ -93,7 +93,8 @@ def test_failed_download_leaves_nothing_and_a_good_one_follows(
     address = next(iter(offer.files.values()))
     assert message.startswith(f"{offer.title} is not available from {loopback.url(address)}")
     assert reason in message
-    assert WAY_OUT in message
+    way = "correct its declaration" if fault == "wrong" else "run trimbench task=fetch on a network that reaches it"
+    assert message.endswith(f"; {way}, or set TRIMBENCH_CACHE to a folder that holds it")
     assert "\n" not in message
     assert contents(cache.writable) == {}
     loopback.faults.clear()
@@ -130,9 +131,22 @@ def test_a_declaration_of_the_same_path_with_another_hash_evicts_nothing(
 
 @every_kind
 def test_offline_never_downloads(offer: Offer, cache: Cache, loopback: Loopback) -> None:
-    with pytest.raises(DataUnavailable, match="downloads are switched off"):
+    with pytest.raises(DataUnavailable, match="downloads are switched off; run trimbench task=fetch without offline=t"):
         load(offer, replace(cache, offline=True))
+    with pytest.raises(
+        DataUnavailable, match=r"not among the roads that are on; add (openml|file) to roads, or set TR"
+    ):
+        load(offer, replace(cache, roads=("package",)))
     assert loopback.requests == []
+
+
+@every_kind
+def test_a_cache_that_cannot_be_written_is_not_blamed_on_the_host(offer: Offer, cache: Cache, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "cache"
+    why = rf"is not available from the cache folder {folder}: it cannot be written \(.*\); make that folder writable"
+    with pytest.raises(DataUnavailable, match=why):
+        load(offer, replace(cache, folders=(), writable=folder))
 
 
 @every_kind

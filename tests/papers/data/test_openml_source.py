@@ -164,11 +164,14 @@ def test_what_servers_have_is_held_against_what_is_declared(cache: Cache, loopba
     changed = declare_dataset("toy", keys | {"facts": {"rows": 5}})
     load_dataset(TOY, cache)
     n_asked = len(loopback.requests)
-    assert held_against_servers(TOY, cache) == [{"data": "toy", "from": "OpenML 40", "what it has": "as declared"}]
+    expected = {"data": "toy", "from": "OpenML 40", "what it has": "as declared", "why": ""}
+    assert held_against_servers(TOY, cache) == [expected]
     assert len(loopback.requests) > n_asked, "whatever the cache holds"
-    assert held_against_servers(changed, cache)[0]["what it has"].startswith("differs: data set 'toy' is not what was")
-    loopback.faults[DESCRIPTION_PATH] = "404"
-    assert held_against_servers(TOY, cache)[0]["what it has"].startswith("not reached: data set 'toy'")
+    for declaration, found in ((changed, "other rows"), (TOY, "not reached")):
+        (line,) = held_against_servers(declaration, cache)
+        assert line["what it has"] == found
+        assert line["why"].startswith("data set 'toy' ")
+        loopback.faults[DESCRIPTION_PATH] = "404"
 
 
 SCRIPT = """

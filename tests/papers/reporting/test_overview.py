@@ -11,7 +11,7 @@ import pytest
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview
-from trimbench.papers.validation import WAY_OUT
+from trimbench.papers.validation import data_unavailable
 from trimbench.papers.vocabulary.reported import Literature
 
 from .builders import findings, record
@@ -60,14 +60,14 @@ def test_failed_jobs_are_reported_and_give_exit_code_1(overview: Overview, capsy
 def test_missing_data_is_reported_once_and_is_no_failure(
     overview: Overview, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    missing = {"vote": f"file 'v' is not available from https://x: offline; {WAY_OUT}"}
+    missing = {"vote": str(data_unavailable("file 'v'", "https://x", "away", "wait"))}
     for name in ("family/one", "family/two"):
         overview.note(findings(name, records=[], missing=missing))
     assert overview.close(summary=False) == 0
     out = capsys.readouterr().out
     assert "## family/two: data not available\n" in out
     assert "Of the paper: 2 numbers not attempted." in out
-    end = f"\nData that is not available ({WAY_OUT}):\n  vote: x: offline\n"
+    end = "\nData that is not available (wait, or set TRIMBENCH_CACHE to a folder that holds it):\n  vote: x: away\n"
     assert out.endswith(end)
 
 

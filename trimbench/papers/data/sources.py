@@ -53,7 +53,7 @@ from trimbench.papers.data.downloads import (
 from trimbench.papers.data.table_files import SourceTable, check_columns, read_file, within_memory
 from trimbench.papers.data.table_reading import read_declared
 from trimbench.papers.data.table_texts import MISSING_VALUES, ColumnType, TableSettings
-from trimbench.papers.validation import DeclarationError, FactsMismatch, Unreadable, settings
+from trimbench.papers.validation import DeclarationError, FactsMismatch, Unreadable, quoted, settings, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,6 +146,10 @@ class _TextSource(Source):
             )
             parts.append(part)
             repairs += mended
+        names = dict.fromkeys(self.columns or [str(name) for part in parts for name in part])
+        for path, part in zip(paths, parts, strict=True):
+            if absent := [name for name in names if name not in part.columns]:
+                raise DeclarationError(f"{owner}: {path.name} must have the column {quoted(absent[0])}, as is declared")
         frame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
         if omit:
             if max(omit) >= len(frame):
@@ -156,6 +160,9 @@ class _TextSource(Source):
                 raise DeclarationError(
                     f"{owner}: values must name columns, got {column!r}; there are {list(frame)[:20]}"
                 )
+            present = set(frame[column])
+            if unused := [value for value in others if value not in present]:
+                repairs.append(f"values.{column} names {shown(unused)}, which no row has")
             frame[column] = frame[column].replace(others)
         table, notes = read_declared(SourceTable(owner, owner, frame), self.target, reading)
         for note in [*repairs, *notes]:

@@ -31,7 +31,7 @@ from trimbench.papers.reporting.verdicts import (
     in_words,
     tally,
 )
-from trimbench.papers.validation import WAY_OUT, by_host
+from trimbench.papers.validation import by_host, ways_out
 from trimbench.papers.vocabulary.planning import NO_DATA, Findings
 from trimbench.papers.vocabulary.reported import Literature, NumbersError
 from trimbench.papers.vocabulary.tables import Table
@@ -111,7 +111,8 @@ class Overview:
             self._summarise()
         missing = {name: reason for one in found if one for name, reason in one.missing.items()}
         if missing:
-            say(f"\nData that is not available ({WAY_OUT}):")
+            ways = ways_out(missing.values())
+            say(f"\nData that is not available{f' ({ways})' if ways else ''}:")
             for line in by_host(missing):
                 say(f"  {line}")
         if any(record.status == "missing" for one in found if one for record in one.records):

@@ -19,7 +19,7 @@ from trimbench.papers.data.declarations import (
     load_network,
 )
 from trimbench.papers.execution.store import note_road
-from trimbench.papers.validation import FactsMismatch, Json
+from trimbench.papers.validation import DataUnavailable, FactsMismatch, Json
 
 if TYPE_CHECKING:
     from trimbench.papers.data.dataset import Dataset
@@ -66,7 +66,13 @@ class Inputs:
     def dataset(self, name: str) -> Input:
         """Return a data set as an input; raise DataUnavailable if its hash is not declared and it cannot be read."""
         declared = self.catalogue.dataset_mapping(name)
-        sha256 = declare_dataset(name, declared).facts.sha256 or self.loaded(name).sha256
+        try:
+            sha256 = declare_dataset(name, declared).facts.sha256 or self.loaded(name).sha256
+        except DataUnavailable as error:
+            if "path" in declared:
+                raise
+            why = f"data set {name!r} is declared without facts.sha256, so that it must be here to plan a run"
+            raise DataUnavailable(f"{why}: {error}", whole=True) from error
         return Input("dataset", name, declared, sha256)
 
     def network(self, name: str, *, evidence: bool = False) -> Input:

@@ -28,7 +28,6 @@ from trimbench.papers.execution.store import JobStore, Record, read_earlier_arra
 from trimbench.papers.execution.workers import Executor
 from trimbench.papers.files import without_homes
 from trimbench.papers.validation import (
-    WAY_OUT,
     ConfigurationError,
     DataUnavailable,
     DeclarationError,
@@ -38,6 +37,7 @@ from trimbench.papers.validation import (
     by_host,
     reason,
     validated,
+    ways_out,
 )
 from trimbench.papers.vocabulary.cells import Cell, Experiment, Outcome
 from trimbench.papers.vocabulary.inputs import Input, Inputs
@@ -117,14 +117,14 @@ def held_against_servers(declaration: DatasetDeclaration, cache: Cache) -> list[
     with tempfile.TemporaryDirectory(prefix="trimbench-verify-") as folder:
         for place, source in enumerate((declaration.source, *declaration.others)):
             afresh = dataclasses.replace(cache, folders=(), writable=Path(folder, str(place)))
+            found, why = "as declared", ""
             try:
                 source.load(declaration.name, afresh)
-                found = "as declared"
             except (DeclarationError, FactsMismatch) as error:
-                found = f"differs: {error}"
+                found, why = "other rows", str(error)
             except (DataUnavailable, OSError) as error:
-                found = f"not reached: {error}"
-            lines.append({"data": declaration.name, "from": source.where, "what it has": found})
+                found, why = "not reached", str(error)
+            lines.append({"data": declaration.name, "from": source.where, "what it has": found, "why": why})
     return lines
 
 
@@ -253,7 +253,8 @@ class Plan:
         needed = ", ".join(f"{name} ({needs[name]})" if len(lines) < 8 else name for name in self.missing)
         columns = dict.fromkeys(("data", "from", "why not"), "")
         table = Table.of("Data that would be needed", lines, columns, listed=False)
-        return Outcome((table,), notes=(f"Not run here: no data. Needed: {needed}; {WAY_OUT}.",))
+        note = "; ".join(filter(None, [f"Not run here: no data. Needed: {needed}", ways_out(self.missing.values())]))
+        return Outcome((table,), notes=(f"{note}.",))
 
 
 def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping[str, str]) -> pd.DataFrame:

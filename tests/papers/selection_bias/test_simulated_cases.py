@@ -233,3 +233,15 @@ def test_printed_seconds_have_the_colours_of_ours() -> None:
     (figure,) = Runtime(ks=[1], class_sizes=[[20, 20]], test_sizes=[1, 1]).outcome(rows).figures
     assert figure.methods == {"corrected (printed)": "corrected", "uncorrected (printed)": "uncorrected"}
     assert set(figure.methods) <= set(figure.points["series"])
+
+
+def test_the_table_of_correlations_is_the_printed_one(command: Command) -> None:
+    answer = command("experiment=selection_bias/correlation_table", "executor=serial")
+    assert "135 of 135 identities hold" in answer.out
+    compared = table_of("selection_bias/correlation_table")
+    (odd,) = compared[compared["verdict"] == "within"].to_dict("records")
+    assert (odd["cell"], odd["reported"], odd["reproduced"]) == ("I1 = 7/I0 = 7", -0.37, -0.375)
+    command("experiment=selection_bias/correlation_table", "n0=3", "n1=2", "executor=serial", code=0)
+    table = table_of("selection_bias/correlation_table").set_index("I1")
+    assert table.shape == (3, 4)
+    assert table.loc[2, "I0 = 0"] == 1.0

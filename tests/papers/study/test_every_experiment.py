@@ -98,7 +98,3 @@ def check_names(found: Findings) -> None:
     assert {number.quantity for number in numbers} <= {one.quantity for one in reported}
     rows = {one.row.split()[0] for one in reported}
     assert all(number.row.split()[0] in rows for number in numbers), (rows, numbers)
-
-
-def test_reported_numbers_belong_to_experiments_that_exist() -> None:
-    assert set(Literature.of(PROJECT).experiments) <= set(PROJECT.names("experiment"))

@@ -105,16 +105,6 @@ def test_engines_agree_on_larger_models(seed: int, coarse: bool) -> None:
         assert other.potential_agreement() == pytest.approx(one.potential_agreement(), abs=1e-12)
 
 
-def test_table_4_of_the_paper() -> None:
-    """Rows (posterior, positive mass, negative mass); 0.56 is reached by T' in (0, 0.50]."""
-    posterior = np.array([0.75, 0.69, 0.50, 0.00])
-    mass_positive, mass_negative = np.array([0.04, 0.20, 0.30, 0.00]), np.array([0.04, 0.27, 0.13, 0.02])
-    mass = mass_positive + mass_negative
-    cut = best_cut(Instances(posterior * mass, (1 - posterior) * mass, mass_positive - mass_negative), 0.55)
-    assert cut.agreement == pytest.approx(0.56, abs=1e-12)
-    assert (cut.low, cut.high) == (0.0, 0.5)
-
-
 def test_equal_posteriors_move_together() -> None:
     # Separating the two instances would give 1.0; they have the same posterior, so the best is 0.7.
     instances = Instances(np.array([0.35, 0.15]), np.array([0.35, 0.15]), np.array([0.7, -0.3]))

@@ -94,14 +94,6 @@ def test_no_subset_is_better(table6: Path, given_networks: Path, network: str) -
     assert n_unique >= 2
 
 
-def test_table_4(command: Command, tmp_path: Path) -> None:
-    """0.56 = 0.04 + 0.20 + 0.30 + 0.02: accept the first three of the four instances."""
-    command("experiment=trimming/table4", "executor=serial", code=0)
-    compared = pd.read_csv(tmp_path / "results/quick/trimming/table4.csv", dtype={"reported": str})
-    assert compared["verdict"].tolist() == ["exact"] * 3
-    assert compared["reproduced"].tolist() == pytest.approx([0.04 + 0.20 + 0.30 + 0.02, 0.0, 0.5], abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("threshold", "agreement", "low", "high"),
     [
@@ -140,7 +132,7 @@ def test_table_6_takes_no_mean_over_fewer_thresholds() -> None:
     assert outcome.tables[0].frame["network"].tolist() == ["a"]
     trimmed = ("a 0.3 eca_trim", "a 0.7 eca_trim")
     assert set(values) == {
-        *(f"a/{quantity}" for quantity in ("n_features", "subsets", "eca_trim_seconds", "eca_trim_evaluations")),
+        *(f"a/{quantity}" for quantity in ("n_features", "subsets", "eca_trim_seconds", "eca_trim_evaluations"))
     }, "no mean over fewer thresholds, nothing of networks without results, and no share of fewer instances"
     assert values["a/eca_trim_evaluations"] == values["a/subsets"] == 15
     assert jobs["a/eca_trim_evaluations"] == trimmed

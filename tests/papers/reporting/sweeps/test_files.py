@@ -39,10 +39,7 @@ def point(swept: Mapping[str, Json], place: int, **about: Any) -> SweepPoint:
     return SweepPoint(swept, f"points/{place}", [found], {})
 
 
-POINTS = [
-    point({"threshold": 0.4, "net works": ["a", "b"]}, 1),
-    point({"threshold": 0.6, "net works": ["a", "b"]}, 2),
-]
+POINTS = [point({"threshold": 0.4, "net works": ["a", "b"]}, 1), point({"threshold": 0.6, "net works": ["a", "b"]}, 2)]
 
 
 def lines_of(path: Path) -> list[list[str]]:
@@ -56,16 +53,12 @@ def written(points: Sequence[SweepPoint], folder: Path) -> dict[str, Path]:
 
 def test_the_joint_tables_have_exactly_the_rows_of_the_points(tmp_path: Path) -> None:
     files = written(POINTS, tmp_path / "sweep")
-    for name, single in (
-        ("sweep.csv", "one.csv"),
-        ("sweep_other.csv", "one_other.csv"),
-        ("sweep_rows.csv.gz", "one_rows.csv.gz"),
-    ):
-        joint = lines_of(files[name])
+    for end in (".csv", "_other.csv", "_rows.csv.gz"):
+        joint = lines_of(files[f"sweep{end}"])
         expected = []
         for number, swept in enumerate(POINTS):
             write_findings(swept.findings[0], [], tmp_path / str(number), SETTINGS)
-            head, *rows = lines_of(tmp_path / f"{number}/family/{single}")
+            head, *rows = lines_of(tmp_path / f"{number}/family/one{end}")
             expected += [[str(swept.swept["threshold"]), '["a", "b"]', *row] for row in rows]
         assert joint[1:] == expected
         assert joint[0][-len(head) :] == head
@@ -156,12 +149,8 @@ def test_figures_are_described_so_that_they_can_be_drawn_again(tmp_path: Path) -
     assert about["points"][1]["files"] == ["family/one.json"]
     assert sorted(about["files"]) == sorted(files)
     figures = [StoredFigure(description, tmp_path) for description in about["figures"]]
-    assert [figure.pictures for figure in figures] == [
-        [files["sweep_kept.png"]],
-        [files["sweep_agreement.png"]],
-        [files["sweep_other_kept.png"]],
-        [files["sweep_other_agreement.png"]],
-    ]
+    drawn = ("kept", "agreement", "other_kept", "other_agreement")
+    assert [figure.pictures for figure in figures] == [[files[f"sweep_{name}.png"]] for name in drawn]
     before = files["sweep_agreement.png"].read_bytes()
     files["sweep_agreement.png"].unlink()
     write_pictures(figures[1].figure(), figures[1].pictures, figures[1].settings)

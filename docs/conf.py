@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 
 project = "trimbench"
 author = "the authors of trimbench"
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc"]
+extensions = ["myst_nb"]
 exclude_patterns = ["**/.ipynb_checkpoints"]
 
 html_theme = "furo"
@@ -30,12 +30,7 @@ nb_execution_raise_on_error = True
 # Whatever a notebook writes to standard error, such as a warning, fails the build.
 nb_output_stderr = "error"
 
-add_module_names = False
 highlight_language = "text"  # of blocks that name none
-autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # the docstrings say more than the annotations: shapes and units
-default_role = "py:obj"
-numpydoc_show_class_members = False
 
 
 def _inline(self: Any, node: nodes.math) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import fcntl
-import functools
 import getpass
 import hashlib
 import logging
@@ -82,6 +80,11 @@ def write_text(text: str, path: Path) -> Path:
     return write(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
+def write_bytes(content: bytes, path: Path) -> Path:
+    """Write bytes, and return the path."""
+    return write(path, lambda temporary: temporary.write_bytes(content))
+
+
 def write(path: Path, write_to: Callable[[Path], object]) -> Path:
     """Write a file with a function that takes a path, and return its path."""
     with temporaries([path]) as (temporary,):
@@ -91,8 +94,9 @@ def write(path: Path, write_to: Callable[[Path], object]) -> Path:
 
 @contextmanager
 def temporaries(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Yield a temporary name for each path; the files take their places once all are written."""
+    """Yield a temporary name for each path, whose folder is made; the files take their places once all are written."""
     try:
+        paths[0].parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(paths[0].parent, "writing") as folder:
             names = [folder / path.name for path in paths]
             yield names
@@ -256,14 +260,6 @@ def temporary_folder(above: Path | None = None, stem: str = "trimbench") -> Iter
         yield folder
     finally:
         remove_temporary_folder(folder)
-
-
-@functools.cache
-def lasting_folder(above: Path | None = None, stem: str = "trimbench") -> Path:
-    """Return the temporary folder of this program that is removed at its end."""
-    folder = make_temporary_folder(above, stem)
-    atexit.register(remove_temporary_folder, folder)
-    return folder
 
 
 def remove_temporary_folders(above: Path | None = None, stem: str = "trimbench") -> None:

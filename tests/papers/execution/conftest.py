@@ -34,16 +34,17 @@ def programs() -> Iterator[list["subprocess.Popen[str]"]]:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Any]:
-    """A Ray cluster of two nodes on this machine."""
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Ray cluster of two nodes on this machine, with a cache of their own."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Ray starts its workers with the lowest priority: on a busy machine, jobs would reach the limit of time first.
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     import ray
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    made.add_node(num_cpus=1)
+    node = {"num_cpus": 1, "env_vars": {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}}
+    made = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    made.add_node(**node)
     yield made
     ray.shutdown()
     made.shutdown()

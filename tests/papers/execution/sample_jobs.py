@@ -223,12 +223,6 @@ def miss_a_file(path: str) -> dict[str, Any]:
 
 
 @job_function
-def read_slowly(path: str, token: int) -> dict[str, Any]:
-    time.sleep(0.2)
-    return {"size": Path(path).stat().st_size}
-
-
-@job_function
 def leave_a_file() -> dict[str, Any]:
     """Make a temporary file and leave it behind."""
     descriptor, path = tempfile.mkstemp()

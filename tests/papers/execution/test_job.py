@@ -129,7 +129,7 @@ def test_unusable_results_are_refused(kind: str, error: type[Exception], text: s
 
 def test_a_job_of_other_code_does_not_run() -> None:
     job = dataclasses.replace(Job.create(sample_jobs.square, {"x": 1.0}), code="older")
-    with pytest.raises(RuntimeError, match=r"code must be 'older', got .*; start the program again"):
+    with pytest.raises(ImportError, match=r"code must be 'older', got .*; start the program again"):
         run_job_function(job)
 
 

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from tests.networks.network_writers import encode_ergo
+from trimbench.papers.commands import arguments, cli
+from trimbench.papers.data.declarations import declare_network
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import RayExecutor, ray_folder
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.workers import SerialExecutor
 
+from ..command_line import PROJECT, run_here, tables
 from . import sample_jobs
 from .programs import ON_RAY, run, start_program, wait_for
 from .test_job_log import SPEAKING, check_ends_and_logs
@@ -162,7 +171,7 @@ def failing(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "no shared folder": {**own, "XDG_CACHE_HOME": str(room / "own")},
         "no cache": {**own, "XDG_CACHE_HOME": os.devnull},
         "other version": {"PYTHONPATH": f"{room}:{os.environ.get('PYTHONPATH', '')}"},
-        "killed": {},
+        "killed": {"XDG_CACHE_HOME": str(room / "killed")},
     }
     full.mkdir()
     if (
@@ -171,36 +180,62 @@ def failing(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     ):
         variables["full disk"] = {**own, "XDG_CACHE_HOME": str(full)}
     try:
-        yield {name: cluster.add_node(num_cpus=1, env_vars=some) for name, some in variables.items()}
+        yield {name: cluster.add_node(num_cpus=1, env_vars=some) for name, some in variables.items()} | {"room": room}
     finally:
         if "full disk" in variables:
             subprocess.run(["umount", str(full)], check=True)
 
 
-def test_nodes_that_fail_cost_nothing_and_are_named(
-    cluster: Any, failing: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+def put_networks_into_files(conf: Path, cache: Path) -> None:
+    """Copy the configuration, in which the networks of Table 6 are figures, and make them files of a cache."""
+    shutil.copytree(PROJECT.folders[0], conf)
+    (cache / "files").mkdir(parents=True)
+    for name in PROJECT.mapping("experiment", "trimming/table6")["networks"]:
+        found = declare_network(name, PROJECT.network_mapping(name)).source.load(name, {})
+        content = encode_ergo(found.model.to_network())
+        (cache / f"files/{name}.erg").write_text(content)
+        file = {"path": f"{name}.erg", "url": f"https://localhost/{name}.erg"}
+        file["sha256"] = hashlib.sha256(content.encode()).hexdigest()
+        declared = {"format": "erg", "target": found.target, "positive": found.positive}
+        declared |= {"features": list(found.features), "files": {"network": file}}
+        (conf / f"network/{name}.yaml").write_text(json.dumps(declared))
+
+
+def test_table_6_on_nodes_that_fail_is_that_of_the_serial_executor_and_names_them(
+    cluster: Any,
+    failing: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    (tmp_path / "data").write_text("x" * 10_000)
-    mine = {"<mine>": str(tmp_path / "data")}
-    jobs = [Job.create(sample_jobs.read_slowly, {"path": "<mine>", "token": n}, places=mine) for n in range(120)]
-    records: list[Record] = []
+    put_networks_into_files(tmp_path / "conf", tmp_path / "cache")
+    for module in (cli, arguments):
+        monkeypatch.setattr(module, "configuration_folder", lambda: tmp_path / "conf")
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
+    words, runs = ["experiment=trimming/table6", "offline=true"], ("serial", "ray")
+    run_here(*words, "results=serial", "executor=serial", code=0)
 
-    def on_record(record: Record) -> None:
-        records.append(record)
-        if len(records) == 20:
-            cluster.remove_node(failing["killed"], allow_graceful=False)
-            wait_for(lambda: failing["killed"].node_id not in cluster.global_state._live_node_ids(), seconds=60)
+    def kill_a_node() -> None:
+        wait_for(lambda: len(list(tmp_path.glob("ray/**/jobs/*/*.json"))) >= 20, seconds=120)
+        cluster.remove_node(failing["killed"], allow_graceful=False)
 
-    # Every node of this machine sees the file, so it is told under a name of the cache, too.
-    RayExecutor(address=cluster.address).run(jobs, on_record, {"files/data": tmp_path / "data"})
-    assert sorted(record.job.key for record in records) == sorted(job.key for job in jobs)
-    assert {(record.status, str(record.result)) for record in records} == {("ok", "{'size': 10000}")}
+    killer = threading.Thread(target=kill_a_node)
+    killer.start()
+    run_here(*words, "results=ray", "executor=ray", f"executor.address={cluster.address}", code=0)
+    killer.join()
+    serial, ray = (pd.read_csv(tmp_path / f"{run}/quick/trimming/table6.csv").set_index("cell") for run in runs)
+    assert len(serial) >= 45
+    # Those of seconds hang on what else the machine does.
+    same = serial["verdict"] == ray["verdict"]
+    assert list(same.index[~same & ~same.index.str.contains("seconds")]) == []
+    assert tables(tmp_path / "ray")["table6_rows.csv.gz"] == tables(tmp_path / "serial")["table6_rows.csv.gz"]
+    assert len(pd.read_csv(tmp_path / "ray/quick/trimming/table6_rows.csv.gz").query("status == 'ok'")) == 189
+    assert len(list(failing["room"].glob("own/trimbench/files/**/*.erg"))) == 7, "they have travelled"
     reasons = {"no cache": "NotADirectoryError", "other version": "it has trimbench 0.0.1", "killed": "it left the"}
     reasons |= {"full disk": "No space left on device"} if "full disk" in failing else {}
-    left_out = records[-1].provenance["left_out"]
-    assert isinstance(left_out, list)
+    told = (tmp_path / "ray/quick/trimming/table6.md").read_text(), "\n".join(caplog.messages)
     for name, why in reasons.items():
-        (line,) = (str(line) for line in left_out if f"({failing[name].node_id[:8]})" in str(line))
-        assert why in line
-        assert any(failing[name].node_id[:8] in message and why in message for message in caplog.messages)
-    assert len(left_out) == len(reasons)
+        for text in told:
+            (line,) = (line for line in text.splitlines() if f"({failing[name].node_id[:8]})" in line)
+            assert why in line
+    assert all(text.count("Left out of the run: ") == len(reasons) for text in told)

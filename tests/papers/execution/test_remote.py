@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
 import pickle
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,8 +23,8 @@ from trimbench.papers.execution import task as tasks
 from trimbench.papers.execution.job import Job, JobLimits
 from trimbench.papers.execution.remote import Cluster, RayCluster, RayExecutor, RemoteExecutor, TaskLost
 from trimbench.papers.execution.run import run_jobs
-from trimbench.papers.execution.store import WANTS, JobStore, Record
-from trimbench.papers.execution.task import NotBegun, Terms, read_answer, run_task
+from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.task import Terms, read_answer, run_task
 from trimbench.papers.execution.workers import ExecutorError, execute
 from trimbench.papers.files import user_cache
 
@@ -34,7 +34,7 @@ from .programs import run, squares
 
 def answer(records: Sequence[Record]) -> bytes:
     """Write records as a task sends them back, after the line that names the machine."""
-    return b"\n".join(json.dumps([record.to_json(), record.log, record.want]).encode() for record in records)
+    return b"\n".join(json.dumps([record.to_json(), record.log, record.lacking]).encode() for record in records)
 
 
 class Pretended(Cluster):
@@ -48,22 +48,22 @@ class Pretended(Cluster):
         self.most = 0
         self.before: Callable[[int], None] = lambda task: None
         self.change: Callable[[bytes], Any] = lambda content: content
-        self.machines = ["a"]
+        self.names = ["a"]
+        self.looks: list[bytes] = []
         self.lacks: dict[str, str] = {}
         self.where: list[str] = []
+        self.without: list[Collection[str]] = []
 
-    def send(self, terms: Terms) -> None:
-        self.terms = terms
+    def send(self, terms: Terms) -> list[bytes]:
+        return self.looks
 
-    def has_others(self, machines: Collection[str]) -> bool:
-        return bool(set(self.machines) - set(machines))
-
-    def title(self, machine: str) -> str:
-        return f"machine {machine}"
+    def machines(self) -> dict[str, str]:
+        return {name: name.upper() for name in self.names}
 
     def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[int]:
         self.tasks += chunks
-        allowed = [machine for machine in self.machines if machine not in without]
+        self.without += [without] * len(chunks)
+        allowed = [machine for machine in self.names if machine not in without]
         self.where += [allowed[(len(self.where) + k) % len(allowed)] for k in range(len(chunks))]
         return list(range(len(self.tasks) - len(chunks), len(self.tasks)))
 
@@ -76,10 +76,10 @@ class Pretended(Cluster):
         machine = self.where[task]
         head = {"machine": machine}
         if self.lacks.get(machine, "").startswith("!"):
-            return json.dumps(head | {"error": self.lacks[machine], "refused": self.lacks[machine] == "!!"}).encode()
+            return json.dumps(head | {"error": self.lacks[machine]}).encode()
         records = [execute(job) for job in self.tasks[task]]
         if machine in self.lacks:
-            lost = {"status": "failed", "result": None, "error": f"OSError: no {machine}", "want": self.lacks[machine]}
+            lost = {"status": "failed", "result": None, "error": f"OSError: no {machine}", "lacking": True}
             records = [replace(record, **lost) for record in records]  # type: ignore[arg-type]
         changed = self.change(answer(records))
         return json.dumps(head).encode() + b"\n" + changed if isinstance(changed, bytes) else changed
@@ -176,7 +176,7 @@ SENT_BACK: dict[str, tuple[int, Callable[[bytes], Any]]] = {
     "before": (1, lambda content: edited(content, seconds=-1.0)),
     "error": (1, lambda content: edited(content, status="failed", result=None, error="x" * 10**6)),
     "where": (1, lambda content: edited(content, provenance={"time": 5})),
-    "log": (1, lambda content: content.replace(b', "", ""]', b', "' + b"x" * 50_000_000 + b'", ""]', 1)),
+    "log": (1, lambda content: content.replace(b', "", false]', b', "' + b"x" * 50_000_000 + b'", false]', 1)),
 }
 
 
@@ -195,26 +195,33 @@ def test_what_is_sent_back_is_checked_against_the_job(cluster: Pretended, store:
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_read_as_failures_or_a_reason(content: bytes) -> None:
-    with contextlib.suppress(RuntimeError, NotBegun):
-        assert [record.status for record in read_answer(content, squares(2))[1]] == ["failed"] * 2
+    _, why, records = read_answer(content, squares(2))
+    assert why or [record.status for record in records] == ["failed"] * 2
 
 
-def test_a_run_ends_where_the_last_machine_that_could_work_has_left(
-    cluster: Pretended, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("lacks", ["!", "disk"])
+def test_no_task_waits_for_machines_that_have_left(
+    cluster: Pretended, monkeypatch: pytest.MonkeyPatch, lacks: str
 ) -> None:
-    cluster.machines, cluster.lacks = ["a", "b"], {"a": "!!"}
-    monkeypatch.setattr(cluster, "wait", lambda tasks: [task for task in tasks if cluster.where[task] == "a"])
+    cluster.names, cluster.lacks = ["a", "b"], {"a": lacks}
 
-    def gone() -> Collection[str]:
-        if "a" in cluster.where:
-            cluster.machines = ["a"]
-        return {"b"} - set(cluster.machines)
+    def wait(tasks: Collection[int]) -> list[int]:
+        done = [task for task in tasks if cluster.where[task] == "a"]
+        if not done:  # b leaves, and a takes what it may
+            cluster.names = ["a"]
+            cluster.where = ["b" if "a" in without else "a" for without in cluster.without]
+        return done
 
-    monkeypatch.setattr(cluster, "gone", gone)
-    with pytest.raises(
-        ExecutorError, match=r"no machine can run the jobs: machine a: .*; machine b: it left the cluster"
-    ):
-        run(PretendingExecutor(), squares(6))
+    monkeypatch.setattr(cluster, "wait", wait)
+    if lacks == "!":
+        with pytest.raises(
+            ExecutorError, match=r"no machine can run the jobs: node A: !; node B: it left the cluster while"
+        ):
+            run(PretendingExecutor(), squares(6))
+    else:
+        found = run(PretendingExecutor(), squares(6))
+        assert {record.status for record in found.values()} == {"failed"}
+        assert cluster.cancelled
 
 
 @pytest.mark.parametrize("given_back", [Path("x"), squares, ValueError("x"), {1: 2}])
@@ -238,8 +245,8 @@ def test_no_object_is_made_of_what_a_task_sends_back(cluster: Pretended, given_b
 def test_tasks_of_one_sweep_share_a_worker(tmp_path: Path) -> None:
     pids = [Job.create(sample_jobs.sleep, {"seconds": 0.0, "token": n}) for n in range(4)]
     terms = Terms.of(pids, {}, JobLimits(), tmp_path)
-    results = [read_answer(run_task(pids[at : at + 2], terms), pids[at : at + 2])[1] for at in (0, 2)]
-    elsewhere = read_answer(run_task(pids[:1], terms._replace(logs=tmp_path / "not here")), pids[:1])[1]
+    results = [read_answer(run_task(pids[at : at + 2], terms), pids[at : at + 2])[2] for at in (0, 2)]
+    elsewhere = read_answer(run_task(pids[:1], terms._replace(logs=tmp_path / "not here")), pids[:1])[2]
     assert len({str(record.result) for records in results for record in records}) == 1
     assert elsewhere[0].result not in [record.result for record in results[0]]
     tasks._stop_kept()
@@ -249,22 +256,19 @@ def test_tasks_of_one_sweep_share_a_worker(tmp_path: Path) -> None:
 def test_what_a_machine_lacks_is_found_on_another_and_the_machine_named(
     cluster: Pretended, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cluster.machines, cluster.jobs_per_task = ["a", "b", "c"], 1
-    cluster.lacks = {"b": "disk", "c": "!!"}
+    cluster.names, cluster.jobs_per_task = ["a", "b", "c"], 1
+    cluster.lacks = {"b": "disk", "c": "!"}
     found = run(PretendingExecutor(), squares(30))
     assert {record.status for record in found.values()} == {"ok"}
     assert cluster.where.count("b") <= 2 + cluster.room
     assert cluster.where.count("c") <= 1 + cluster.room
-    told = ["machine c: !!", "machine b: OSError: no b"]
+    told = ["node C: !", "node B: OSError: no b"]
     assert set(list(found.values())[-1].provenance["left_out"]) == set(told)  # type: ignore[arg-type]
-    assert sorted(caplog.messages) == [
-        "machine b takes no more jobs: OSError: no b",
-        "machine c takes no more jobs: !!",
-    ]
+    assert sorted(caplog.messages) == ["Left out of the run: node B: OSError: no b", "Left out of the run: node C: !"]
 
 
 def test_a_job_that_fails_everywhere_is_a_row_and_no_machine_is_to_blame(cluster: Pretended) -> None:
-    cluster.machines, cluster.jobs_per_task = ["a", "b"], 1
+    cluster.names, cluster.jobs_per_task = ["a", "b"], 1
     lacking = [Job.create(sample_jobs.miss_a_file, {"path": f"/not/here/{n}"}) for n in range(12)]
     found = run(PretendingExecutor(), [*lacking, *squares(3)])
     assert [found[job.key].status for job in lacking] == ["failed"] * 12
@@ -273,20 +277,28 @@ def test_a_job_that_fails_everywhere_is_a_row_and_no_machine_is_to_blame(cluster
     assert not any("left_out" in record.provenance for record in list(found.values())[-1:])
 
 
-@pytest.mark.parametrize("why", ["!", "!!"])
-def test_where_no_machine_works_one_sentence_says_why(cluster: Pretended, why: str) -> None:
-    cluster.machines, cluster.lacks = ["a", "b"], dict.fromkeys("ab", why)
-    with pytest.raises(
-        ExecutorError, match=rf"^no machine can run the jobs: .*machine b: {why}.*; what was done is st"
-    ):
+def test_where_no_machine_works_one_sentence_says_why(cluster: Pretended) -> None:
+    cluster.names, cluster.lacks = ["a", "b"], dict.fromkeys("ab", "!")
+    with pytest.raises(ExecutorError, match=r"^no machine can run the jobs: node A: !; node B: !; what was done is st"):
         PretendingExecutor().run(squares(30), lambda record: None)
 
 
+def test_a_machine_that_was_looked_at_first_and_can_run_nothing_gets_no_task(
+    cluster: Pretended, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.names = ["a", "b"]
+    cluster.looks = [json.dumps({"machine": "a"}).encode(), json.dumps({"machine": "b", "error": "no disk"}).encode()]
+    found = run(PretendingExecutor(), squares(9))
+    assert {*cluster.where} == {"a"}
+    assert [record.provenance["left_out"] for record in found.values()] == [["node B: no disk"]] * 9
+    assert caplog.messages == ["Left out of the run: node B: no disk"]
+
+
 @settings(max_examples=40)
-@given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from([*WANTS, "!", "!!"]), max_size=3), st.integers(1, 9))
+@given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["disk", "!"]), max_size=3), st.integers(1, 9))
 def test_any_machine_that_works_is_enough(tmp_path_factory: pytest.TempPathFactory, lacks: Any, room: int) -> None:
     made = Pretended(tmp_path_factory.getbasetemp(), room=room, jobs_per_task=1 + room % 3)
-    made.machines, made.lacks = list("abcd"), lacks
+    made.names, made.lacks = list("abcd"), lacks
     pretended.append(made)
     assert all(record.ok for record in run(PretendingExecutor(retries=3), squares(12)).values())
 
@@ -306,7 +318,7 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
     for _ in range(2):
         run_task([job], terms, "b", lambda sha256: fetched.append(sha256) or contents[sha256])  # type: ignore[func-returns-value]
         answered = run_task([job], terms, "b", contents.__getitem__)
-    _, (record,) = read_answer(answered, [job])
+    _, _, (record,) = read_answer(answered, [job])
     tasks._stop_kept()
     assert record.result == {"text": "content of mine"}
     assert sorted(fetched) == sorted(contents)
@@ -320,9 +332,8 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
     run_task([], terms._replace(files=terms.files[:1]), "b", contents.__getitem__)
     assert not kept.exists(), "nobody has needed it for a day"
     (tmp_path / "xdg").rename(tmp_path / "gone")
-    with pytest.raises(NotBegun, match="2 of the 2 files that the run reads are not here, for example /"):
-        read_answer(run_task([job], terms, "b"), [job])
-    other = terms._replace(versions={"numpy": "0.1"})
-    with pytest.raises(NotBegun, match=r"^it has numpy \d\S+, and the run 0\.1$") as refused:
-        read_answer(run_task([job], other, "b"), [job])
-    assert refused.value.refused
+    machine, why, records = read_answer(run_task([job], terms, "b"), [job])
+    assert "2 of the 2 files that the run reads are not here, for example /" in why
+    assert (machine, records) == ("b", [])
+    _, why, _ = read_answer(run_task([job], terms._replace(versions={"numpy": "0.1"}), "b"), [job])
+    assert re.fullmatch(r"it has numpy \d\S+, and the run 0\.1", why)

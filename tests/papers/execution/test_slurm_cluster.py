@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trimbench.papers.execution import remote
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import SlurmExecutor
 from trimbench.papers.execution.store import Record
@@ -109,3 +112,57 @@ def test_files_of_tasks_are_in_no_folder_with_a_percent_sign(tmp_path: Path) -> 
         assert "%" not in str(cluster.logs)
         assert cluster.logs.is_dir()
     assert list(tmp_path.iterdir()) == [folder.parent]
+
+
+# What Slurm's programs do, as far as submitit sees: `sbatch` runs a script once for each task of an array, and there
+# `srun` runs a command on each node of the task. The second node does not see the data.
+SLURM = """#!{python}
+import os, re, subprocess, sys
+from pathlib import Path
+program, room, nodes = Path(sys.argv[0]).name, Path({room!r}), ["n1", "n2", "n3"]
+if program == "sinfo":
+    print(*nodes, sep="\\n")
+if program == "sbatch":
+    flags = dict(re.findall("#SBATCH --([a-z-]+)=(.*)", Path(sys.argv[1]).read_text()))
+    job = len((room / "log").read_text().splitlines()) if (room / "log").exists() else 0
+    with (room / "log").open("a") as log:
+        print(flags["nodes"], flags.get("exclude", ""), file=log)
+    free = [node for node in nodes if node not in flags.get("exclude", "").split(",")]
+    count = re.match("0-([0-9]+)%", flags.get("array", ""))
+    for task in range(int(count[1]) + 1 if count else 1):
+        mine = free if "-" in flags["nodes"] else [free[task % len(free)]]
+        array = dict(SLURM_ARRAY_JOB_ID=str(job), SLURM_ARRAY_TASK_ID=str(task)) if count else dict()
+        variables = dict(SLURM_JOB_ID=str(job), SLURM_JOB_NODELIST=",".join(mine), SLURM_NTASKS=str(len(mine)), **array)
+        out = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.Popen(["bash", sys.argv[1]], env=os.environ | variables, **out)
+    print("Submitted batch job", job)
+if program == "srun":
+    command = sys.argv[sys.argv.index({python!r}):]
+    for place, node in enumerate(os.environ["SLURM_JOB_NODELIST"].split(",")):
+        variables = dict(SLURMD_NODENAME=node, SLURM_PROCID=str(place), SLURM_NODEID=str(place), SLURM_LOCALID="0")
+        if node == "n2":
+            variables["TRIMBENCH_CACHE"] = "/not/here"
+        subprocess.run(command, env=os.environ | dict(SLURM_JOB_NUM_NODES="1") | variables, check=True)
+"""
+
+
+def test_a_small_job_says_at_the_start_what_is_missing_on_which_node(
+    local: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("sinfo", "sbatch", "srun", "sacct", "scancel"):
+        (tmp_path / "bin" / name).write_text(SLURM.format(python=sys.executable, room=str(tmp_path)))
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setitem(remote._LOOK_SECONDS, "slurm", 0.1)
+    (tmp_path / "cache/files").mkdir(parents=True)
+    (tmp_path / "cache/files/data").write_text("content")
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
+    records: list[Record] = []
+    executor = SlurmExecutor(folder=local["folder"], jobs_per_task=2)
+    executor.run(squares(4), records.append, {"files/data": tmp_path / "cache/files/data"})
+    assert [record.status for record in records] == ["ok"] * 4
+    (line,) = records[0].provenance["left_out"]  # type: ignore[misc, union-attr]
+    assert re.fullmatch(r"node n2: FileNotFoundError: 1 of the 1 files .* are not here, for example /.*/data", line)
+    assert caplog.messages == [f"Left out of the run: {line}"]
+    assert (tmp_path / "log").read_text().splitlines() == ["1-3 ", "1 n2"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from trimbench.papers.files import sealed, unsealed, user_cache, write
+from trimbench.papers.files import sealed, unsealed, user_cache, write_bytes
 from trimbench.papers.validation import Json
 
 JobFunction = Callable[..., Mapping[str, Json]]
@@ -250,9 +250,7 @@ def _source(file: Path, module: str) -> list[_Statement]:
         nodes = [node for node in ast.parse(content).body if not _is_idle(node)]
         found = [_Walk(package, is_package=package == module).statement(node) for node in nodes]
     with contextlib.suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps([dataclasses.asdict(one) for one in found]).encode()
-        write(kept, lambda temporary: temporary.write_bytes(sealed(text)))
+        write_bytes(sealed(json.dumps([dataclasses.asdict(one) for one in found]).encode()), kept)
     return found
 
 

@@ -328,14 +328,11 @@ class _Pool:
                 return failure(job, "crashed", "the worker process ended without a result", seconds, log)
             return None
         if isinstance(error, TimeoutError):
-            return failure(
-                job, "timeout", f"stopped at the limit of {self._limits.seconds:g} seconds per job", seconds, log
-            )
+            text = f"stopped at the limit of {self._limits.seconds:g} seconds per job"
+            return failure(job, "timeout", text, seconds, log)
         if isinstance(error, ProcessExpired):
-            # Nothing but the system, out of memory, kills a worker like this.
-            want = "memory" if error.exitcode == -signal.SIGKILL else ""
-            text = f"the worker process died with exit code {error.exitcode}"
-            return failure(job, "crashed", text, seconds, log, want)
+            text, killed = f"the worker process died with exit code {error.exitcode}", error.exitcode == -signal.SIGKILL
+            return failure(job, "crashed", text, seconds, log, lacking=killed)  # by the system, for want of memory
         return failure(job, "failed", describe(error), seconds, log)
 
     def _over_memory(self, job: Job, running: Running, seconds: float, log: str) -> Record | None:

@@ -124,20 +124,16 @@ class Job:
         return cls(fields["function"], parameters_json, tuple(sorted(fields["data"].items())), fields["code"])
 
 
-class SourceDiffers(RuntimeError):  # noqa: N818 - may be a state of one machine
-    """The source of a job's function is not the one that the job was made with."""
-
-
 def run_job_function(job: Job) -> dict[str, Json]:
     """Call the function of a job, and return its result exactly as it will be read back from the store.
 
-    Raises SourceDiffers if the source has changed since the job was made (the result would be stored under the wrong
+    Raises ImportError if the source has changed since the job was made (the result would be stored under the wrong
     key), and TypeError or ValueError if the result is not a mapping that JSON can hold, is too long, or not
     what the function declares.
     """
     function = resolve(job.function)
     if code_version(job.function) != job.code:
-        raise SourceDiffers(
+        raise ImportError(
             f"the source of {job.function!r} is not the one that the job was made with: code must be "
             f"{job.code!r}, got {code_version(job.function)!r}; "
             "start the program again so that jobs and workers agree"

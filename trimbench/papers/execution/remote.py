@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import itertools
+import json
 import logging
 import math
 import os
 import pickle
 import re
+import shlex
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections import Counter, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-from trimbench.papers.execution import ray_task
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record, usable_cpus
-from trimbench.papers.execution.task import NotBegun, Terms, keep, last_line, only_data, read_answer, run_task
+from trimbench.papers.execution.task import ANSWER, Terms, last_line, only_data, read_answer, this_machine, write_task
 from trimbench.papers.execution.workers import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
-from trimbench.papers.files import lasting_folder, make_temporary_folder, remove_temporary_folder, without_homes
+from trimbench.papers.files import temporary_folder, without_homes
 from trimbench.papers.validation import reason, settings
 
 # After this many tasks that could not run, on machines that nobody can name, no other will.
@@ -58,24 +60,16 @@ class Cluster(ABC):
     jobs_per_task: int | None = None
 
     @abstractmethod
-    def send(self, terms: Terms) -> None:
-        """Take what the tasks of a run need, before the first of them."""
+    def send(self, terms: Terms) -> Iterable[bytes]:
+        """Take what the tasks of a run need; give what `run_task` says, without jobs, on machines looked at first."""
+
+    @abstractmethod
+    def machines(self) -> Mapping[str, str]:
+        """Return the machines that are there, as `run_task` names them, with what people call them."""
 
     @abstractmethod
     def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> Sequence[Task]:
         """Submit one task for each list of jobs, which calls `run_task`, to machines other than those `without`."""
-
-    @abstractmethod
-    def has_others(self, machines: Collection[str]) -> bool:
-        """Tell whether there are machines other than these."""
-
-    def title(self, machine: str) -> str:
-        """Return what people call a machine."""
-        return f"node {machine}"
-
-    def gone(self) -> Collection[str]:
-        """Look at the machines, and return those that have left since the run began."""
-        return ()
 
     @abstractmethod
     def wait(self, tasks: Collection[Task]) -> Collection[Task]:
@@ -105,13 +99,9 @@ class RemoteExecutor(WorkerSettings, ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_least(retries=0)
-
-    def check_least(self, **least: int) -> None:
-        """Raise a ValueError unless fields have at least these values."""
-        for name, smallest in least.items():
-            if getattr(self, name) < smallest:
-                raise ValueError(f"{name} must be a whole number, {smallest} or more, got {getattr(self, name)!r}")
+        for name, least in (("retries", 0), ("jobs_per_task", 1), ("minutes", 1)):
+            if (value := getattr(self, name, least)) < least:
+                raise ValueError(f"{name} must be a whole number, {least} or more, got {value!r}")
 
     @abstractmethod
     def connected(self) -> AbstractContextManager[Cluster]:
@@ -121,8 +111,8 @@ class RemoteExecutor(WorkerSettings, ABC):
         """Run all jobs, as `Executor.run`, with records in the order in which the tasks end."""
         if jobs:
             with self.connected() as cluster:
-                cluster.send(Terms.of(jobs, files or {}, self.limits, cluster.logs))
-                _Sweep(cluster, jobs, on_record, self.retries).run()
+                terms = Terms.of(jobs, files or {}, self.limits, cluster.logs)
+                _Sweep(cluster, jobs, on_record, self.retries).run(terms)
 
 
 class _Sweep:
@@ -132,65 +122,83 @@ class _Sweep:
         self._cluster, self._on_record, self._retries = cluster, on_record, retries
         self._waiting = deque(jobs)
         self._again: deque[Job] = deque()  # each in a task of its own
-        self._n_lost: Counter[Job] = Counter()
-        self._n_useless: int | None = 0  # tasks that could not run, until one could
-        self._tried: dict[Job, dict[str, Record]] = {}  # of jobs that failed for want of something, by machine
-        # The failures in a row on each machine: of jobs, or under another key, of tasks that could not begin.
-        self._in_a_row: dict[str, dict[object, str]] = {}
-        self._gone: dict[str, str] = {}
+        self._running: dict[Task, tuple[Sequence[Job], set[str]]] = {}  # with the machines that must not run them
+        self._n_useless = 0.0  # tasks that could not run, until one could
+        self._tried: dict[Job, list[tuple[str, Record]]] = {}  # failures, with the machine if it is known
+        self._in_a_row: dict[str, dict[Job, str]] = {}  # the last of each machine, without a success between them
+        self._unfit: dict[str, str] = {}  # machines that can run no job, and why
+        self._names: dict[str, str] = {}  # of all machines that were there
         self._told: set[str] = set()
         self._seconds, self._n_done = 0.0, 0
 
-    def run(self) -> None:
+    def run(self, terms: Terms) -> None:
         """Run the jobs; raise ExecutorError if no machine can."""
-        running: dict[Task, Sequence[Job]] = {}
         try:
-            while self._waiting or self._again or running:
-                for machine in self._cluster.gone():
-                    self._gone[machine] = "it left the cluster while the jobs ran"
-                    self._tell(machine, self._gone[machine])
-                if self._gone and not self._is_left(self._out(for_good=True)):
-                    self._refuse()  # what waits for the machines that left would wait for ever
-                while found := self._next(self._cluster.room - len(running), alone=not running):
-                    chunks, without = found
-                    running |= zip(self._cluster.submit(chunks, without), chunks, strict=True)
-                for task in self._cluster.wait(running) if running else ():
-                    self._collect(task, running.pop(task))
+            for answer in self._cluster.send(terms):
+                self._read(answer, ())
+            while self._waiting or self._again or self._running:
+                self._look()
+                while self._submit(self._cluster.room - len(self._running)):
+                    pass
+                for task in self._cluster.wait(self._running) if self._running else ():
+                    self._collect(task, self._running.pop(task)[0])
         finally:
-            self._cluster.cancel(running)
+            self._cluster.cancel(self._running)
 
-    def _next(self, room: int, *, alone: bool) -> tuple[list[Sequence[Job]], set[str]] | None:
-        """Return lists of jobs to submit, and the machines that must not run them; None if there is nothing to submit.
+    def _look(self) -> None:
+        """Note which machines have left; the tasks that wait for those alone are ended, and their jobs run again."""
+        there = self._cluster.machines()
+        self._names |= there
+        self._unfit |= dict.fromkeys(self._names.keys() - there, "it left the cluster while the jobs ran")
+        tasks = self._running.items() if self._unfit else ()
+        stuck = [task for task, (_, without) in tasks if not self._others(without | self._unfit.keys())]
+        self._cluster.cancel(stuck)
+        for task in stuck:
+            self._again.extend(self._running.pop(task)[0])
 
-        Where no task runs and no other machine is left, those on which jobs failed get more: the jobs may be to blame.
-        """
-        hopeless = self._out(for_good=True)
-        for out in ([self._out(), hopeless] if alone else [self._out()]) if room > 0 else ():
-            barred = [out.union(self._tried.get(job, ())) for job in itertools.islice(self._again, room)]
-            if barred and self._is_left(barred[0]):
-                alike = itertools.takewhile(barred[0].__eq__, barred)
-                return [[self._again.popleft()] for _ in alike], barred[0]
-            if self._waiting and self._is_left(out):
-                size = self._cluster.jobs_per_task or self._size(room)
-                starts = range(0, min(room * size, len(self._waiting)), size)
-                return [[self._waiting.popleft() for _ in range(min(size, len(self._waiting)))] for _ in starts], out
-        if alone and (self._again or self._waiting):
-            if not self._is_left(hopeless):
-                self._refuse()
-            self._give_up(self._again.popleft())
-        return None
+    def _others(self, machines: Collection[str]) -> bool:
+        """Tell whether there are machines other than these."""
+        return not machines or not self._cluster.machines().keys() <= {*machines}
 
-    def _refuse(self) -> NoReturn:
-        raise ExecutorError(f"no machine can run the jobs: {'; '.join(self._lines())}; what was done is stored")
-
-    def _is_left(self, out: set[str]) -> bool:
-        return not out or self._cluster.has_others(out)
-
-    def _out(self, *, for_good: bool = False) -> set[str]:
-        """Return the machines that take no more jobs; `for_good`, those that do not even begin with them."""
+    def _out(self) -> dict[str, str]:
+        """Return a line for each machine that takes no more jobs, and say it once."""
         rows = self._in_a_row.items()
-        n_failures = {name: sum(not (for_good and isinstance(what, Job)) for what in row) for name, row in rows}
-        return {name for name, n in n_failures.items() if n >= _MOST_IN_A_ROW}
+        out = self._unfit | {one: list(row.values())[-1] for one, row in rows if len(row) >= _MOST_IN_A_ROW}
+        lines = {one: f"node {self._names.get(one, one)}: {why}" for one, why in sorted(out.items())}
+        for machine in lines.keys() - self._told:
+            _log.warning("Left out of the run: %s", lines[machine])
+        self._told |= lines.keys()
+        return lines
+
+    def _barred(self, job: Job | None) -> set[str] | None:
+        """Return which machines must not run a job, or a new one; None if there are no others.
+
+        Where no other is left, those on which jobs failed get more: the jobs may be to blame.
+        """
+        tried = {machine for machine, _ in self._tried.get(job, ()) if machine} if job else set()
+        return next(filter(self._others, (out.keys() | tried for out in (self._out(), self._unfit))), None)
+
+    def _submit(self, room: int) -> bool:
+        """Submit jobs to the machines that may run them, or give up one; tell whether there was any."""
+        if room <= 0 or not (self._again or self._waiting):
+            return False
+        barred = [self._barred(job) for job in itertools.islice(self._again or [None], room)]
+        if (without := barred[0]) is None:
+            if self._others(self._unfit):
+                self._give_up(self._again.popleft())
+                return True
+            if self._running:
+                return False
+            lines = "; ".join(self._out().values())
+            raise ExecutorError(f"no machine can run the jobs: {lines}; what was done is stored")
+        if self._again:
+            chunks = [[self._again.popleft()] for _ in itertools.takewhile(without.__eq__, barred)]
+        else:
+            size, n = self._cluster.jobs_per_task or self._size(room), len(self._waiting)
+            starts = range(0, min(room * size, n), size)
+            chunks = [[self._waiting.popleft() for _ in range(min(size, n - start))] for start in starts]
+        self._running |= zip(self._cluster.submit(chunks, without), ((one, without) for one in chunks), strict=True)
+        return True
 
     def _size(self, room: int) -> int:
         """Return how many of the jobs a task gets that it may not last long, and that all machines end together."""
@@ -200,85 +208,63 @@ class _Sweep:
     def _collect(self, task: Task, jobs: Sequence[Job]) -> None:
         """Hand over the records of a task, or run its jobs again."""
         try:
-            machine, records = read_answer(self._cluster.result(task), jobs)
-        except NotBegun as error:
-            self._n_useless = None
-            self._again.extend(jobs)
-            self._blame(error.machine, str(error), refused=error.refused)
+            answer = self._cluster.result(task)
         except TaskLost as error:
             self._lose(jobs, reason(error))
         except Exception as error:  # a cluster raises what the task raised, whatever it was
             why = last_line(describe(error))
-            if self._n_useless is not None:
-                self._n_useless += 1
+            self._n_useless += 1
             if self._n_useless == _MAX_USELESS_TASKS:
                 raise ExecutorError(
-                    f"the first {self._n_useless} tasks could not run, the last because of {why}; is the project "
+                    f"the first {_MAX_USELESS_TASKS} tasks could not run, the last because of {why}; is the project "
                     "installed in the same version on every machine of the cluster?"
                 ) from error
             self._lose(jobs, why)
         else:
-            self._n_useless = None
-            for record in records:
-                self._take(record, machine)
+            self._n_useless = -math.inf
+            self._read(answer, jobs)
 
     def _lose(self, jobs: Sequence[Job], why: str) -> None:
-        """Run the jobs of a lost task again, each alone; those that were lost too often have crashed."""
+        """Run the jobs of a lost task again; those that were lost too often have crashed."""
         for job in jobs:
-            self._n_lost[job] += 1
-            if self._n_lost[job] <= self._retries:
-                self._again.append(job)
-            else:
-                text = f"the task ended without a result: {why}"
-                self._hand_over(failure(job, "crashed", text, 0.0, take(self._cluster.logs / job.key)))
+            log = take(self._cluster.logs / job.key)
+            self._retry(failure(job, "crashed", f"the task ended without a result: {why}", 0.0, log), "")
 
-    def _take(self, record: Record, machine: str) -> None:
-        """Hand over a record, unless its job may find elsewhere what it lacked on this machine."""
-        job, others = record.job, self._cluster.has_others
-        if record.ok or not record.want or not machine:
-            if machine not in self._out(for_good=True):
+    def _read(self, answer: bytes, jobs: Sequence[Job]) -> None:
+        """Hand over the records of a task, but for jobs that may find elsewhere what this machine lacked."""
+        machine, why, records = read_answer(answer, jobs)
+        if why:
+            self._unfit[machine] = without_homes(why)
+            self._again.extend(jobs)
+        for record in records:
+            if record.lacking and machine:
+                self._in_a_row.setdefault(machine, {})[record.job] = without_homes(last_line(str(record.error)))
+                self._retry(record, machine)
+            else:
                 self._in_a_row.pop(machine, None)
-            self._tried.pop(job, None)
-            self._hand_over(record)
-            return
-        tried = self._tried.setdefault(job, {})
-        tried[machine] = record
-        refused = record.want == "version" and others({machine})
-        self._blame(machine, last_line(str(record.error)), None if refused else job, refused=refused)
-        if len(tried) <= self._retries and others(self._out(for_good=True).union(tried)):
-            self._again.append(job)
+                self._tried.pop(record.job, None)
+                self._hand_over(record)
+
+    def _retry(self, record: Record, machine: str) -> None:
+        """Run a job again, in a task of its own, unless it has failed too often."""
+        tried = self._tried.setdefault(record.job, [])
+        tried.append((machine, record))
+        if len(tried) <= self._retries:
+            self._again.append(record.job)
         else:
-            self._give_up(job)
+            self._give_up(record.job)
 
     def _give_up(self, job: Job) -> None:
         """Hand over the last failure of a job, which is then not that of the machines."""
         tried = self._tried.pop(job)
-        for machine in tried:
+        for machine, _ in tried:
             self._in_a_row.get(machine, {}).pop(job, None)
-        self._hand_over(list(tried.values())[-1])
+        self._hand_over(tried[-1][1])
 
     def _hand_over(self, record: Record) -> None:
         self._seconds, self._n_done = self._seconds + record.seconds, self._n_done + 1
-        left_out: dict[str, Any] = {"left_out": lines} if (lines := self._lines()) else {}
+        left_out: dict[str, Any] = {"left_out": list(out.values())} if (out := self._out()) else {}
         self._on_record(replace(record, provenance=record.provenance | left_out))
-
-    def _blame(self, machine: str, why: str, job: Job | None = None, *, refused: bool = False) -> None:
-        """Note a failure for which a machine may be to blame, unless it is that of a job."""
-        row = self._in_a_row.setdefault(machine, {})
-        for _ in range(_MOST_IN_A_ROW if refused else 1):
-            row[job or object()] = without_homes(why)
-        if len(row) >= _MOST_IN_A_ROW:
-            self._tell(machine, without_homes(why))
-
-    def _tell(self, machine: str, why: str) -> None:
-        """Say once that a machine takes no more jobs."""
-        if machine not in self._told:
-            self._told.add(machine)
-            _log.warning("%s takes no more jobs: %s", self._cluster.title(machine), why)
-
-    def _lines(self) -> list[str]:
-        found = {machine: list(self._in_a_row[machine].values())[-1] for machine in sorted(self._out())} | self._gone
-        return [f"{self._cluster.title(machine)}: {why}" for machine, why in found.items()]
 
 
 # Jobs on a Ray cluster: this machine's processors, or many machines.
@@ -297,6 +283,10 @@ _TASKS_PER_PROCESSOR = 2
 _LABEL = "ray.io/node-id"
 # The name of a Unix socket has at most 107 bytes (103 on macOS), and Ray's are up to 66 below a folder of 20 in this.
 _LONGEST_ROOM = 16
+_at_end = contextlib.ExitStack()
+atexit.register(_at_end.close)
+# The folder for logs of all runs of this program, which share the workers.
+_ray_logs = functools.cache(lambda: _at_end.enter_context(temporary_folder()))
 
 
 @settings
@@ -320,8 +310,7 @@ class RayExecutor(RemoteExecutor):
     @contextmanager
     def connected(self) -> Iterator[RayCluster]:
         """Provide the cluster for one run."""
-        # The logs of all runs of this program, which share the workers, as long as they are there.
-        yield RayCluster(self._connected_ray(), self, lasting_folder())
+        yield RayCluster(self._connected_ray(), self, _ray_logs())
 
     def _connected_ray(self) -> Any:
         """Return the module of Ray, connected to a cluster."""
@@ -341,7 +330,7 @@ class RayExecutor(RemoteExecutor):
         try:
             if self.address is None:
                 options |= {"num_cpus": self.workers, "include_dashboard": False, "_temp_dir": ray_folder()}
-                atexit.register(ray.shutdown)  # before the folder is removed, which Ray never does
+                _at_end.callback(ray.shutdown)  # before the folder is removed, which Ray never does
             else:
                 _check_reachable(self.address)
             ray.init(address=self.address or "local", **options)
@@ -358,18 +347,40 @@ class RayCluster(Cluster):
     """Tasks of Ray, which decides on which machines they run."""
 
     def __init__(self, ray: Any, options: RayExecutor, logs: Path) -> None:
-        self._ray, self._options, self.logs = ray, options, logs
-        ray.cloudpickle.register_pickle_by_value(ray_task)
-        self._run_task = ray.remote(num_cpus=1, max_retries=0)(ray_task.run)
-        self._names: dict[str, str] = {}
-        self._look()
+        def run(jobs: bytes, terms: bytes, contents: list[Any]) -> bytes:
+            """Run a task where Ray sends this as code: a machine without this package says so, and by its name."""
+            machine = ray.get_runtime_context().get_node_id()
+            # A spawned process first runs the file of its parent's __main__, which here would take seconds.
+            vars(sys.modules["__main__"]).pop("__file__", None)
+            try:
+                from trimbench.papers.execution.task import run_task
 
-    def send(self, terms: Terms) -> None:
+                given = pickle.loads(jobs), pickle.loads(terms)
+                return run_task(*given, machine, lambda sha256: ray.get(ray.get(contents[0])[sha256]))
+            except Exception as error:  # noqa: BLE001  (another version may raise anything)
+                return json.dumps({"machine": machine, "error": f"{type(error).__name__}: {error}"[:300]}).encode()
+
+        self._ray, self._options, self.logs = ray, options, logs
+        self._run_task = ray.remote(num_cpus=1, max_retries=0)(run)
+        self._looked = -math.inf
+
+    def send(self, terms: Terms) -> Iterable[bytes]:
         """Give the files of a run to Ray, from which each machine takes them that has them not."""
         if self._options.address is None:  # on this machine, all are here
             terms = terms._replace(files=())
         contents = {file.sha256: self._ray.put(file.path.read_bytes()) for file in terms.files}
         self._terms = pickle.dumps(terms), [self._ray.put(contents)]
+        return ()
+
+    def machines(self) -> Mapping[str, str]:
+        """Return the machines with processors as of a moment ago; several may have the same host."""
+        if time.monotonic() > self._looked + _GLANCE_SECONDS:
+            nodes = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+            self._machines = {one["NodeID"]: f"{one['NodeManagerHostname']} ({one['NodeID'][:8]})" for one in nodes}
+            n_processors = sum(node["Resources"]["CPU"] for node in nodes)
+            self.room = self._options.workers or max(1, round(_TASKS_PER_PROCESSOR * n_processors))
+            self._looked = time.monotonic()
+        return self._machines
 
     def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[Task]:
         """Submit one task for each list of jobs."""
@@ -377,44 +388,24 @@ class RayCluster(Cluster):
         run = self._run_task.options(**selector)
         return [run.remote(pickle.dumps(chunk), *self._terms) for chunk in chunks]
 
-    def has_others(self, machines: Collection[str]) -> bool:
-        """Tell whether there are machines with processors other than these."""
-        self._look()
-        return any(count for name, count in self._processors.items() if name not in machines)
-
-    def title(self, machine: str) -> str:
-        """Return the name of a machine, and the beginning of Ray's: several may run on one."""
-        return super().title(f"{self._names.get(machine, 'unknown')} ({machine[:8]})")
-
-    def gone(self) -> Collection[str]:
-        """Look at the machines now and then, and return those that have left."""
-        if time.monotonic() > self._looked + _GLANCE_SECONDS:
-            self._look()
-        return self._names.keys() - self._processors
-
-    def _look(self) -> None:
-        nodes = [node for node in self._ray.nodes() if node["Alive"]]
-        self._names |= {node["NodeID"]: node["NodeManagerHostname"] for node in nodes}
-        self._processors = {node["NodeID"]: float(node["Resources"].get("CPU", 0)) for node in nodes}
-        self._looked = time.monotonic()
-        self.room = self._options.workers or max(1, round(_TASKS_PER_PROCESSOR * sum(self._processors.values())))
-
     def wait(self, tasks: Collection[Task]) -> list[Task]:
         """Wait until a task ends, but not for long; return all that have ended by then."""
-        done, rest = self._ray.wait(list(tasks), num_returns=1, timeout=_IDLE_SECONDS)
-        also: list[Task] = self._ray.wait(rest, num_returns=len(rest), timeout=0)[0] if done and rest else []
-        return [*done, *also]
+        self._ray.wait(list(tasks), num_returns=1, timeout=_IDLE_SECONDS)
+        done: list[Task] = self._ray.wait(list(tasks), num_returns=len(tasks), timeout=0)[0]
+        return done
 
     def result(self, task: Task) -> bytes:
         """Return what a task gave, which is never an object that Ray makes of it: that could run anything."""
         try:
             with only_data():
-                answer: bytes = self._ray.get(task)
+                answer = self._ray.get(task)
         except self._ray.exceptions.RayError as error:
             text = str(error).strip()
             if type(error).__name__ in _NOT_RUN or isinstance(error, self._ray.exceptions.RayTaskError):
                 raise RuntimeError(last_line(text)) from error
             raise TaskLost(text.partition("\n")[0]) from error
+        if not isinstance(answer, bytes):
+            raise RuntimeError(f"a task must send back bytes, got {type(answer).__name__}")
         return answer
 
     def cancel(self, tasks: Collection[Task]) -> None:
@@ -449,14 +440,14 @@ def ray_folder() -> str | None:
     if len(os.fsencode(room)) > _LONGEST_ROOM:
         return None
     room.mkdir(parents=True, exist_ok=True)
-    return str(lasting_folder(room, "tb-ray"))
+    return str(_at_end.enter_context(temporary_folder(room, "tb-ray")))
 
 
 # Jobs on a Slurm cluster, through submitit.
 
 # Slurm is polled rarely, because its controller serves all users.
 _LOOK_SECONDS = {"local": 0.1, "slurm": 10.0}
-_ANSWER = ".json"  # beside submitit's own file with the result
+_LOOK_MINUTES = 2
 _PARTITION = re.compile(r"\w[\w.+-]*(,\w[\w.+-]*)*", re.ASCII)
 
 
@@ -477,7 +468,6 @@ class SlurmExecutor(RemoteExecutor):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_least(jobs_per_task=1, minutes=1)
         # Both become part of a script that the shell of another machine reads line by line.
         if not self.folder or not self.folder.isprintable():
             raise ValueError(f"folder must be the name of a folder, and printable, got {self.folder[:100]!r}")
@@ -500,17 +490,16 @@ class SlurmExecutor(RemoteExecutor):
         # submitit fills in what stands after a percent sign, so its files are in the nearest folder without one.
         above = next(one for one in (folder, *folder.parents) if "%" not in str(one))
         try:
-            for one in (folder, above):
-                one.mkdir(parents=True, exist_ok=True)
-            place = make_temporary_folder(above, "tasks")
-            cluster = SubmititCluster(self, place, folder)
-            cluster.logs.mkdir()
-        except OSError as error:
-            raise self.refusal(error) from error
-        try:
-            yield cluster
+            with contextlib.ExitStack() as stack:
+                try:
+                    for one in (folder, above):
+                        one.mkdir(parents=True, exist_ok=True)
+                    cluster = SubmititCluster(self, stack.enter_context(temporary_folder(above, "tasks")), folder)
+                    cluster.logs.mkdir()
+                except (OSError, subprocess.SubprocessError) as error:
+                    raise self.refusal(error) from error
+                yield cluster
         finally:
-            remove_temporary_folder(place)
             with contextlib.suppress(OSError):  # it holds logs, or tasks of another program
                 folder.rmdir()
 
@@ -531,36 +520,45 @@ class SubmititCluster(Cluster):
         self.jobs_per_task = options.jobs_per_task
         # Slurm has a queue of its own; on this machine tasks run as soon as they are submitted.
         self.room = options.workers or usable_cpus() if self._is_local else 10**9
+        command = ["sinfo", "-hrN", "-o%N", *([f"-p{options.partition}"] if options.partition else [])]
+        names = [this_machine()]
+        if not self._is_local:  # those that answer Slurm
+            names = subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
+        self._machines = dict(zip(names, names, strict=True))
 
-    def send(self, terms: Terms) -> None:
-        """Keep what the tasks of a run need; its files are where all machines see them."""
+    def send(self, terms: Terms) -> Iterator[bytes]:
+        """Keep what the tasks of a run need; look, with one small job, at the nodes that are free, but not for long."""
         self._terms = terms
+        if not self._is_local:
+            over, nodes = self._place / "over", {"nodes": f"1-{len(self._machines) or 1}"}
+            more = {"slurm_additional_parameters": nodes, "slurm_teardown": [f"touch {shlex.quote(str(over))}"]}
+            (look,) = self._array([()], timeout_min=_LOOK_MINUTES, **more)
+            limit = time.monotonic() + 60 * _LOOK_MINUTES
+            while time.monotonic() < limit and not over.exists():
+                self.wait(())
+            self.cancel([look])
+            yield from (path.read_bytes() for path in self._place.glob(f"{look.job_id}_*{ANSWER}"))
 
-    def has_others(self, machines: Collection[str]) -> bool:
-        """Tell whether there may be other machines; Slurm says so itself when it refuses a task."""
-        return not (self._is_local and machines)
+    def machines(self) -> Mapping[str, str]:
+        """Return the nodes that Slurm named at the start."""
+        return self._machines
 
     def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[Task]:
         """Submit the lists of jobs as one job array."""
+        return self._array(chunks, slurm_exclude=",".join(sorted(without)) or None)
+
+    def _array(self, chunks: Sequence[Sequence[Job]], **more: object) -> list[Task]:
         import submitit
 
         options, n = self._options, len(chunks)
-        parallel = {} if self._is_local else {"slurm_array_parallelism": options.workers or n}
+        common = {"name": "trimbench", "timeout_min": options.minutes, "cpus_per_task": 1, "tasks_per_node": 1}
+        common |= {"slurm_array_parallelism": options.workers or n, "slurm_partition": options.partition}
         try:
             executor = submitit.AutoExecutor(folder=self._place, cluster=options.cluster)
-            executor.update_parameters(
-                name="trimbench",
-                timeout_min=options.minutes,
-                mem_gb=options.memory_gb,
-                cpus_per_task=1,
-                tasks_per_node=1,
-                **({"slurm_partition": options.partition} if options.partition else {}),
-                **({"slurm_exclude": ",".join(sorted(without))} if without else {}),
-                **parallel,
-            )
-            return list(executor.map_array(_write_task, chunks, [self._terms] * n))
+            executor.update_parameters(mem_gb=options.memory_gb, **common | more)
+            return list(executor.map_array(write_task, chunks, [self._terms] * n))
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
-            raise self._options.refusal(error) from error
+            raise options.refusal(error) from error
 
     def wait(self, tasks: Collection[Task]) -> list[Task]:
         """Return the tasks that have ended; wait a moment if there is none."""
@@ -575,7 +573,7 @@ class SubmititCluster(Cluster):
 
         submitit's own file with the result is not read, which could run anything.
         """
-        answer: Path = task.paths.result_pickle.with_suffix(_ANSWER)
+        answer: Path = task.paths.result_pickle.with_suffix(ANSWER)
         limit = time.monotonic() + (0 if self._is_local else _END_SECONDS)
         while not answer.is_file() and time.monotonic() < limit:  # the file system may be slow
             time.sleep(_LOOK_SECONDS["local"])
@@ -596,11 +594,3 @@ class SubmititCluster(Cluster):
         limit = time.monotonic() + _END_SECONDS
         while self._is_local and time.monotonic() < limit and not all(task.done() for task in tasks):
             time.sleep(_LOOK_SECONDS["local"])
-
-
-def _write_task(jobs: Sequence[Job], terms: Terms) -> None:
-    """Run a task in a process of submitit."""
-    import submitit
-
-    content = run_task(jobs, terms, os.environ.get("SLURMD_NODENAME") or socket.gethostname())
-    keep(submitit.JobEnvironment().paths.result_pickle.with_suffix(_ANSWER), content)

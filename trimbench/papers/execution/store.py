@@ -38,15 +38,13 @@ from trimbench.papers.execution.job import (
     in_megabytes,
     to_plain,
 )
-from trimbench.papers.files import lock, remove_abandoned, sealed, unsealed, user_cache, write
+from trimbench.papers.files import lock, remove_abandoned, sealed, unsealed, user_cache, write_bytes
 from trimbench.papers.validation import Json
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-# What a job may fail for want of, on one machine and not on another.
-WANTS = ("data", "memory", "disk", "import", "version")
 _STORED_STATUSES = ("ok", "failed", "timeout", "memory", "crashed")
 _STATUSES = (*_STORED_STATUSES, "missing")
 _log = logging.getLogger(__name__)
@@ -77,8 +75,8 @@ class Record:
         Wall time of the function.
     log : str
         What the job wrote while it ran. The store keeps it beside the record; it does not enter comparisons.
-    want : str
-        What the machine lacked, one of `WANTS`, if that is why the job failed. It is neither written nor compared.
+    lacking : bool
+        Whether the job failed for want of what another machine may have. It is neither written nor compared.
     cached : bool
         Whether the record came from a store in this run. It is not written and does not enter comparisons.
     """
@@ -90,7 +88,7 @@ class Record:
     seconds: float
     provenance: dict[str, Json]
     log: str = field(default="", compare=False)
-    want: str = field(default="", compare=False)
+    lacking: bool = field(default=False, compare=False)
     cached: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -302,38 +300,26 @@ class JobStore:
     def ensure_writable(self) -> None:
         """Write and remove a small file, to find a read-only or full folder before the work; raises as `put`."""
         probe = _beside(self.folder / "probe")
-        self._write(probe, b"probe\n")
+        self._replace(probe, b"probe\n")
         probe.unlink(missing_ok=True)
 
     def _replace(self, path: Path, content: bytes) -> None:
         temporary = _beside(path)
-        self._write(temporary, content)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(content)
             if path.is_dir():  # a file cannot take its place; what is in it is kept
                 path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}.aside"))
             temporary.replace(path)
         except OSError as error:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-            raise self._failure(error) from error
-
-    def _write(self, path: Path, content: bytes) -> None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                path.unlink()
-            raise self._failure(error) from error
-
-    def _failure(self, error: OSError) -> OSError:
-        reason = error.strerror or str(error)
-        # OSError with a number becomes the matching subclass: PermissionError, NotADirectoryError ...
-        return OSError(
-            error.errno or 0,
-            f"cannot write to the folder of results {str(self.folder)!r}: {reason}; "
-            "make it writable, free space, or choose another folder (stored results are intact)",
-        )
+            # OSError with a number becomes the matching subclass: PermissionError, NotADirectoryError ...
+            raise OSError(
+                error.errno or 0,
+                f"cannot write to the folder of results {str(self.folder)!r}: {error.strerror or error}; "
+                "make it writable, free space, or choose another folder (stored results are intact)",
+            ) from error
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -431,7 +417,7 @@ def _read(path: Path) -> Arrays | None:
     try:
         content = unsealed(_content(path, _MAX_ARRAY_BYTES))
         body, run = content[:-_RUN_BYTES], content[-_RUN_BYTES:]
-        if os.environ.get(RUN_VARIABLE, run.decode()) != run.decode():
+        if (os.environ.get(RUN_VARIABLE) or run.decode()) != run.decode():
             return None
         with np.load(io.BytesIO(body), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
@@ -450,9 +436,9 @@ def _write(path: Path, arrays: Arrays) -> None:
 
     stream = io.BytesIO()
     np.savez(stream, **arrays, **{_ROADS: np.array([*_roads.items()]).reshape(-1, 2)})  # type: ignore[arg-type]
-    stream.write(os.environ.get(RUN_VARIABLE, "-" * _RUN_BYTES).encode())
+    stream.write((os.environ.get(RUN_VARIABLE) or "-" * _RUN_BYTES).encode())
     with contextlib.suppress(OSError):  # a full disk costs time, not the result
-        write(path, lambda temporary: temporary.write_bytes(sealed(stream.getvalue())))
+        write_bytes(sealed(stream.getvalue()), path)
 
 
 @contextlib.contextmanager
@@ -472,22 +458,9 @@ def _alone(path: Path) -> Iterator[bool]:
 
 # Where and with what a result was computed.
 
-_PACKAGES = (
-    "cvxpy",
-    "gpkit",
-    "hydra-core",
-    "numpy",
-    "omegaconf",
-    "openml",
-    "pandas",
-    "pebble",
-    "pysdd",
-    "scikit-learn",
-    "scipy",
-    "threadpoolctl",
-)
 # Their versions, besides that of this package, may decide a result.
-_DECIDING = frozenset({"cvxpy", "gpkit", "numpy", "pandas", "pysdd", "scikit-learn", "scipy"})
+_DECIDING = ("cvxpy", "gpkit", "numpy", "pandas", "pysdd", "scikit-learn", "scipy")
+_PACKAGES = sorted((*_DECIDING, "hydra-core", "omegaconf", "openml", "pebble", "threadpoolctl"))
 _GIT_SECONDS = 5.0
 PROVENANCE = fields(
     trimbench=TEXT | NOTHING,
@@ -567,8 +540,8 @@ def _collect() -> dict[str, Json]:
 
 def deciding_versions() -> dict[str, str]:
     """Return the versions on which results may depend, by name: of this package, Python and the libraries here."""
-    versions = {name: _version(name) for name in sorted(_DECIDING)}
-    versions |= {"trimbench": own_version(), "Python": platform.python_version().rpartition(".")[0]}
+    versions = {name: _version(name) for name in _DECIDING} | {"trimbench": own_version()}
+    versions["Python"] = platform.python_version().rpartition(".")[0]
     return {name: version for name, version in versions.items() if version is not None}
 
 

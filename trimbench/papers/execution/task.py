@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import pickle
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,9 +21,9 @@ from typing import NamedTuple
 
 from trimbench.papers.execution.here import Workers
 from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
-from trimbench.papers.execution.store import PROVENANCE, RUN_VARIABLE, WANTS, Record, deciding_versions
+from trimbench.papers.execution.store import PROVENANCE, RUN_VARIABLE, Record, deciding_versions
 from trimbench.papers.execution.workers import LONGEST_LOG, TRACEBACK_CHARACTERS, Files, describe, failure
-from trimbench.papers.files import remove_abandoned, user_cache, write
+from trimbench.papers.files import remove_abandoned, user_cache, write_bytes
 from trimbench.papers.validation import reason
 
 _LONGEST_NAME = 100
@@ -41,13 +42,6 @@ class SentFile(NamedTuple):
     sha256: str
     size: int
 
-    @classmethod
-    def of(cls, name: str, path: Path) -> SentFile:
-        """Return the file at a path; `name` is empty for the user's own."""
-        content = path.read_bytes()
-        sha256 = hashlib.sha256(content).hexdigest()
-        return cls(name or f"{_SENT}/{sha256}/{path.name}", path, sha256, len(content))
-
     @property
     def is_own(self) -> bool:
         """Whether the file is one of the user's own."""
@@ -55,15 +49,12 @@ class SentFile(NamedTuple):
 
     def found(self) -> Path | None:
         """Return where this machine has a file as long as this one; what it holds, jobs verify."""
-        folders = [Path(os.environ["TRIMBENCH_CACHE"])] if os.environ.get("TRIMBENCH_CACHE") else []
-        own = [self.path] if self.is_own else []
-        return next(filter(self.is_at, [*own, *(one / self.name for one in (*folders, user_cache()))]), None)
-
-    def is_at(self, path: Path) -> bool:
-        """Tell whether a file as long as this one is there."""
-        with contextlib.suppress(OSError):
-            return path.stat().st_size == self.size
-        return False
+        folders = os.environ.get("TRIMBENCH_CACHE") or user_cache(), user_cache()
+        for place in (*([self.path] if self.is_own else []), *(Path(folder, self.name) for folder in folders)):
+            with contextlib.suppress(OSError):
+                if place.stat().st_size == self.size:
+                    return place
+        return None
 
 
 class Terms(NamedTuple):
@@ -71,7 +62,7 @@ class Terms(NamedTuple):
 
     limits: JobLimits
     logs: Path
-    arrays_of: str | None
+    arrays_of: str
     versions: Mapping[str, str]
     files: tuple[SentFile, ...]
 
@@ -82,16 +73,10 @@ class Terms(NamedTuple):
         sent = []
         for name, path in (*files.items(), *(("", Path(one)) for one in own)):
             with contextlib.suppress(OSError):  # the jobs will say so
-                sent.append(SentFile.of(name, path))
-        return cls(limits, logs, os.environ.get(RUN_VARIABLE), deciding_versions(), tuple(sent))
-
-
-class NotBegun(Exception):  # noqa: N818 - an event of the cluster, not a mistake
-    """A task could not begin on a machine, or is refused by it."""
-
-    def __init__(self, machine: str, why: str, refused: bool) -> None:
-        super().__init__(why)
-        self.machine, self.refused = machine, refused
+                content = path.read_bytes()
+                sha256 = hashlib.sha256(content).hexdigest()
+                sent.append(SentFile(name or f"{_SENT}/{sha256}/{path.name}", path, sha256, len(content)))
+        return cls(limits, logs, os.environ.get(RUN_VARIABLE, ""), deciding_versions(), tuple(sent))
 
 
 def run_task(
@@ -101,37 +86,28 @@ def run_task(
 
     If a cluster runs several tasks of one sweep in the same process, they share the worker. `fetch` returns the content
     of a file by its hash. What is returned is data in a closed format, which is read without running anything: a line
-    of JSON that names the machine, and the reason if the task could not begin; then one for each job, in order, with
-    the text of its record, its log, and what the machine lacked.
+    of JSON that names the machine, and the reason if it can run no job; then one for each job, in order, with
+    the text of its record, its log, and whether the machine lacked something.
     """
     try:
         here = deciding_versions()
         for name, version in terms.versions.items():
             if here.get(name, version) != version:
                 why = f"it has {name} {here[name]}, and the run {version}"
-                return json.dumps({"machine": machine, "error": why, "refused": True}).encode()
+                return json.dumps({"machine": machine, "error": why}).encode()
         own = _bring(terms.files, fetch)
         key = terms[:3]
         if key not in _kept:
             _stop_kept()
-            os.environ.pop(RUN_VARIABLE, None)
-            if terms.arrays_of:
-                os.environ[RUN_VARIABLE] = terms.arrays_of
+            os.environ[RUN_VARIABLE] = terms.arrays_of
             _kept[key] = Workers(1, terms.limits, terms.logs)
         placed = [replace(job, places=tuple((text, own.get(path, path)) for text, path in job.places)) for job in jobs]
         records: dict[Job, Record] = {}
         _kept[key].run(placed, lambda record: records.update({record.job: record}))
-        lines = [[record.to_json(), record.log, record.want] for record in map(records.__getitem__, jobs)]
+        lines = [[record.to_json(), record.log, record.lacking] for record in map(records.__getitem__, jobs)]
         return "\n".join(json.dumps(line) for line in ({"machine": machine}, *lines)).encode()
     except Exception as error:  # noqa: BLE001  (whatever it was, it goes back as a text)
         return json.dumps({"machine": machine, "error": last_line(describe(error))}).encode()
-
-
-def run_packed(jobs: bytes, terms: bytes, machine: str, fetch: Callable[[str], bytes]) -> bytes:
-    """Run a task in a process of Ray, which has read neither jobs nor terms."""
-    # A spawned process first runs the file of its parent's __main__, which here would take seconds to import Ray.
-    vars(sys.modules["__main__"]).pop("__file__", None)
-    return run_task(pickle.loads(jobs), pickle.loads(terms), machine, fetch)
 
 
 def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> dict[str, str]:
@@ -142,36 +118,24 @@ def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> d
     missing = [file for file in files if file.found() is None]
     if missing:
         if fetch is None:
-            example = f"for example {missing[0].path}"
-            raise FileNotFoundError(
-                f"{len(missing)} of the {len(files)} files that the run reads are not here, {example}"
-            )
+            n, example = f"{len(missing)} of the {len(files)}", f"for example {missing[0].path}"
+            raise FileNotFoundError(f"{n} files that the run reads are not here, {example}")
         remove_abandoned((user_cache() / _SENT).glob("*"))
-        for file in files:
-            place = user_cache() / file.name
-            if not file.is_at(place):
-                keep(place, fetch(file.sha256))
-    own = {str(file.path): found for file in files if file.is_own and (found := file.found())}
-    for found in own.values():
+        for file in missing:
+            write_bytes(fetch(file.sha256), user_cache() / file.name)
+    own = {str(file.path): str(file.found()) for file in files if file.is_own}
+    for found in map(Path, own.values()):
         if found.is_relative_to(user_cache() / _SENT):
             os.utime(found.parent)
-    return {path: str(found) for path, found in own.items()}
+    return own
 
 
-def keep(path: Path, content: bytes) -> None:
-    """Write a file, and its folder if there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, lambda temporary: temporary.write_bytes(content))
-
-
-def read_answer(answer: object, jobs: Sequence[Job]) -> tuple[str, list[Record]]:
-    """Read what `run_task` returned elsewhere: the machine and the records; raise `NotBegun` if it did not begin.
+def read_answer(answer: bytes, jobs: Sequence[Job]) -> tuple[str, str, list[Record]]:
+    """Read what `run_task` returned elsewhere: the machine, why it can run no job if that is so, and the records.
 
     Nothing in it is trusted: what is not the record of its job, as a job of this program could have written it, is a
     failure of this job alone.
     """
-    if not isinstance(answer, bytes):
-        raise RuntimeError(f"a task must send back bytes, got {type(answer).__name__}")
     first, *lines = answer.split(b"\n")
     machine = ""
     with contextlib.suppress(ValueError, RecursionError):
@@ -179,33 +143,36 @@ def read_answer(answer: object, jobs: Sequence[Job]) -> tuple[str, list[Record]]
         if isinstance(head, dict):
             machine = str(head.get("machine", ""))[:_LONGEST_NAME]
             if machine and isinstance(head.get("error"), str):
-                raise NotBegun(machine, reason(ValueError(head["error"])), head.get("refused") is True)
+                return machine, reason(ValueError(head["error"])), []
     every = zip(jobs, itertools.chain(lines, itertools.repeat(b"")), strict=False)
-    return machine, [_record(job, line) for job, line in every]
+    return machine, "", [_record(job, line) for job, line in every]
 
 
 def _record(job: Job, line: bytes) -> Record:
     """Return the record of a job in a line that came from elsewhere."""
     try:
-        text, log, want = json.loads(line)
-        if not isinstance(text, str) or not isinstance(log, str) or len(log) > LONGEST_LOG or want not in ("", *WANTS):
-            raise ValueError(f"it must be the text of a record, a log of at most {in_megabytes(LOG_BYTES)} and a want")
+        text, log, lacking = json.loads(line)
+        if [*map(type, (text, log, lacking))] != [str, str, bool] or len(log) > LONGEST_LOG:
+            raise ValueError(f"it must have a record, a log of at most {in_megabytes(LOG_BYTES)}, and what it lacked")
         record = Record.of(job, text)
         check_size(job.function, to_plain(record.result, "result"))
         if len(record.error or "") > 2 * TRACEBACK_CHARACTERS or not PROVENANCE.holds(record.provenance):
             raise ValueError(f"it must have a short error, and provenance that is {PROVENANCE.words}")
     except (ValueError, TypeError, RecursionError) as error:
         return failure(job, "failed", f"what its task sent back is not used: {reason(error)}", 0.0)
-    return replace(record, log=log, want=want)
+    return replace(record, log=log, lacking=lacking and not record.ok)
 
 
 _reading = threading.local()
 
 
+_add_hook = functools.cache(sys.addaudithook)
+
+
 @contextmanager
 def only_data() -> Iterator[None]:
     """Refuse to look up any function or class that a pickle names, in this thread."""
-    _watch_pickles()
+    _add_hook(_refuse_objects)
     _reading.only_data = True
     try:
         yield
@@ -213,15 +180,28 @@ def only_data() -> Iterator[None]:
         _reading.only_data = False
 
 
-@functools.cache
-def _watch_pickles() -> None:
-    """Add the hook of `only_data`: Python itself asks it, whatever library reads the pickle, and never lets it go."""
+def _refuse_objects(event: str, _: object) -> None:
+    """Refuse what `only_data` does: Python itself asks, whatever library reads the pickle, and never lets it go."""
+    if event == "pickle.find_class" and getattr(_reading, "only_data", False):
+        raise pickle.UnpicklingError("a task must send back bytes, got an object")
 
-    def refuse(event: str, _: object) -> None:
-        if event == "pickle.find_class" and getattr(_reading, "only_data", False):
-            raise pickle.UnpicklingError("a task must send back bytes, got an object")
 
-    sys.addaudithook(refuse)
+# What submitit calls on a machine of Slurm.
+
+ANSWER = ".json"  # beside submitit's own file with the result
+
+
+def write_task(jobs: Sequence[Job], terms: Terms) -> None:
+    """Run a task in a process of submitit."""
+    import submitit
+
+    place = submitit.JobEnvironment().paths.result_pickle.with_suffix(ANSWER)
+    write_bytes(run_task(jobs, terms, this_machine()), place)
+
+
+def this_machine() -> str:
+    """Return what Slurm calls this machine."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def last_line(text: str) -> str:

@@ -24,14 +24,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from trimbench.papers.execution.code_hash import code_version, resolve
-from trimbench.papers.execution.job import (
-    LOG_BYTES,
-    Job,
-    JobLimits,
-    SourceDiffers,
-    run_job_function,
-    size_in_bytes,
-)
+from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, run_job_function, size_in_bytes
 from trimbench.papers.execution.store import Record, provenance_of, usable_cpus
 from trimbench.papers.files import without_homes
 from trimbench.papers.validation import DataUnavailable, FactsMismatch, Json, settings, unknown, validated
@@ -159,13 +152,10 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 
+# What a job fails with for want of data, disk, memory or an import, on one machine and not on another.
 _NO_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-_WANTED: dict[str, type[BaseException] | tuple[type[BaseException], ...]] = {
-    "data": (DataUnavailable, FactsMismatch, FileNotFoundError, PermissionError),
-    "memory": MemoryError,
-    "import": ImportError,
-    "version": SourceDiffers,
-}
+_NO_DATA = (DataUnavailable, FactsMismatch, FileNotFoundError, PermissionError)
+_LACKING = (*_NO_DATA, MemoryError, ImportError)
 
 # Set once by `prepare_worker`: shared memory can only be handed over when a process starts, not with each job.
 _starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
@@ -192,25 +182,20 @@ def _attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
             started = time.perf_counter()
             result = run_job_function(job)
     except caught as error:  # a failing job is a row of the report, whatever it raised
-        return failure(job, "failed", describe(error), time.perf_counter() - started, want=_want(error))
+        return failure(job, "failed", describe(error), time.perf_counter() - started, lacking=_is_lacking(error))
     return Record(job, "ok", result, None, time.perf_counter() - started, provenance_of(job))
 
 
-def failure(job: Job, status: str, error: str, seconds: float, log: str = "", want: str = "") -> Record:
+def failure(job: Job, status: str, error: str, seconds: float, log: str = "", *, lacking: bool = False) -> Record:
     """Make the record of a job without a result; no home folder is in it."""
-    return Record(job, status, None, without_homes(error), seconds, provenance_of(job), without_homes(log), want)
+    return Record(job, status, None, without_homes(error), seconds, provenance_of(job), without_homes(log), lacking)
 
 
-def _want(error: BaseException | None) -> str:
-    """Return what this machine lacks, one of `WANTS`, if that is behind an error; otherwise an empty text."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in _NO_DISK:
-            return "disk"
-        for want, kinds in _WANTED.items():
-            if isinstance(error, kinds):
-                return want
-        error = error.__cause__
-    return ""
+def _is_lacking(error: BaseException | None) -> bool:
+    """Tell whether an error, or one behind it, says that this machine lacks what another may have."""
+    if isinstance(error, _LACKING) or (isinstance(error, OSError) and error.errno in _NO_DISK):
+        return True
+    return error is not None and _is_lacking(error.__cause__)
 
 
 def describe(error: BaseException) -> str:
@@ -258,7 +243,7 @@ def work(job: Job, place: int, log: Path) -> Record:
             record = _attempt(job, (BaseException,))  # workers ignore Ctrl-C, so the job itself must have raised it
         return replace(record, log=without_homes(take(log)))
     except BaseException as error:  # noqa: BLE001  (a log that cannot be written, or a job that broke its streams)
-        return failure(job, "failed", describe(error), time.monotonic() - started, want=_want(error))
+        return failure(job, "failed", describe(error), time.monotonic() - started, lacking=_is_lacking(error))
     finally:
         starts[4 * place + 3] = time.monotonic()
 
@@ -320,11 +305,8 @@ def take(path: Path) -> str:
         path.unlink()
     except FileNotFoundError:
         return ""
-    if len(text) <= LONGEST_LOG:
-        return text
-    kept = BoundedText()  # of bytes that are no text, each has become four characters
-    kept.write(text)
-    return kept.shortened()
+    # Of bytes that are no text, each has become four characters.
+    return text if len(text) <= LONGEST_LOG else _shortened(text)
 
 
 def shorten_file(path: Path, longest: int) -> None:
@@ -349,33 +331,28 @@ def shorten_file(path: Path, longest: int) -> None:
 class BoundedText(io.StringIO):
     """A text in memory that loses its middle when it grows too long."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._n_cut = 0
-        self._head = ""
-
     def write(self, text: str) -> int:
         """Add a text."""
         super().write(text)
         if self.tell() > 2 * LOG_BYTES:
-            self._shorten()
+            kept = self.shortened()
+            self.seek(0)
+            self.truncate()
+            super().write(kept)
         return len(text)
 
     def shortened(self) -> str:
         """Return what is kept, with a line that says how much is not."""
-        if len(self._head) + self.tell() > LOG_BYTES:
-            self._shorten()
-        cut = _CUT.format(self._n_cut, LOG_BYTES // 2 // 10**6) if self._n_cut else ""
-        return f"{self._head}{cut}{self.getvalue()}"
+        return _shortened(self.getvalue())
 
-    def _shorten(self) -> None:
-        half, text = LOG_BYTES // 2, self.getvalue()
-        if not self._head:
-            self._head, text = text[:half], text[half:]
-        self._n_cut += max(0, len(text) - half)
-        self.seek(0)
-        self.truncate()
-        super().write(text[-half:])
+
+def _shortened(text: str) -> str:
+    half = LOG_BYTES // 2
+    before = _CUT_BEFORE.match(text[half : half + 200].encode(errors="replace"))
+    n_cut = len(text) - 2 * half - (len(before[0]) if before else 0)
+    if n_cut <= 0:
+        return text
+    return f"{text[:half]}{_CUT.format(n_cut + (int(before[1]) if before else 0), half // 10**6)}{text[-half:]}"
 
 
 def _unbuffered(descriptor: int) -> io.TextIOWrapper:

@@ -55,7 +55,6 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
     experiments = experiments_of(folder)
     records = {stem: list(_records(about, store)) for stem, about in experiments.items()}
     executions = [_execution(stem, about, records[stem]) for stem, about in experiments.items()]
-    path.parent.mkdir(parents=True, exist_ok=True)
 
     def write_to(temporary: Path) -> None:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 from urllib.parse import quote
 
 from trimbench.papers.execution.store import provenance
-from trimbench.papers.files import beside, write
+from trimbench.papers.files import beside, write_bytes
 from trimbench.papers.reporting.figures.drawing import points_name
 from trimbench.papers.reporting.runs import SHORT_KEY, computed_with, environment_of
 from trimbench.papers.reporting.tables import asked, heading, printable, shown
@@ -359,7 +359,7 @@ def write_part(part: Part, path: Path) -> Path:
     text = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
     # Without the time of writing, the same part gives the same bytes.
     content = gzip.compress(text.encode(), mtime=0)
-    return write(path, lambda temporary: temporary.write_bytes(content))
+    return write_bytes(content, path)
 
 
 def read_part(path: Path) -> Part:

@@ -41,7 +41,6 @@ def write_findings(
     does not write, for example a figure of other settings, are removed.
     """
     stem = folder / findings.stem
-    stem.parent.mkdir(parents=True, exist_ok=True)
     tables = list(findings.outcome.tables)
     compared = [] if findings.altered else judgements
     main = comparison(compared).frame if compared else tables[0].frame

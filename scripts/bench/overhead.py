@@ -1,6 +1,6 @@
 """Time what running a job costs beside the job: 5,000 small ones under each executor, stored and read again.
 
-Takes about a minute.
+Takes about two minutes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -30,8 +31,9 @@ from trimbench.networks.discretize import CutRule, Discretizer
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.execution.here import ProcessExecutor
-from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.execution.here import ProcessExecutor, Workers
+from trimbench.papers.execution.job import Job, JobLimits
 from trimbench.papers.execution.remote import RayExecutor
 from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import JobStore, Record
@@ -39,9 +41,11 @@ from trimbench.papers.execution.workers import Executor, SerialExecutor
 from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.vocabulary.inputs import Inputs
 
-from .measure import Call, Row, growth, version_of, versus
+from .measure import Call, Row, growth, ratio_of, version_of, versus
 
 N_JOBS = 5000
+# How many times as long short jobs may take on two nodes as in two worker processes.
+LIMIT = 1.3
 
 
 def small_jobs(n_jobs: int) -> list[Job]:
@@ -76,6 +80,40 @@ def jobs_against_files(n_jobs: int = 500) -> Iterator[Row]:
         again = partial(run_jobs, jobs, kept, SerialExecutor(), progress=False)
         yield versus(f"{n_jobs} small jobs, run and stored", f"{n_jobs} files of JSON", anew, files)
         yield versus(f"{n_jobs} small jobs, taken from the store", f"{n_jobs} files of JSON", again, files)
+
+
+@job_function
+def wait(seconds: float, token: int) -> dict[str, float]:
+    """Do nothing for a while."""
+    time.sleep(seconds)
+    return {"seconds": seconds}
+
+
+def two_nodes(n_jobs: int = 200, repetitions: int = 9) -> Iterator[Row]:
+    """Compare the wall time of short jobs on two nodes of Ray, and in two worker processes, once both have started."""
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
+    import ray
+    from ray.cluster_utils import Cluster
+
+    jobs = [Job.create(wait, {"seconds": 0.05, "token": n}) for n in range(n_jobs)]
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    made.add_node(num_cpus=1)
+    try:
+        with closing(Workers(2, JobLimits())) as workers:
+            calls = [partial(RayExecutor(address=made.address).run, jobs, nothing), partial(workers.run, jobs, nothing)]
+            turns = [[wall_seconds(call) for call in calls] for _ in range(1 + repetitions)]
+    finally:
+        ray.shutdown()
+        made.shutdown()  # type: ignore[no-untyped-call]
+    what = f"{n_jobs} jobs of 50 ms on two nodes of Ray (limit {LIMIT:g})"
+    yield ratio_of(what, "two worker processes", np.array(turns[1:]), "s, wall", version_of("ray") or "")
+
+
+def wall_seconds(call: Call) -> float:
+    """Return how long a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def start_of_the_command() -> Iterator[Row]:
@@ -158,10 +196,14 @@ def reading() -> Iterator[Row]:
         yield versus(what, "pandas.read_csv", partial(read_table, path, "y"), partial(pd.read_csv, path))
 
 
-COMPARISONS = (jobs_against_files, start_of_the_command, one_row, fits, reading)
+COMPARISONS = (jobs_against_files, two_nodes, start_of_the_command, one_row, fits, reading)
 
 
 def main() -> None:
+    for row in two_nodes():
+        print(f"{row.quantity:<60} {row.ratio:8.2f} of {row.against}, spread {row.spread:.2f}")
+        if row.ratio is None or row.ratio > LIMIT:
+            raise SystemExit(f"{row.quantity}: took {row.ratio:.2f} times as long")
     start = time.perf_counter()
     jobs = small_jobs(N_JOBS)
     print(f"{'naming a job (hash of everything that decides it)':<60} {1e3 * _each(start):8.2f} ms")

@@ -94,7 +94,7 @@ def _call(thing: Any, name: str) -> Iterator[str]:
     call = f"{name}{signature.replace(parameters=parameters, return_annotation=signature.empty)}"
     if len(call) > 100:
         call = textwrap.fill(call, 100, subsequent_indent=" " * (len(name) + 1), break_long_words=False)
-    yield f"```python\n{call}\n```"
+    yield f"```text\n{call}\n```"
 
 
 def _text(lines: list[str]) -> str:
@@ -113,7 +113,7 @@ def _item(parameter: Parameter) -> str:
 def _examples(lines: list[str]) -> str:
     """Return prose as prose, and each run of prompts with what they print as a block of code."""
     blocks = re.split(r"\n\s*\n", _text(lines))
-    return "\n\n".join(f"```python\n{block}\n```" if block.lstrip().startswith(">>>") else block for block in blocks)
+    return "\n\n".join(f"```pycon\n{block}\n```" if block.lstrip().startswith(">>>") else block for block in blocks)
 
 
 if __name__ == "__main__":

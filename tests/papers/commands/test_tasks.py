@@ -209,7 +209,7 @@ def test_fetch_compares_figures_with_the_files_that_are_there(
         (
             [[0.5, 0.5], [0.1250000000000001, 0.875]],
             1,
-            "FAILED: own: network 'own': P(F | C) must be as in its files",
+            "FAILED: own: network 'own': P(F | C) must be [[0.5, 0.5], [0.1250000000000001, 0.875]], got",
         ),
     ):
         write(tmp_path / "mine", {"network/own.yaml": yaml.safe_dump(declared | {"likelihoods": {"F": rows}})})

@@ -107,8 +107,7 @@ def test_network_is_read() -> None:
          "(no '..'), got 'a/../../b'"),
         (CSV | {"file": FILE | {"url": "ftp://x"}}, "file.url must be an address that starts with https:// or "
          "http://, got 'ftp://x'"),
-        (_without(R, "facts"), "key facts.sha256 is missing; add it (no hash of the R file is declared, so only the "
-         "fingerprint of its values vouches for it)"),
+        (_without(R, "facts"), "key facts.sha256 is missing; add it (only it tells that the rows are the right ones)"),
         (NETWORK | {"format": "aces"}, "format must be one of ace, bif, erg, tables, uai, xmlbif, got 'aces'; "
          "did you mean 'ace'?"),
         (_without(NETWORK, "target"), "key target is missing; add it"),

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.papers.data.cache import Natural, Positive, Sha256
-from trimbench.papers.validation import DeclarationError, FactsMismatch, brief, settings
+from trimbench.papers.validation import DeclarationError, FactsMismatch, brief, did_you_mean, quoted, settings, shown
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-_LONGEST_LIST = 200  # of columns, in a message
 
 
 @settings
@@ -71,13 +66,9 @@ def build_dataset(
     table = table.set_axis([str(column) for column in table.columns], axis="columns").reset_index(drop=True)
     columns, orders = list(table.columns), orders or {}
     if target not in columns:
-        close = get_close_matches(target, columns, n=1)
-        hint = f" (did you mean {brief(close[0])}?)" if close else ""
-        every = ", ".join(map(brief, columns))
-        shown = every if len(columns) <= 20 and len(every) <= _LONGEST_LIST else f"{every[:_LONGEST_LIST]}, ..."
         raise DeclarationError(
-            f"data set {brief(name)}: target must be a column of the data, got {brief(target)}{hint}; "
-            f"the columns are {shown}"
+            f"data set {brief(name)}: target must be a column of the data, got {quoted(target)}"
+            f"{did_you_mean(target, columns)}; the columns are {shown(columns)}"
         )
     classes = label_column(table[target], orders.get(target)).cat.remove_unused_categories()
     missing = int(classes.isna().sum())
@@ -133,6 +124,8 @@ def _check_facts(dataset: Dataset, facts: Facts) -> None:
 
 # One order of the rows, and a SHA-256 of loaded values, that every source, format and pandas version agrees on.
 
+_FEW = 16  # columns, which mostly tell all rows apart
+
 
 def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[np.intp]:
     """Return the places of the rows in the order of what they hold: the first column counts most, the target least.
@@ -140,27 +133,24 @@ def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[n
     Numbers are sorted by value, labels by their text, and what is missing comes last. Rows that are equal are in the
     order in which they stand. The splits, folds and masks of a data set are then the same wherever it came from.
     """
-    # The place of the first row that is equal so far, and the rows that are not alone in theirs.
-    first, tied = np.zeros(len(features), dtype=np.intp), np.arange(len(features))
-    for _, column in itertools.chain(features.items(), [(target.name, target)]):
-        if len(tied) == 0:
-            break
-        values = _sortable(column)[tied]
-        if (values == values[0]).all():
-            continue
-        distinct, ranks = np.unique(values, return_inverse=True)  # one NaN, and the last
-        pairs, which, counts = np.unique(first[tied] * len(distinct) + ranks, return_inverse=True, return_counts=True)
-        before, starts = pairs // len(distinct), np.cumsum(counts) - counts
-        first[tied] = (before + starts - starts[np.searchsorted(before, before)])[which]
-        tied = tied[counts[which] > 1]
-    return np.argsort(first, kind="stable")
+    import pandas as pd
+
+    columns = [*(column for _, column in features.items()), target]
+    keys = [_sortable(column) for column in columns[:_FEW]]
+    if pd.DataFrame(dict(enumerate(keys))).duplicated().any():  # the others count only where these are alike
+        keys += [_sortable(column) for column in columns[_FEW:]]
+    return np.lexsort(keys[::-1])
 
 
 def _sortable(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return numbers in the order of the values, NaN last: short ones if they can be, which sort in a third of time."""
     if is_number_column(column):
-        return column.to_numpy(dtype="float64", na_value=np.nan)
+        values = column.to_numpy(dtype="float64", na_value=np.nan)
+        with np.errstate(invalid="ignore"):
+            short = values.astype(np.int16)
+        return short if (short == values).all() else values
     labels = label_column(column).cat
-    table = np.empty(len(labels.categories) + 1, dtype=np.int64)
+    table = np.empty(len(labels.categories) + 1, dtype=np.min_scalar_type(len(labels.categories)))
     table[np.argsort(np.array(labels.categories, dtype=object), kind="stable")] = np.arange(len(labels.categories))
     table[-1] = len(labels.categories)  # of the code -1, what is missing
     return table[labels.codes.to_numpy()]
@@ -266,13 +256,9 @@ def label_column(column: pd.Series[Any], order: Sequence[str] | None = None) -> 
         labels = [label_text(value) for value in column.cat.categories]
         codes = column.cat.codes.to_numpy()
     else:
-        values = column.astype(object)
-        present = values.notna().to_numpy()
-        texts = np.array([label_text(value) for value in values[present]], dtype=object)
-        labels = sorted(set(texts))
-        index = {label: code for code, label in enumerate(labels)}
-        codes = np.full(len(column), -1, dtype=np.int64)
-        codes[present] = [index[text] for text in texts]
+        texts = column.astype(object).map(label_text, na_action="ignore")
+        labels = sorted(set(texts.dropna()))
+        codes = pd.Categorical(texts, categories=labels).codes
     if order is not None:
         labels, codes = _reorder(labels, codes, order)
     categories = pd.Index(labels, dtype="str" if labels else object)

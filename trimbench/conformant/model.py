@@ -50,6 +50,16 @@ class ConformantModel(ConformantDistribution):
         Largest violation of the moment equations over the components: the certificate of the optimum.
     column_names : tuple of str, optional
         The columns of the data frame that the classifier or the model was fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np, trimbench as tb
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 1]
+    >>> model = tb.conform(LogisticRegression().fit(X, y), X)
+    >>> model.predict_proba([[0, 1], [0, np.nan]]).round(2)
+    array([[0.25, 0.75],
+           [0.29, 0.71]])
     """
 
     def conformity_error(self, X: ArrayLike) -> float:

@@ -501,6 +501,15 @@ def cross_validate_selection(
     ------
     ValueError
         When an argument is out of range, or a fold leaves no training case of a class.
+
+    Examples
+    --------
+    >>> import numpy as np, trimbench as tb
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.integers(2, size=(40, 100)), rng.integers(2, size=40)
+    >>> found = tb.cross_validate_selection(X, y, k=3, n_folds=4)
+    >>> found.corrected.shape, len(found.selected)
+    ((40, 2), 4)
     """
     for name in ("correct", "selection_rows"):
         if name in settings:

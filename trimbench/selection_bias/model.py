@@ -56,6 +56,15 @@ class SelectionCorrectedModel:
         What predictions need of the selected features.
     column_names : tuple of str, optional
         Of the data frame that it was fitted to: other frames are matched by name.
+
+    Examples
+    --------
+    >>> import numpy as np, trimbench as tb
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.integers(2, size=(40, 100)), rng.integers(2, size=40)
+    >>> model = tb.fit_selection_corrected(X, y, k=3)
+    >>> model.predict_proba(X[:1]).round(2), model.uncorrected().predict_proba(X[:1]).round(2)
+    (array([[0.49, 0.51]]), array([[0.43, 0.57]]))
     """
 
     prior: Prior

@@ -71,6 +71,14 @@ def expected_agreement(
     ------
     ValueError
         When a feature is unknown, a threshold is out of range, or there are too many features for the engine.
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]])
+    >>> classifier = tb.BayesianClassifier(model, positive="0")
+    >>> tb.expected_agreement(classifier, ["x1"], 0.5)
+    0.52
     """
     indices = feature_indices(checked_classifier(classifier).features, features)
     level = checked_threshold(threshold)
@@ -113,6 +121,15 @@ def maximum_achievable_agreement(
     ------
     ValueError
         When a feature is unknown or there are too many features for the engine.
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]])
+    >>> classifier = tb.BayesianClassifier(model, positive="0")
+    >>> agreement, (low, high) = tb.maximum_achievable_agreement(classifier, ["x0"])
+    >>> agreement, round(low, 4), round(high, 4)
+    (1.0, 0.0769, 0.75)
     """
     indices = feature_indices(checked_classifier(classifier).features, features)
     cut = make_engine(classifier, engine).best_cut(indices)
@@ -143,6 +160,14 @@ def maximum_potential_agreement(
     ------
     ValueError
         When a feature is unknown or there are too many features for the engine.
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]])
+    >>> classifier = tb.BayesianClassifier(model, positive="0")
+    >>> tb.maximum_potential_agreement(classifier, ["x1"])
+    0.532
     """
     indices = set(feature_indices(checked_classifier(classifier).features, features))
     measure = make_engine(classifier, engine).root

@@ -101,6 +101,14 @@ def select_features(
     ValueError
         When an argument is out of range or belongs to another criterion, a feature is unknown, or there are too many
         features or too few rows.
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]])
+    >>> classifier = tb.BayesianClassifier(model, positive="0")
+    >>> tb.select_features(classifier, 1, by="information_gain").features
+    ('x0',)
     """
     if by not in get_args(By):
         raise ValueError(f"by must be one of {list(get_args(By))}, got {str(by)[:80]!r}")

@@ -63,6 +63,14 @@ def trimming_curve(
     ------
     ValueError
         When an argument is out of range or there are too many features for the engine.
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]])
+    >>> classifier = tb.BayesianClassifier(model, positive="0")
+    >>> [(trimming.features, trimming.agreement) for trimming in tb.trimming_curve(classifier, [0, 1])]
+    [((), 0.52), (('x0',), 1.0)]
     """
     price = checked_costs(checked_classifier(classifier).features, costs)
     check_possible(classifier.model, classifier.target, classifier.evidence)

@@ -131,6 +131,17 @@ class Trimming:
     rows_agreement : RowsAgreement or None
         Agreement with the original on the rows that were given. `threshold_interval` is then where the blend of rows
         and model is best, and `agreement` still is the model's, at `threshold`.
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]])
+    >>> classifier = tb.BayesianClassifier(model, positive="0")
+    >>> trimming = tb.trim(classifier, budget=1)
+    >>> trimming.features, trimming.agreement, trimming.optimal
+    (('x0',), 1.0, True)
+    >>> trimming.classifier.features
+    ('x0',)
     """
 
     original: BayesianClassifier

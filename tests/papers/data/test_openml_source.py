@@ -234,7 +234,7 @@ def test_home_need_not_be_writable(cache: Cache) -> None:
 def test_damaged_settings_of_the_client_are_passed_over(tmp_path: Path, text: str) -> None:
     (tmp_path / "openml").mkdir()
     (tmp_path / "openml/config").write_text(text)
-    code = "from trimbench.papers.data.sources import _openml; print(_openml().__name__)"
+    code = "from trimbench.papers.data.downloads import openml_package; print(openml_package().__name__)"
     settings = {"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
     found = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | settings, capture_output=True, text=True, check=False

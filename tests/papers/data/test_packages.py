@@ -33,6 +33,7 @@ from .loopback import FILE_BODY, FILE_PATH, Loopback
 
 ROWS = b"| a comment\n2, y, NO.\n1, x, YES.\n"
 NAME, MEMBER = "made_up-1.2-py3-none-any.whl", "made_up/data/t.data"
+PLATFORM = "cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64"
 PATH = {name: shutil.which(name) for name in ("pip", "uv")}
 # What a program would do with the package if it imported, installed or ran anything of it.
 TRAP = "import pathlib; pathlib.Path({!r}).write_text('run')\n"
@@ -114,6 +115,16 @@ def test_a_member_is_read_and_kept_and_nothing_is_run(index: Loopback, cache: Ca
     assert (again.sha256, len(index.requests)) == (dataset.sha256, asked)
     assert not (tmp_path / "trap").exists()
     assert [path.name for path in cache.writable.rglob("*") if path.is_file()] == ["t.data"]
+
+
+def test_both_installers_take_the_same_of_several_wheels(index: Loopback, cache: Cache) -> None:
+    tags = ("py3-none-any", "cp312-cp312-manylinux_2_28_x86_64", "cp311-cp311-macosx_11_0_arm64", PLATFORM)
+    names = [f"made_up-1.2-{tag}.whl" for tag in tags]
+    for name in names:
+        offer(index, wheel({MEMBER: ROWS if PLATFORM in name else b"other rows"}), name)
+    links = "".join(f'<a href="/wheels/{name}">{name}</a>' for name in names)
+    index.files["/simple/made-up/"] = f"<html><body>{links}</body></html>".encode()
+    assert load_dataset(declare_dataset("mine", declared(facts=FACTS)), cache).road == "package made-up 1.2"
 
 
 def bomb() -> bytes:

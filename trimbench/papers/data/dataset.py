@@ -87,12 +87,9 @@ def build_dataset(
 
 def without_source(dataset: Dataset, road: str) -> Dataset:
     """Return a data set whose labels have the order of their texts, those that occur, whatever its source declares."""
-    columns = [
-        one if is_number_column(one) else label_column(one.astype(object))
-        for one in (*(dataset.features[name] for name in dataset.features), dataset.target)
-    ]
-    table = dict(zip(dataset.features.columns, columns[:-1], strict=True))
-    return replace(dataset, features=dataset.features.assign(**table), target=columns[-1], road=road)
+    labels = {str(name): one for name, one in dataset.features.items() if not is_number_column(one)}
+    features = dataset.features.assign(**{name: label_column(one.astype(object)) for name, one in labels.items()})
+    return replace(dataset, features=features, target=label_column(dataset.target.astype(object)), road=road)
 
 
 def _tidy(column: pd.Series[Any], order: Sequence[str] | None) -> pd.Series[Any]:

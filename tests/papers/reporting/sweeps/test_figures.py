@@ -59,14 +59,8 @@ def test_one_figure_for_each_quantity_with_a_line_for_each_method() -> None:
         ("gain over budget", "gain", "budget", "gain"),
     ]
     assert notes == ["Not drawn, because it does not change with budget: jobs."]
-    assert figures[0].points.to_numpy().tolist() == [
-        ["corrected", 1.0, 1.0],
-        ["own", 1.0, 2.0],
-        ["corrected", 2.0, 2.0],
-        ["own", 2.0, 4.0],
-        ["corrected", 4.0, 4.0],
-        ["own", 4.0, 8.0],
-    ]
+    expected = [[method, x, x * f] for x in (1, 2, 4) for method, f in (("corrected", 1), ("own", 2))]
+    assert figures[0].points.to_numpy().tolist() == expected
     assert figures[0].methods == {"corrected": "corrected"}
 
 
@@ -95,15 +89,10 @@ def test_other_swept_keys_distinguish_lines() -> None:
 
 
 def test_the_axis_is_the_number_with_most_values() -> None:
-    points = [
-        point
-        for seed in (1, 2)
-        for mechanism in "abcd"
-        for point in sweep(
-            lambda x: [{"error": len(x)}], ["[5]", "[50]", "[500]"], "ks", seed=seed, mechanism=mechanism
-        )
-    ]
-    (figure,), _ = sweep_figures(points)
+    ks = ["[5]", "[50]", "[500]"]
+    swept = [{"seed": seed, "mechanism": mechanism} for seed in (1, 2) for mechanism in "abcd"]
+    points = [sweep(lambda x: [{"error": len(x)}], ks, "ks", **others) for others in swept]
+    (figure,), _ = sweep_figures([one for some in points for one in some])
     assert figure.x_label == "ks"
     assert series(figure)[:2] == ["seed = 1, mechanism = a", "seed = 1, mechanism = b"]
 
@@ -166,12 +155,7 @@ def test_a_column_that_repeats_the_setting_is_no_quantity() -> None:
 
 @pytest.mark.parametrize(
     ("values", "scale"),
-    [
-        ([1, 10, 100, 1000], "log"),
-        ([1, 10, 100], "linear"),
-        ([1, 500, 1000, 1500], "linear"),
-        ([0, 10, 1000], "linear"),
-    ],
+    [([1, 10, 100, 1000], "log"), *((one, "linear") for one in ([1, 10, 100], [1, 500, 1000, 1500], [0, 10, 1000]))],
 )
 def test_an_axis_over_decades_is_logarithmic(values: list[Json], scale: str) -> None:
     (figure,), _ = sweep_figures(sweep(lambda x: [{"error": x + 3}], values))
@@ -216,23 +200,36 @@ def test_what_the_columns_of_a_table_measure() -> None:
 def test_the_axis_of_a_share_is_the_true_one() -> None:
     points = sweep(lambda x: [{"missing (%)": 100 * int(x * 13) / 13, "error": x / 2}], [0.1, 0.2, 0.5], key="missing")
     ((figure,), notes) = sweep_figures(points)
-    assert figure.x_label == "missing (%)"
+    assert (figure.x_label, series(figure), notes) == ("missing (%)", ["error"], [])
     assert figure.points["x"].tolist() == pytest.approx([100 / 13, 200 / 13, 600 / 13])
-    assert series(figure) == ["error"]
-    assert not notes
+    points = sweep(lambda x: [{"error": x / 2}], [0.1, 0.2], key="missing")
+    for point, percent in zip(points, (25, 50), strict=True):  # what the jobs alone say
+        rows = point.findings[0].rows
+        rows["dataset"], rows["missing"], rows["missing_percent"] = "a", number_of(point.swept["missing"]), percent
+    assert sweep_figures(points)[0][0].points["x"].tolist() == [25, 50]
+
+
+def test_curves_over_an_axis_of_its_own_are_drawn_for_all_points() -> None:
+    def at(threshold: float) -> SweepPoint:
+        own = {"agreement": threshold, "accuracy": 0.5}
+        lines = pd.DataFrame([{"series": name, "x": x, "y": x * y} for name, y in own.items() for x in (1, 2)])
+        figures = (line_figure(lines, x_label="budget", title="Trimmings"),)
+        return sweep(lambda _: [{}], [threshold], "threshold", figures)[0]
+
+    (figure,), _ = sweep_figures([at(0.2), at(0.4)])
+    assert (figure.name, figure.title, figure.x_label) == ("curves", "Trimmings over budget", "budget")
+    assert series(figure) == ["agreement, threshold = 0.2", "agreement, threshold = 0.4", "accuracy"]
+    figures, _ = sweep_figures([at(place / 10) for place in range(MOST_LINES)])
+    assert [(one.name, len(series(one))) for one in figures] == [
+        ("curves_agreement", MOST_LINES),
+        ("curves_accuracy", 1),
+    ]
+    assert sweep_figures([at(0.2)] * 2)[0] == [], "the points have the same curves"
 
 
 def test_two_settings_with_numbers_are_both_axes() -> None:
-    points = [
-        point
-        for threshold in (0.3, 0.5)
-        for point in sweep(
-            lambda budget, at=threshold: [{"agreement": at * budget}],  # type: ignore[misc]
-            [1, 2, 4],
-            threshold=threshold,
-            seed=1,
-        )
-    ]
+    points = sweep(lambda budget: [{"agreement": 0.3 * budget}], [1, 2, 4], threshold=0.3, seed=1)
+    points += sweep(lambda budget: [{"agreement": 0.5 * budget}], [1, 2, 4], threshold=0.5, seed=1)
     figures, _ = sweep_figures(points)
     assert [(figure.name, figure.x_label) for figure in figures] == [
         ("agreement", "budget"),

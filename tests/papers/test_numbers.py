@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -75,7 +76,8 @@ def missing(page: Path, text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(pages.ROOT).as_posix())
 def test_every_number_that_looks_measured_has_a_source_and_is_what_stands_there(page: Path) -> None:
-    assert missing(page, page.read_text(encoding="utf-8")) == []
+    by_hand = re.sub("<!-- api: .*?<!-- end -->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert missing(page, by_hand) == []
 
 
 def test_a_wrong_number_and_one_without_a_source_are_noticed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from html import unescape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from trimbench.papers.commands.arguments import Composer
 from trimbench.papers.commands.invocation import SHARED_KEYS
 from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.reporting.page import Entry, part_of, render_page
 from trimbench.papers.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.planning import make_experiment
@@ -139,6 +141,14 @@ def test_what_a_paper_states_has_rows_or_tests_or_a_reason(paper: str, says: str
 def test_a_statement_has_either_a_place_or_a_reason(tests: list[str], reason: str) -> None:
     with pytest.raises(ConfigurationError, match="a statement must have rows or tests, or else the reason"):
         Statement(tests=tests, reason=reason)
+
+
+def test_the_page_lists_all_statements_and_says_which_limits_are_ours(tmp_path: Path) -> None:
+    parts = [part_of(Entry(name, "complete", "", judged(name), None), tmp_path) for name in LITERATURE.experiments]
+    page = unescape(render_page(parts, LITERATURE, run="published", profile="paper"))
+    assert all(f"<li>{says}: " in page and said.reason in page for _, says, said in STATEMENTS)
+    assert "; our reading: at most 1.10 times the time without it" in page
+    assert "any limit from about 1.05 up gives the same verdict" in page
 
 
 def named(name: str, wanted: str) -> set[str]:

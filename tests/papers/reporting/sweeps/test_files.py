@@ -66,14 +66,8 @@ def test_the_joint_tables_have_exactly_the_rows_of_the_points(tmp_path: Path) ->
 
 def test_a_swept_key_with_the_name_of_a_column_loses_nothing(tmp_path: Path) -> None:
     files = written(POINTS, tmp_path)
-    assert lines_of(files["sweep.csv"])[0] == [
-        "swept threshold",
-        "net works",
-        "network",
-        "kept",
-        "agreement",
-        "threshold",
-    ]
+    head = ["swept threshold", "net works", "network", "kept", "agreement", "threshold"]
+    assert lines_of(files["sweep.csv"])[0] == head
     assert lines_of(files["sweep_rows.csv.gz"])[0][:2] == ["threshold", "net works"]
 
 
@@ -132,13 +126,8 @@ def test_markdown_latex_and_page_show_table_and_figures(tmp_path: Path) -> None:
     assert r'|               0.4 | ["a", "b"]  | b\|é      |      7 |       0.700 |           – |' in text
     assert r"\toprule" in files["sweep.tex"].read_text(encoding="utf-8")
     page = files["index.html"].read_text(encoding="utf-8")
-    for wanted in (
-        'src="sweep_agreement.png"',
-        'href="points/2/family/one.md"',
-        'href="sweep_other.csv"',
-        "[&#34;a&#34;",
-    ):
-        assert wanted in page
+    links = ('src="sweep_agreement.png"', 'href="points/2/family/one.md"', 'href="sweep_other.csv"', "[&#34;a&#34;")
+    assert all(link in page for link in links)
 
 
 def test_figures_are_described_so_that_they_can_be_drawn_again(tmp_path: Path) -> None:

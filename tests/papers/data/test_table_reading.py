@@ -354,7 +354,7 @@ def test_what_a_column_becomes_is_known_before_it_is_read(tmp_path: Path, name: 
     del table, body
     tracked = pa.total_allocated_bytes()
     with pytest.raises(DeclarationError, match=message) as caught:
-        read_file("t", tmp_path / "t")
+        read_file("t", tmp_path / "t", TableSettings())
     assert_one_line(caught.value)
     assert pa.total_allocated_bytes() - tracked < 2**24
 
@@ -374,7 +374,7 @@ def test_sound_columns_of_arrow_are_read_as_they_are(tmp_path: Path, kind: str) 
         }
     )
     (tmp_path / "t").write_bytes(stored(table, kind))
-    frame, _ = read_file("t", tmp_path / "t")
+    frame, _ = read_file("t", tmp_path / "t", TableSettings())
     expected, _ = plain(in_pandas(table), None)
     pd.testing.assert_frame_equal(frame, expected)
 
@@ -420,7 +420,7 @@ def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path) -> None:
     twice = pd.DataFrame([[1, 2, "p"]] * 20, columns=["a", "a", "y"])
     infinite = pd.DataFrame({"a": [1.0, np.inf] * 10, "y": ["p", "q"] * 10})
     for source, message in (
-        (tmp_path / "patient.csv", "got .*patient.csv'; did you mean '.*patients.csv'"),
+        (tmp_path / "patient.csv", "got .*patient.csv' .did you mean 'patients.csv'"),
         (tmp_path / "no" / "x.csv", "data must be an existing file, got .*; correct the path"),
         (tmp_path, "data must be a file, got the folder"),
         (np.zeros((3, 3)), "data must be a path of a table or a frame of pandas, polars or pyarrow, got ndarray"),

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.data.column_reading import TextColumn
+from trimbench.papers.data.column_reading import LIMIT, TextColumn
 from trimbench.papers.data.sources import CsvSource
 from trimbench.papers.data.table_reading import equal_columns, read_table, repeated_rows, suspicion
 from trimbench.papers.data.table_texts import (
-    LIMIT,
     TableSettings,
     day_first,
     days_of,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,13 +20,8 @@ from trimbench.papers.data.dataset import label_column, label_text
 from trimbench.papers.data.table_files import SourceTable
 from trimbench.papers.data.table_texts import (
     CODES,
-    DAYS_READ,
-    ENDS,
     ENDS_AS_FLOATS,
-    LARGEST,
     LARGEST_EXACT,
-    LIMIT,
-    USUAL,
     YEAR_LAST,
     ColumnType,
     ReadAs,
@@ -57,8 +53,14 @@ _ANSWERS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "ne
 _NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
 _FEW_NUMBERS = 10
 _ROWS_NAMED = 5
+_SHORT = 1000  # rows, for which pandas takes as long as for one
 # Beginnings of notes: on a column that can be read in two ways, and on texts that the settings make missing.
 LEFT_OUT, MISSING = "it is left out,", "counted as missing:"
+_DAYS_READ = "dates were read as days since 1970-01-01"
+# As most programs write them: without groups, or more digits than a float keeps.
+_USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCII)
+LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
+_LARGEST = 1e150  # whose square is no float
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +68,14 @@ class ReadColumn:
     """One column as it was read; `data` is None where it is left out."""
 
     name: str
-    read_as: ReadAs
-    data: pd.Series[Any] | None
+    read_as: ReadAs = "left out"
+    data: pd.Series[Any] | None = None
     notes: tuple[str, ...] = ()
-
-    @classmethod
-    def left_out(cls, name: str, *notes: str) -> ReadColumn:
-        """Return a column that is not used, and why."""
-        return cls(name, "left out", None, notes)
 
 
 def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettings) -> list[ReadColumn]:
     """Read columns of a table, each as its values or the settings say."""
-    columns = {name: table.frame[name] for name in names}
+    columns = {str(name): column for name, column in table.frame[list(names)].items()}
     types = {name: type_of(column) for name, column in columns.items()}
     texts = {
         name: TextColumn.of(name, columns[name], settings.missing_values)
@@ -109,7 +106,7 @@ def read_texts(
     """
     gaps = column.missing_notes()
     if not column.texts:
-        return ReadColumn.left_out(column.name, *gaps, "it has no values, so it is left out")
+        return ReadColumn(column.name, notes=(*gaps, "it has no values, so it is left out"))
     # What the column says, or else the table.
     certain = [one for one in (column.decimal_marks, settings.decimal or "", marks) if len(one) == 1]
     mark = next(iter(certain[0])) if certain else None
@@ -131,10 +128,10 @@ def read_texts(
 
 def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     """Return what most values of a column are."""
-    known, n_rows = ~np.isnan(parsed), column.n_present
+    known, n_rows = ~np.isnan(parsed), column.counts.sum()
     if column.is_plain and known.all():
         return "number"
-    odd = column.chosen(~known)
+    odd = [*itertools.compress(column.texts, ~known)]
     are_limits = all(map(LIMIT.fullmatch, odd))
     are_gaps = are_limits or all(LIMIT.fullmatch(text) or stands_for_missing(text) for text in odd)
     # Few different numbers are more likely codes, and what is none of them is one more.
@@ -158,7 +155,7 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, 
     if mark is None and (example := column.ambiguous(",")):
         reason = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
         return _refused(column, "number", reason, settings)
-    texts, notes = column.chosen(~np.isnan(parsed)), []
+    texts, notes = [*itertools.compress(column.texts, ~np.isnan(parsed))], []
     values = zip(column.texts, column.signed, parsed.tolist(), strict=True)
     special = [] if column.is_plain and mark != "," else [one for one in values if not math.isnan(one[2])]
     for what, found in (
@@ -186,7 +183,7 @@ def _dates(column: TextColumn, settings: TableSettings) -> ReadColumn:
     if reason:
         return _refused(column, "date", f"{reason}; write 2020-12-31", settings)
     days = np.array([days_of(text, bool(order)) for text in column.texts])
-    note = DAYS_READ + ("" if order is None else f", the {'day' if order else 'month'} first")
+    note = _DAYS_READ + ("" if order is None else f", the {'day' if order else 'month'} first")
     return _measured(column, "date", days, settings, [note])
 
 
@@ -194,7 +191,7 @@ def _refused(column: TextColumn, kind: ColumnType, reason: str, settings: TableS
     """Leave a column out, or raise an error if its type was given."""
     if column.name in settings.types:
         raise DeclarationError(f"types.{column.name} is {kind}, but {reason}")
-    return ReadColumn.left_out(column.name, f"{LEFT_OUT} because {reason}")
+    return ReadColumn(column.name, notes=(f"{LEFT_OUT} because {reason}",))
 
 
 def _measured(
@@ -216,16 +213,14 @@ def _answers(column: TextColumn) -> ReadColumn:
     for text in sorted(counts, key=counts.__getitem__, reverse=True):
         spelling.setdefault(text.casefold(), text)
     if len(spelling) > 2:
-        raise DeclarationError(
-            f"types.{column.name} is boolean, but the column has {len(spelling)} different values, "
-            f"got {shown(column.texts, 3)}; make it a category"
-        )
+        what = f"the column has {len(spelling)} different values, got {shown(column.texts, 3)}"
+        raise DeclarationError(f"types.{column.name} is boolean, but {what}; make it a category")
     usual = {text: spelling[text.casefold()] for text in counts}
     other = [
         f"{quoted(text)} in {rows_in(counts[text])} is {quoted(one)}" for text, one in usual.items() if text != one
     ]
     notes = (f"other spellings were joined: {some(other, 3)}",) if other else ()
-    return ReadColumn(column.name, "boolean", column.labels(usual), notes)
+    return ReadColumn(column.name, "boolean", column.labels().map(usual).astype("category"), notes)
 
 
 def read_categories(column: TextColumn, parsed: NDArray[np.float64] | None = None, is_given: bool = True) -> ReadColumn:
@@ -234,12 +229,12 @@ def read_categories(column: TextColumn, parsed: NDArray[np.float64] | None = Non
     reason = None
     if len(column.texts) > MAX_CATEGORIES:
         reason = f"it has {len(column.texts):,} different values that are not read as numbers"
-    elif 1 < len(column.texts) == column.n_present:
+    elif 1 < len(column.texts) == column.counts.sum():
         reason = "every row with a value has a different text"
     if reason and not is_given:
         notes.append(f"{reason}, so it is left out; write types: category to keep it")
-        return ReadColumn.left_out(column.name, *notes)
-    return ReadColumn(column.name, "category", column.labels(), (*notes, *words_for_missing(column), *alike(column)))
+        return ReadColumn(column.name, notes=tuple(notes))
+    return ReadColumn(column.name, "category", column.labels(), (*notes, *_words_for_missing(column), *_alike(column)))
 
 
 def _what_else(column: TextColumn, parsed: NDArray[np.float64]) -> list[str]:
@@ -257,12 +252,12 @@ def _what_else(column: TextColumn, parsed: NDArray[np.float64]) -> list[str]:
         (dates, "most rows have dates, but ", ~dates, "have none", "; if they are missing, add them to missing_values"),
         (known | units, "", units, "have a number with a unit", "; to have numbers, take the units off"),
     ):
-        if chosen.any() and column.counts[chosen].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
+        if chosen.any() and column.counts[chosen].sum() >= _NUMBERS_BESIDE_LIMITS * column.counts.sum():
             return [most + _said_of(column, told, what) + advice]
     return []
 
 
-def alike(column: TextColumn) -> list[str]:
+def _alike(column: TextColumn) -> list[str]:
     """Return which values of a column may be two spellings of one.
 
     They differ in case, blanks, a mark at the end or invisible characters, or as 1 and 1.0.
@@ -287,11 +282,10 @@ def _key(text: str) -> str:
 def _said_of(column: TextColumn, chosen: NDArray[np.bool_], what: str) -> str:
     """Return how many rows have one of some texts, of which `what` is so, and the most frequent texts with rows."""
     places = sorted(np.flatnonzero(chosen).tolist(), key=lambda place: -column.counts[place])
-    named = [
-        f"{quoted(column.texts[place])} in {rows_named(column.rows_of([place]), _ROWS_NAMED)}" for place in places[:3]
-    ]
+    parts = [(quoted(column.texts[place]), [place]) for place in places[:3]]
     if len(places) > 3:
-        named.append(f"{len(places) - 3:,} other texts in {rows_named(column.rows_of(places[3:]), _ROWS_NAMED)}")
+        parts.append((f"{len(places) - 3:,} other texts", places[3:]))
+    named = [f"{text} in {rows_named(column.rows_of(own), _ROWS_NAMED)}" for text, own in parts]
     n_rows = int(column.counts[chosen].sum())
     if n_rows == 1:
         what = what.replace("have", "has", 1).replace(" count ", " counts ")
@@ -311,19 +305,15 @@ def _finished(
         if gaps.any():
             values[gaps] = np.nan
             notes.append(f"{text!r} counts as missing in {rows_in(int(gaps.sum()))}")
-    if len(beyond := np.flatnonzero(np.abs(values) > LARGEST)):
+    if len(beyond := np.flatnonzero(np.abs(values) > _LARGEST)):
         if len(infinite := np.flatnonzero(np.isinf(values)) + 1):
-            raise DeclarationError(
-                f"column {quoted(name)} must have finite numbers, got inf in {rows_named(infinite.tolist(), 5)}; "
-                "correct them, or add inf and -inf to missing_values"
-            )
-        notes.append(
-            f"{show(values[beyond[0]])} in {rows_named((beyond + 1).tolist(), _ROWS_NAMED)} counts as missing: squares "
-            "of what is above 1e150 are no numbers"
-        )
+            what = f"column {quoted(name)} must have finite numbers, got inf in {rows_named(infinite.tolist(), 5)}"
+            raise DeclarationError(f"{what}; correct them, or add inf and -inf to missing_values")
+        what = f"{show(values[beyond[0]])} in {rows_named((beyond + 1).tolist(), _ROWS_NAMED)}"
+        notes.append(f"{what} counts as missing: squares of what is above 1e150 are no numbers")
         values[beyond] = np.nan
     if np.isnan(values).all():
-        return ReadColumn.left_out(name, *notes, "it has no values, so it is left out")
+        return ReadColumn(name, notes=(*notes, "it has no values, so it is left out"))
     notes += outlying_codes(values, days=is_date, text=show)
     return ReadColumn(name, kind, pd.Series(values, name=name), tuple(notes))
 
@@ -356,20 +346,33 @@ class TextColumn:
 
         A number that is `missing` is compared as a number: -999 is missing as -999.0 and -9.99E+02, too.
         """
-        codes, found = _factorized(column)
+        import pandas as pd
+
+        if column.dtype == object:
+            # 1, 1.0 and True are different texts but equal objects, and a list cannot be looked up.
+            column = column.map(label_text, na_action="ignore")
+        if isinstance(column.dtype, pd.StringDtype) and len(column) < _SHORT:
+            places: dict[str, int] = {}
+            texts = column.to_numpy(dtype=object).tolist()
+            codes = np.array(
+                [places.setdefault(one, len(places)) if isinstance(one, str) else -1 for one in texts], int
+            )
+            found = [*places]
+        else:
+            codes, values = pd.factorize(column)
+            found = [*map(label_text, values.tolist())]
         tidied = [text.strip() for text in found]
         gone = {"", *missing}.intersection(tidied)
         if numbers := {number for _, number in numbers_among(tuple(missing), days=False)}:
             gone |= {text for text in tidied if number_of(text) in numbers and not is_code(text)}
         if not gone and tidied == found:
             return cls(name, found, codes, {})
-        texts = list(dict.fromkeys(text for text in tidied if text not in gone))
-        places = {text: place for place, text in enumerate(texts)}
+        places = {text: place for place, text in enumerate(dict.fromkeys(one for one in tidied if one not in gone))}
         gaps: Counter[str] = Counter()
         for text, count in zip(tidied, np.bincount(codes[codes >= 0], minlength=len(found)).tolist(), strict=True):
             if text in gone and text:
                 gaps[text] += count
-        return cls(name, texts, _table([places.get(text, -1) for text in tidied], -1)[codes], gaps)
+        return cls(name, list(places), np.array([*(places.get(text, -1) for text in tidied), -1])[codes], gaps)
 
     @functools.cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -379,7 +382,7 @@ class TextColumn:
     @functools.cached_property
     def is_plain(self) -> bool:
         """Whether all texts are numbers as most programs write them."""
-        return all(map(USUAL.fullmatch, self.texts))
+        return all(map(_USUAL.fullmatch, self.texts))
 
     @functools.cached_property
     def signed(self) -> list[str]:
@@ -413,15 +416,6 @@ class TextColumn:
         marked = (text for text in self.signed if mark in text)
         return next((one for one in marked if not math.isnan(number_of(one, ".") + number_of(one, ","))), None)
 
-    def chosen(self, which: NDArray[np.bool_]) -> list[str]:
-        """Return some of `texts`."""
-        return [self.texts[place] for place in np.flatnonzero(which)]
-
-    @property
-    def n_present(self) -> int:
-        """Number of rows with a value."""
-        return int((self.codes >= 0).sum())
-
     def missing_notes(self) -> tuple[str, ...]:
         """Return which texts count as missing, if any."""
         listed = ", ".join(f"{quoted(text)} in {rows_in(n)}" for text, n in self.counted_missing.items())
@@ -429,37 +423,19 @@ class TextColumn:
 
     def numbers(self, of_value: Iterable[float]) -> NDArray[np.float64]:
         """Return the number of each row, given that of each of `texts`; NaN where it is missing."""
-        return _table([*of_value], np.nan)[self.codes]
+        return np.array([*of_value, np.nan])[self.codes]
 
-    def labels(self, spelling: Mapping[str, str] | None = None) -> pd.Series[Any]:
-        """Return the column as a category of text, sorted, with each text in its `spelling` if that is given."""
+    def labels(self) -> pd.Series[Any]:
+        """Return the column as a category of text, sorted."""
         import pandas as pd
 
-        texts = [spelling[text] for text in self.texts] if spelling else self.texts
-        labels = sorted(set(texts))
-        places = {text: place for place, text in enumerate(labels)}
-        codes = _table([places[text] for text in texts], -1)[self.codes]
-        categories = pd.Index(labels, dtype="str" if labels else object)
-        return pd.Series(pd.Categorical.from_codes(codes, categories), name=self.name)
+        categories = pd.Index(self.texts, dtype="str" if self.texts else object)
+        column = pd.Series(pd.Categorical.from_codes(self.codes, categories), name=self.name)
+        return column.cat.reorder_categories(sorted(self.texts))
 
     def rows_of(self, places: Iterable[int]) -> list[int]:
         """Return the rows, from 1, that have one of some values, given by their places in `texts`."""
         return (np.flatnonzero(np.isin(self.codes, list(places))) + 1).tolist()
-
-
-def _table(values: Sequence[float], of_missing: float) -> NDArray[Any]:
-    """Return what codes are looked up in, of which -1 is the last."""
-    return np.array([*values, of_missing])
-
-
-def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[str]]:
-    import pandas as pd
-
-    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
-        # 1, 1.0 and True are different texts but equal objects, and a list cannot be looked up.
-        column = column.map(label_text, na_action="ignore")
-    codes, found = pd.factorize(column)
-    return np.asarray(codes, dtype=np.int64), [*map(label_text, found.tolist())]
 
 
 # Columns that already have a type, as data frames and Parquet files have.
@@ -482,13 +458,9 @@ def type_of(column: pd.Series[Any]) -> ColumnType | None:
     if isinstance(column.dtype, pd.StringDtype):
         return None
     found = pd.api.types.infer_dtype(column, skipna=True)
-    if found in ("integer", "decimal") and any(map(_is_huge_number, (column.max(), column.min()))):
-        return None if any(map(_is_huge_number, set(column.dropna()) - ENDS)) else "number"
+    if found in ("integer", "decimal") and not (-LARGEST_EXACT <= column.min() <= column.max() <= LARGEST_EXACT):
+        return None if any(is_huge(str(value)) for value in set(column.dropna())) else "number"
     return _KINDS.get(found)
-
-
-def _is_huge_number(value: Any) -> bool:
-    return not -LARGEST_EXACT <= value <= LARGEST_EXACT and value not in (math.inf, -math.inf)
 
 
 def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Iterable[str]) -> ReadColumn:
@@ -497,13 +469,13 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
 
     found = pd.api.types.infer_dtype(column, skipna=True)
     if column.isna().all():
-        return ReadColumn(name, "left out", None, ("it has no values, so it is left out",))
+        return ReadColumn(name, notes=("it has no values, so it is left out",))
     if found == "complex":
-        return ReadColumn(name, "left out", None, ("it has complex numbers, so it is left out; make it two columns",))
+        return ReadColumn(name, notes=("it has complex numbers, so it is left out; make it two columns",))
     if kind == "boolean":
         return ReadColumn(name, "boolean", label_column(column))
     if kind == "date":
-        notes = [DAYS_READ + ", periods by their first day" * (found == "period")]
+        notes = [_DAYS_READ + ", periods by their first day" * (found == "period")]
         return _finished(name, "date", _days(column, found), missing, notes)
     notes = []
     if found.startswith("time"):
@@ -519,10 +491,8 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
     huge = np.flatnonzero((sizes > LARGEST_EXACT) & (sizes < 1e30) & ~np.isin(values, ENDS_AS_FLOATS))
     known = values[~np.isnan(values)]
     if len(huge) and (known == np.round(known)).all():
-        notes.append(
-            f"whole numbers above 2^53 in {rows_named((huge + 1).tolist())} are floats, which may have rounded them; "
-            "if they name something, read them as text"
-        )
+        what = f"whole numbers above 2^53 in {rows_named((huge + 1).tolist())} are floats"
+        notes.append(f"{what}, which may have rounded them; if they name something, read them as text")
     return _finished(name, "number", values, missing, notes)
 
 
@@ -543,7 +513,7 @@ def _days(column: pd.Series[Any], found: str) -> NDArray[np.float64]:
     return np.asarray((moments - np.datetime64(0, "D").astype(moments.dtype)) / np.timedelta64(1, "D"))
 
 
-def words_for_missing(column: TextColumn) -> list[str]:
+def _words_for_missing(column: TextColumn) -> list[str]:
     """Return which texts are categories although they may stand for missing values."""
     numbers = np.array([math.nan if is_code(text) else number_of(text) for text in column.texts])
     known = ~np.isnan(numbers)
@@ -554,8 +524,5 @@ def words_for_missing(column: TextColumn) -> list[str]:
         for text, count, is_number in zip(column.texts, column.counts.tolist(), known.tolist(), strict=True)
         if stands_for_missing(text) or (are_words and is_number)
     ]
-    said = [f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"]
-    said = said if found else []
-    if known.any():
-        said += outlying_codes(column.numbers(numbers), days=False, text="{:.15g}".format)
-    return said
+    said = f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"
+    return [said] * bool(found) + outlying_codes(column.numbers(numbers), days=False, text="{:.15g}".format)

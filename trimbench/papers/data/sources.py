@@ -49,7 +49,7 @@ from trimbench.papers.data.downloads import (
     openml_package,
     openml_server,
 )
-from trimbench.papers.data.table_files import SourceTable, check_columns, read_file, within_memory
+from trimbench.papers.data.table_files import SourceTable, read_file, within_memory
 from trimbench.papers.data.table_reading import read_declared
 from trimbench.papers.data.table_texts import MISSING_VALUES, ColumnType, TableSettings
 from trimbench.papers.validation import DeclarationError, FactsMismatch, Unreadable, quoted, settings, shown
@@ -128,22 +128,14 @@ class _TextSource(Source):
         """Read the table in files, one below the other, each without its first `skip` lines, and leave rows out."""
         return build_dataset(name, self.facts, self._table(f"data set {name!r}", paths, skip, omit), self.target)
 
-    @within_memory
+    @within_memory()
     def _table(self, owner: str, paths: Sequence[Path], skip: Sequence[int], omit: Sequence[int]) -> pd.DataFrame:
         """Return the target and the features, whose class labels stay as they are written; log what was repaired."""
         import pandas as pd
 
         reading, parts, repairs = self.reading, [], []
         for path, lines in zip(paths, skip, strict=True):
-            part, mended = read_file(
-                owner,
-                path,
-                reading,
-                self.columns,
-                check=lambda names: check_columns(owner, names, self.target, reading),
-                wanted=reading.columns(self.target),
-                skip=lines,
-            )
+            part, mended = read_file(owner, path, reading, self.target, self.columns, lines)
             parts.append(part)
             repairs += mended
         names = dict.fromkeys(self.columns or [str(name) for part in parts for name in part])

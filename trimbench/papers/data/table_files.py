@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import gzip
@@ -14,11 +15,10 @@ import struct
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_Given = ParamSpec("_Given")
-_Read = TypeVar("_Read")
 SEPARATORS = ",;\t|"
 _QUOTED = re.compile(r'"[^"]*"')
 _INDEX = re.compile(r"__index_level_\d+__")
@@ -47,70 +45,54 @@ _FEW_CELLS, _MOST_CELLS = 1 << 20, 1 << 27
 _MOST_COLUMNS = 2**16  # each costs pandas some 40 microseconds
 _TITLES = 50  # lines that may stand before a table
 _AT_ONCE = 1 << 16  # lines that become a frame together
+_NO_HEADER = "if the file has no line with the names of the columns, write one"
 _TEXT_TABLE = "a text table with a header line and one of the separators , ; tab |, plain or gzip"
 # What the library of Parquet and Arrow raises for damaged files, beside errors of values and of reading.
 _DAMAGE = (TypeError, NotImplementedError, LookupError, struct.error)
-
-# Is called with the names of the columns, and raises an error if something is wrong with them.
-Check = Callable[[list[str]], object]
-_AS_RECOGNISED = TableSettings()
 
 
 class _NoTableError(Exception):
     """A file that holds no table, and why."""
 
 
-def within_memory(read: Callable[_Given, _Read]) -> Callable[_Given, _Read]:
+@contextlib.contextmanager
+def within_memory() -> Iterator[None]:
     """Let a function that reads a table say in one line that it needs more memory than there is."""
-
-    @functools.wraps(read)
-    def reading(*given: _Given.args, **named: _Given.kwargs) -> _Read:
-        try:
-            return read(*given, **named)
-        except MemoryError as error:
-            raise DeclarationError(
-                "the table needs more memory than there is; take a sample of its rows, or a part of its columns"
-            ) from error
-
-    return reading
+    try:
+        yield
+    except MemoryError as error:
+        what = "the table needs more memory than there is"
+        raise DeclarationError(f"{what}; take a sample of its rows, or a part of its columns") from error
 
 
 def read_file(
     owner: str,
     path: Path,
-    settings: TableSettings = _AS_RECOGNISED,
+    settings: TableSettings,
+    target: str | None = None,
     columns: Sequence[str] = (),
-    check: Check | None = None,
-    wanted: Collection[str] = (),
     skip: int = 0,
+    most: int = _MOST_COLUMNS,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Read a text table, whose values stay text as it is written, or a Parquet, Arrow or Feather file.
 
     Returns the table and notes on what was repaired. `owner` begins the messages; `columns` has the names of the
-    columns of a text file without a header line, `skip` the number of lines before the table; `check` is called with
-    the names of the columns as soon as they are known, and may raise an error before the rest is read; `wanted` are
-    columns even where pandas made them an index. Raises `DeclarationError` if the file holds no table.
+    columns of a text file without a header line, `skip` the number of lines before the table, and `most` the number of
+    features that are allowed. Columns that settings name are columns even where pandas made them an index. Raises
+    `DeclarationError` if the file holds no table, or its names are not those of the settings: before all else is read.
     """
-
-    def judge(names: list[str]) -> None:
-        check_names(owner, names)
-        if check:
-            check(names)
-
+    check = functools.partial(check_columns, owner, settings=settings, target=target, most=most)
+    wanted = settings.columns(target) if target else ()
     try:
         body = _content(path)
         if body.startswith((_PARQUET, _ARROW, _FEATHER_1)):
-            try:
-                frame = _columnar(body, judge)
-            except _DAMAGE as error:
-                raise ValueError(one_line_reason(error)) from error
-            return plain(frame, settings.encoding, wanted)
+            return plain(_columnar(body, check), settings.encoding, wanted)
         text = _text(body, settings.encoding).split("\n", skip)[-1]
         del body
-        return _from_text(text, settings, list(columns), judge, wanted)
+        return _from_text(text, settings, list(columns), check, wanted)
     except DeclarationError:
         raise
-    except (_NoTableError, OSError, EOFError, zlib.error, ValueError) as error:
+    except (_NoTableError, OSError, EOFError, zlib.error, ValueError, *_DAMAGE) as error:
         reason = str(error) if isinstance(error, _NoTableError) else f"reading it failed: {one_line_reason(error)}"
         found = f"{owner}: {path} must be {_TEXT_TABLE}, or a Parquet or Arrow file; {reason}"
         raise DeclarationError(found) from error
@@ -134,7 +116,7 @@ def _content(path: Path) -> bytes:
 # Parquet, Arrow and Feather: what they become is known before they are read.
 
 
-def _columnar(body: bytes, check: Check) -> pd.DataFrame:
+def _columnar(body: bytes, check: Callable[[list[str]], None]) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import feather, parquet, types
 
@@ -214,34 +196,27 @@ def _in_arrow(messages: Iterable[Any]) -> tuple[int, int]:
         if message.type not in ("record batch", "dictionary"):
             continue
         head, body = message.metadata.to_pybytes(), message.body
-        batch = _inside(head, struct.unpack_from("<I", head)[0], 2)
-        batch = _inside(head, batch, 1) if message.type == "dictionary" else batch
+        batch = _pointed(head, struct.unpack_from("<I", head)[0], 2)
+        batch = _pointed(head, batch, 1) if message.type == "dictionary" else batch
         n_values += sum(max(0, length) for length, _ in _pairs(head, batch, 1))
-        is_packed = _field(head, batch, 3) > 0
+        is_packed = _pointed(head, batch, 3) > 0
         for at, length in _pairs(head, batch, 2):
             # What is packed begins with its length.
             n_bytes += max(length, *struct.unpack("<q", body[at : at + 8]) if is_packed and length else (0,))
     return n_values, n_bytes
 
 
-def _field(head: bytes, table: int, place: int) -> int:
-    """Return where a field of a table of a flatbuffer is; 0 if it is not given."""
+def _pointed(head: bytes, table: int, place: int) -> int:
+    """Return where a field of a table of a flatbuffer points to; 0 if it is not given."""
     fields = table - struct.unpack_from("<i", head, table)[0]
-    known = struct.unpack_from("<H", head, fields)[0] > 4 + 2 * place
-    found = struct.unpack_from("<H", head, fields + 4 + 2 * place)[0] if known else 0
-    return int(table + found if found else 0)
-
-
-def _inside(head: bytes, table: int, place: int) -> int:
-    at = _field(head, table, place)
-    return int(at + struct.unpack_from("<I", head, at)[0])
+    is_known = struct.unpack_from("<H", head, fields)[0] > 4 + 2 * place
+    offset = struct.unpack_from("<H", head, fields + 4 + 2 * place)[0] if is_known else 0
+    return int(table + offset + struct.unpack_from("<I", head, table + offset)[0]) if offset else 0
 
 
 def _pairs(head: bytes, table: int, place: int) -> Iterable[tuple[int, int]]:
-    if not _field(head, table, place):
-        return ()
-    at = _inside(head, table, place)
-    return struct.iter_unpack("<qq", head[at + 4 : at + 4 + 16 * struct.unpack_from("<I", head, at)[0]])
+    at = _pointed(head, table, place)
+    return struct.iter_unpack("<qq", head[at + 4 : at + 4 + 16 * struct.unpack_from("<I", head, at)[0]]) if at else ()
 
 
 def in_pandas(table: pa.Table) -> pd.DataFrame:
@@ -274,21 +249,19 @@ def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = (
 
     levels = [name for name in frame.index.names if name is not None and name in wanted]
     frame = frame.reset_index(level=levels)
-    notes = _without_index(frame)
+    notes, named = [], [str(name) for name in frame.index.names if name is not None]
+    if named or frame.index.nlevels > 1 or not pd.api.types.is_integer_dtype(frame.index.dtype):
+        what = f"the index {shown(named, 3)}" if named else "the index of the rows"
+        notes.append(f"{what} is no column, so it was left out; reset_index() makes it one")
     frame = frame.reset_index(drop=True)
     if any(str(kind) != "str" for kind in set(frame.dtypes)):  # as text files have nothing else
-        columns = {str(name): _plain(column, encoding) for name, column in frame.items()}
-        for name, column in columns.items():
-            were_bytes = frame[name].dtype == object and column.dtype != object
-            if were_bytes and column.str.contains(r"\\x[0-9a-f]{2}", na=False).any():
-                found = f"not all of its bytes are {encoding or 'utf-8'}"
-                notes.append(f"column {quoted(name)}: {found}; name the encoding")
+        columns = {str(name): _plain(column, encoding, notes) for name, column in frame.items()}
         frame = pd.DataFrame(columns, index=range(len(frame)))
     if frame.shape[1] and all(map(pd.api.types.is_string_dtype, frame.dtypes)):
         names = [name.lower() for name in frame.columns]
         # Comparing takes time for each column, and so is done for few rows.
-        first = [row for row, value in enumerate(frame.iloc[:, 0].tolist()) if _folded(value) == names[0]]
-        again = [row for row in first if [*map(_folded, frame.iloc[row].tolist())] == names]
+        first = np.flatnonzero(frame.iloc[:, 0].astype(str).str.strip().str.lower().isin(names[:1]))
+        again = [row for row in first.tolist() if frame.iloc[row].astype(str).str.strip().str.lower().tolist() == names]
         if again:
             rows = rows_named([row + 1 for row in again])
             notes.append(f"the names of the columns again, in {rows}, were left out")
@@ -296,11 +269,7 @@ def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = (
     return frame, notes
 
 
-def _folded(value: object) -> str:
-    return str(value).strip().lower()
-
-
-def _plain(column: pd.Series[Any], encoding: str | None) -> pd.Series[Any]:
+def _plain(column: pd.Series[Any], encoding: str | None, notes: list[str]) -> pd.Series[Any]:
     import pandas as pd
 
     if isinstance(column.dtype, pd.SparseDtype):
@@ -308,10 +277,14 @@ def _plain(column: pd.Series[Any], encoding: str | None) -> pd.Series[Any]:
     if isinstance(column.dtype, pd.ArrowDtype):
         import pyarrow as pa
 
-        column = in_pandas(pa.table({"x": pa.array(column.array)}))["x"]
-    if column.dtype == object and pd.api.types.infer_dtype(column) == "bytes":
-        return column.map(lambda value: value.decode(encoding or "utf-8", "backslashreplace"), "ignore").astype("str")
-    return column
+        column = pd.Series(in_pandas(pa.table({"x": pa.array(column.array)}))["x"], name=column.name)
+    if column.dtype != object or pd.api.types.infer_dtype(column) != "bytes":
+        return column
+    texts = column.map(lambda value: value.decode(encoding or "utf-8", "backslashreplace"), "ignore").astype("str")
+    if texts.str.contains(r"\\x[0-9a-f]{2}", na=False).any():
+        what = f"column {quoted(str(column.name))}: not all of its bytes are {encoding or 'utf-8'}"
+        notes.append(f"{what}; name the encoding")
+    return texts
 
 
 # Text.
@@ -338,7 +311,7 @@ def _text(body: bytes, encoding: str | None) -> str:
 
 
 def _from_text(
-    text: str, settings: TableSettings, names: list[str], check: Check, wanted: Collection[str]
+    text: str, settings: TableSettings, names: list[str], check: Callable[[list[str]], None], wanted: Collection[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a table of text, and notes on what was repaired; `names` are given where there is no header line."""
     notes = []
@@ -361,8 +334,8 @@ def _from_text(
     table, surplus = _values(lines, names, separator)
     frame, repairs = plain(table, settings.encoding)
     few = names[:: len(names) // 200 + 1]
-    if 2 * sum((is_value(name) and not name.isdecimal()) or frame[name].eq(name).any() for name in few) > len(few):
-        repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {NO_HEADER}")
+    if 2 * sum((_is_number(name) and not name.isdecimal()) or frame[name].eq(name).any() for name in few) > len(few):
+        repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {_NO_HEADER}")
     return frame, [*notes, *surplus, *repairs]
 
 
@@ -449,34 +422,7 @@ def _values(lines: Iterator[tuple[int, list[str]]], names: list[str], separator:
     return table.drop(columns=width - 1 if at_end else 0).set_axis(names, axis="columns"), [note]
 
 
-# Names of columns.
-
-NO_HEADER = "if the file has no line with the names of the columns, write one"
-
-
-def check_names(owner: str, names: Sequence[str]) -> None:
-    """Raise an error if two columns have the same name."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DeclarationError(
-            f"{owner}: every column must have a name of its own, got {shown(twice, 3)} more than once; rename one"
-            f"{_without_names(names)}"
-        )
-
-
-def _without_names(names: Sequence[str]) -> str:
-    """Return what to do where names look like values."""
-    return f"; the names look like values: {NO_HEADER}" if 2 * sum(map(is_value, names)) > len(names) else ""
-
-
-def is_value(name: str) -> bool:
-    """Tell whether a name is a number."""
-    return not math.isnan(number_of(name))
-
-
 # Whatever holds a table, as a frame of pandas with names of text.
-
-_RARE_SEPARATORS = ":/^~ "
 
 
 @dataclass(frozen=True, eq=False)
@@ -486,65 +432,34 @@ class SourceTable:
     name: str
     owner: str
     frame: pd.DataFrame
-    repairs: tuple[str, ...] = ()
+    repairs: Sequence[str] = ()
 
 
-def open_source(
-    source: Any, settings: TableSettings, target: str, check: Callable[[str, list[str]], object]
-) -> SourceTable:
-    """Return the table of a file or a frame; raise `DeclarationError` if it is none.
-
-    `check` is called with the words that begin messages and the names of the columns as soon as these are known.
-    """
+def open_source(source: Any, settings: TableSettings, target: str, most: int) -> SourceTable:
+    """Return the table of a file or a frame; raise `DeclarationError` if it is none, or has other columns."""
     import pandas as pd
 
-    wanted = settings.columns(target)
     if isinstance(source, str | os.PathLike):
         path = Path(source).expanduser()
-        owner = f"table {quoted(path.name)}"
+        if path.is_dir():
+            raise DeclarationError(f"data must be a file, got the folder {str(path)!r}; name a table in it")
         if not path.is_file():
-            raise DeclarationError(_no_file(path))
-        frame, repairs = read_file(owner, path, settings, (), lambda names: check(owner, names), wanted)
-        return SourceTable(path.name.split(".")[0] or path.name, owner, frame, tuple(repairs))
-    owner = "the table"
-    if not isinstance(source, pd.DataFrame):
-        source = _from_arrow(owner, source)
-    repairs = _renamed(source)
-    source = source.set_axis([str(name) for name in source.columns], axis="columns")
-    check_names(owner, list(source.columns))
-    frame, more = plain(source, settings.encoding, wanted)
-    check(owner, list(frame.columns))
-    return SourceTable("table", owner, frame, (*repairs, *more))
-
-
-def _renamed(frame: pd.DataFrame) -> list[str]:
-    """Return that names of columns were made text, if so."""
-    other = [name for name in frame.columns if not isinstance(name, str)]
-    if not other:
-        return []
-    what = "the name of a column is" if len(other) == 1 else f"the names of {len(other):,} columns are"
-    return [f"{what} no text: the column {shortened(repr(other[0]))} is called {quoted(str(other[0]))}"]
-
-
-def _without_index(frame: pd.DataFrame) -> list[str]:
-    """Return that an index which says something is no column, if so."""
-    from pandas.api import types
-
-    index = frame.index
-    named = [str(name) for name in index.names if name is not None]
-    if not named and (index.nlevels == 1 and types.is_integer_dtype(index.dtype)):
-        return []
-    what = f"the index {shown(named, 3)}" if named else "the index of the rows"
-    return [f"{what} is no column, so it was left out; reset_index() makes it one"]
-
-
-def _no_file(path: Path) -> str:
-    if path.is_dir():
-        return f"data must be a file, got the folder {str(path)!r}; name a table in it"
-    beside = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
-    close = get_close_matches(path.name, beside, n=1)
-    hint = f"did you mean {str(path.parent / close[0])!r}?" if close else "correct the path"
-    return f"data must be an existing file, got {str(path)!r}; {hint}"
+            beside = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
+            hint = did_you_mean(path.name, beside) or "; correct the path"
+            raise DeclarationError(f"data must be an existing file, got {str(path)!r}{hint}")
+        owner = f"table {quoted(path.name)}"
+        frame, repairs = read_file(owner, path, settings, target, most=most)
+        return SourceTable(path.name.split(".")[0] or path.name, owner, frame, repairs)
+    owner, repairs = "the table", []
+    frame = source if isinstance(source, pd.DataFrame) else _from_arrow(owner, source)
+    if other := [name for name in frame.columns if not isinstance(name, str)]:
+        what = "the name of a column is" if len(other) == 1 else f"the names of {len(other):,} columns are"
+        repairs = [f"{what} no text: the column {shortened(repr(other[0]))} is called {quoted(str(other[0]))}"]
+    frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
+    check_columns(owner, list(frame.columns), settings)
+    frame, more = plain(frame, settings.encoding, settings.columns(target))
+    check_columns(owner, list(frame.columns), settings, target, most)
+    return SourceTable("table", owner, frame, [*repairs, *more])
 
 
 def _from_arrow(owner: str, source: Any) -> pd.DataFrame:
@@ -563,11 +478,8 @@ def _from_arrow(owner: str, source: Any) -> pd.DataFrame:
         advice = (
             "give the whole frame, not one column" if is_column else "make it a pandas DataFrame with named columns"
         )
-        raise DeclarationError(
-            "data must be a path of a table or a frame of pandas, polars or pyarrow, got "
-            f"{type(source).__name__}; {advice}"
-        )
-    check_names(owner, table.column_names)
+        allowed = "a path of a table or a frame of pandas, polars or pyarrow"
+        raise DeclarationError(f"data must be {allowed}, got {type(source).__name__}; {advice}")
     try:
         return in_pandas(table)
     except (ValueError, TypeError, NotImplementedError, KeyError) as error:
@@ -575,38 +487,46 @@ def _from_arrow(owner: str, source: Any) -> pd.DataFrame:
         raise DeclarationError(f"{owner}: reading it failed: {reason}; make it a pandas DataFrame") from error
 
 
-def check_columns(owner: str, names: Sequence[str], target: str, settings: TableSettings) -> None:
-    """Raise an error unless the target and all columns that settings name exist, and none has two roles."""
-    roles: Mapping[str, Sequence[str]] = {"target": (target,), **settings.named}
+def check_columns(
+    owner: str, names: list[str], settings: TableSettings, target: str | None = None, most: int = _MOST_COLUMNS
+) -> None:
+    """Raise an error unless columns have names of their own and, given a target, are those that settings need.
+
+    The target and all columns that settings name must exist, none may have two roles, and some must be features.
+    """
+    no_names = f"; the names look like values: {_NO_HEADER}" if 2 * sum(map(_is_number, names)) > len(names) else ""
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        what = f"every column must have a name of its own, got {shown(twice, 3)} more than once"
+        raise DeclarationError(f"{owner}: {what}; rename one{no_names}")
+    if target is None:
+        return
+    roles = {"target": (target,), **settings.named}
     known = set(names)
-    for role, wanted in roles.items():
-        for name in wanted:
-            if name not in known:
-                raise DeclarationError(
-                    f"{owner}: {role} must be a column of the data, got {quoted(name)}"
-                    f"{_separated(name, names) or did_you_mean(name, names)}; the columns are {shown(names)}"
-                    f"{_without_names(names)}"
-                )
-    for first, second in (
-        ("target", "drop"),
-        ("target", "features"),
-        ("target", "id"),
-        ("drop", "features"),
-        ("id", "features"),
-    ):
-        others = set(roles[second])
-        both = [name for name in roles[first] if name in others]
-        if both:
-            raise DeclarationError(
-                f"{owner}: {first} and {second} must name different columns, got {quoted(both[0])} in both; "
-                f"take it out of {second}"
-            )
+    for role, name in [(role, name) for role, wanted in roles.items() for name in wanted if name not in known]:
+        hint = _separated(name, names) or did_you_mean(name, names)
+        what = f"{role} must be a column of the data, got {quoted(name)}{hint}"
+        raise DeclarationError(f"{owner}: {what}; the columns are {shown(names)}{no_names}")
+    pairs = (itertools.combinations(("target", role, "features"), 2) for role in ("drop", "id"))
+    for first, second in itertools.chain(*pairs):
+        if both := [name for name in roles[first] if name in set(roles[second])]:
+            what = f"{first} and {second} must name different columns, got {quoted(both[0])} in both"
+            raise DeclarationError(f"{owner}: {what}; take it out of {second}")
+    if not (features := settings.features_of(names, target)):
+        what = "there must be a column beside the target to be a feature, got none"
+        raise DeclarationError(f"{owner}: {what}; if the columns were not told apart, name the separator")
+    if len(features) > most:
+        what = f"at most {most:,} columns can be features, got {len(features):,}"
+        raise DeclarationError(f"{owner}: {what}; name those of interest in features, or the others in drop")
+
+
+def _is_number(name: str) -> bool:
+    return not math.isnan(number_of(name))
 
 
 def _separated(name: str, names: Sequence[str]) -> str:
     """Return which separator would tell a column apart from others, if one would."""
     for one in names:
-        for mark in SEPARATORS + _RARE_SEPARATORS:
+        for mark in f"{SEPARATORS}:/^~ ":
             if mark in one and name in [part.strip(" \"'") for part in one.split(mark)]:
                 return f", which is a part of {quoted(one)}: name the separator, separator={mark!r}"
     return ""

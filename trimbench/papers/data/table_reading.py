@@ -17,19 +17,12 @@ from trimbench.papers.data.column_reading import (
     MISSING,
     ReadColumn,
     TextColumn,
-    alike,
     read_categories,
     read_columns,
     type_of,
-    words_for_missing,
 )
 from trimbench.papers.data.dataset import fingerprint, is_number_column
-from trimbench.papers.data.table_files import (
-    SourceTable,
-    check_columns,
-    open_source,
-    within_memory,
-)
+from trimbench.papers.data.table_files import SourceTable, open_source, within_memory
 from trimbench.papers.data.table_texts import ReadAs, TableSettings, number_of, text_of
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_in, rows_named, shown
 
@@ -103,7 +96,7 @@ _AS_RECOGNISED = TableSettings()
 _FEWEST_ROWS, _MOST_FEATURES = 10, 5_000
 
 
-@within_memory
+@within_memory()
 def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISED) -> ReadTable:
     """Read a table with a column of classes.
 
@@ -123,42 +116,35 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     """
     import pandas as pd
 
-    def check(owner: str, names: list[str]) -> None:
-        check_columns(owner, names, target, settings)
-        _check_features(owner, _features(names, target, settings))
-
-    table = open_source(source, settings, target, check)
-    classes, notes = read_classes(table, target, settings)
+    table = open_source(source, settings, target, _MOST_FEATURES)
+    classes, notes, repairs = read_classes(table, target, settings)
     rows = np.flatnonzero(classes.notna())
     labels = np.asarray(classes.cat.codes, dtype=np.int64)[rows]
     if len(labels) < _FEWEST_ROWS:
-        raise DeclarationError(
-            f"{table.owner}: at least {_FEWEST_ROWS} rows with a class are needed to learn from, got {len(labels)}; "
-            "add rows"
-        )
-    read = read_columns(table, _features(table.frame.columns, target, settings), settings)
+        what = f"at least {_FEWEST_ROWS} rows with a class are needed to learn from, got {len(labels)}"
+        raise DeclarationError(f"{table.owner}: {what}; add rows")
+    read = read_columns(table, settings.features_of(table.frame.columns, target), settings)
     read = [_kept(column, rows, settings) for column in read]
     features = {column.name: column.data for column in read if column.data is not None}
     if not features:
-        column = next(column for column in read if column.notes)
-        raise DeclarationError(
-            f"{table.owner}: at least one column must be a feature, got none of {len(read):,}; of "
-            f"{quoted(column.name)}: {column.notes[-1]}; add columns, or correct separator, types and missing_values"
-        )
-    codes = {name: _codes(values) for name, values in features.items()}
+        first = next(column for column in read if column.notes)
+        what = f"got none of {len(read):,}; of {quoted(first.name)}: {first.notes[-1]}"
+        advice = "add columns, or correct separator, types and missing_values"
+        raise DeclarationError(f"{table.owner}: at least one column must be a feature, {what}; {advice}")
+    # Arrays take half the time.
+    arrays = {name: values.to_numpy() if is_number_column(values) else values for name, values in features.items()}
+    codes = {name: np.asarray(pd.factorize(values)[0], dtype=np.int64) for name, values in arrays.items()}
     same = equal_columns([*features.values()], codes)
-    cards = {target: _card(target, "target", classes, notes)}
-    for column in read:
-        if column.data is not None:
-            more = suspicion(column.data, codes[column.name], labels)
-            if column.name in same:
-                more.append(f"it says the same as {quoted(same[column.name])} in every row")
-            cards[column.name] = _card(column.name, column.read_as, column.data, [*column.notes, *more])
-        else:
-            cards[column.name] = _card_of_source(table, column.name, settings, column.notes)
-    card = tuple(cards.get(name) or _card_of_source(table, name, settings) for name in table.frame.columns)
+    more = {name: suspicion(values, codes[name], labels, same.get(name)) for name, values in features.items()}
+    columns = {one.name: replace(one, notes=(*one.notes, *more.get(one.name, ()))) for one in read}
+    card = tuple(
+        _card(target, "target", classes, notes)
+        if name == target
+        else _card_of(columns.get(name), name, table, settings)
+        for name in map(str, table.frame)
+    )
     frame = pd.DataFrame({name: values.array for name, values in features.items()})
-    repairs = [*table.repairs, *_without_class(classes), *repeated_rows([*codes.values(), labels])]
+    repairs = [*table.repairs, *repairs, *repeated_rows([*codes.values(), labels])]
     return ReadTable(
         name=table.name,
         features=frame,
@@ -171,25 +157,6 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     )
 
 
-def _features(names: Iterable[str], target: str, settings: TableSettings) -> list[str]:
-    outside = {target, *settings.drop, *settings.ids}
-    wanted = None if settings.features is None else set(settings.features)
-    return [name for name in names if name not in outside and (wanted is None or name in wanted)]
-
-
-def _check_features(owner: str, features: list[str]) -> None:
-    if not features:
-        raise DeclarationError(
-            f"{owner}: there must be a column beside the target to be a feature, got none; if the columns were "
-            "not told apart, name the separator"
-        )
-    if len(features) > _MOST_FEATURES:
-        raise DeclarationError(
-            f"{owner}: at most {_MOST_FEATURES:,} columns can be features, got {len(features):,}; name those of "
-            "interest in features, or the others in drop"
-        )
-
-
 def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) -> ReadColumn:
     """Return a column in the rows with a class, left out if it is none then."""
     if column.data is None:
@@ -200,24 +167,18 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) 
     if values.dtype == "category" and len(np.unique(_known(values))) < len(values.cat.categories):
         values = values.cat.remove_unused_categories()
     asked_for = column.name in (settings.features or ()) or column.name in settings.types
-    reason = reason_to_leave_out(values, asked_for)
-    if reason is None:
-        return column if values is column.data else replace(column, data=values)
-    return ReadColumn(column.name, "left out", None, (*column.notes, reason))
-
-
-def _codes(values: pd.Series[Any]) -> NDArray[np.int64]:
-    import pandas as pd
-
-    # Arrays take half the time.
-    return np.asarray(pd.factorize(values.to_numpy() if is_number_column(values) else values)[0], dtype=np.int64)
+    if reason := reason_to_leave_out(values, asked_for):
+        return ReadColumn(column.name, notes=(*column.notes, reason))
+    return replace(column, data=values)
 
 
 # The column of classes.
 
 
-def read_classes(table: SourceTable, target: str, settings: TableSettings) -> tuple[pd.Series[Any], list[str]]:
-    """Return the target as categories in the order of `ReadTable.classes`, and notes on it.
+def read_classes(
+    table: SourceTable, target: str, settings: TableSettings
+) -> tuple[pd.Series[Any], list[str], list[str]]:
+    """Return the target as categories in the order of `ReadTable.classes`, notes on it, and what is left out.
 
     Raises `DeclarationError` if there are not several classes.
     """
@@ -227,10 +188,14 @@ def read_classes(table: SourceTable, target: str, settings: TableSettings) -> tu
     if any(map(math.isnan, numbers.values())):
         numbers = dict.fromkeys(numbers, 0.0)
     order = sorted(column.texts, key=lambda text: (numbers[text], text))
-    notes = [*column.missing_notes()]
+    notes, repairs = [*column.missing_notes()], []
     if rare := [text for text, count in zip(column.texts, column.counts.tolist(), strict=True) if count < 2]:
         notes.append(f"only 1 row each of {shown(rare)}: too few to learn from and to test")
-    return column.labels().cat.reorder_categories(order), [*notes, *words_for_missing(column), *alike(column)]
+    if gaps := column.rows_of([-1]):
+        what = f"{rows_in(len(gaps))} without a class in {quoted(target)} ({rows_named(gaps)})"
+        repairs.append(f"{what} {'was' if len(gaps) == 1 else 'were'} left out")
+    notes += read_categories(column).notes
+    return column.labels().cat.reorder_categories(order), notes, repairs
 
 
 def _check_classes(table: SourceTable, column: TextColumn) -> None:
@@ -244,10 +209,8 @@ def _check_classes(table: SourceTable, column: TextColumn) -> None:
         every = "every row with a class" if gaps else "every row"
         raise DeclarationError(f"{what}, got {quoted(column.texts[0])} in {every}{gaps}; name another column")
     if len(column.texts) > MAX_CATEGORIES:
-        raise DeclarationError(
-            f"{what}, got {len(column.texts):,} different values such as {shown(column.texts, 3)}; name another "
-            "column, or cut it into classes first"
-        )
+        got = f"got {len(column.texts):,} different values such as {shown(column.texts, 3)}"
+        raise DeclarationError(f"{what}, {got}; name another column, or cut it into classes first")
 
 
 def _positive(table: SourceTable, classes: pd.Series[Any], wanted: str | None) -> str | None:
@@ -255,17 +218,9 @@ def _positive(table: SourceTable, classes: pd.Series[Any], wanted: str | None) -
     if wanted is None:
         return names[int(np.argmin(np.bincount(_known(classes))))] if len(names) == 2 else None
     if wanted not in names:
-        raise DeclarationError(
-            f"{table.owner}: positive must be a class of the target, got {quoted(wanted)}"
-            f"{did_you_mean(wanted, names)}; the classes are {shown(names)}"
-        )
+        what = f"positive must be a class of the target, got {quoted(wanted)}{did_you_mean(wanted, names)}"
+        raise DeclarationError(f"{table.owner}: {what}; the classes are {shown(names)}")
     return wanted
-
-
-def _without_class(classes: pd.Series[Any]) -> list[str]:
-    gaps = np.flatnonzero(classes.isna()) + 1
-    what = f"{rows_in(len(gaps))} without a class in {quoted(str(classes.name))} ({rows_named(gaps.tolist())})"
-    return [f"{what} {'was' if len(gaps) == 1 else 'were'} left out"] if len(gaps) else []
 
 
 # What looks wrong in a table: identifiers, constants, columns that know the target, rows and columns twice.
@@ -291,8 +246,10 @@ def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
     return None
 
 
-def suspicion(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> list[str]:
-    """Return what looks wrong about a feature; `codes` number its different values."""
+def suspicion(
+    column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64], same: str | None = None
+) -> list[str]:
+    """Return what looks wrong about a feature; `codes` number its different values, which those of `same` equal."""
     notes = []
     if codes.max() == 0:
         notes.append("it has a single value beside missing ones")
@@ -305,6 +262,8 @@ def suspicion(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[
     elif errors <= _ERRORS_LEFT * most:
         share = 1 - errors / len(labels)
         notes.append(f"it alone tells the target in {share:.2%} of the rows; drop it if it is known only afterwards")
+    if same:
+        notes.append(f"it says the same as {quoted(same)} in every row")
     return notes
 
 
@@ -320,16 +279,13 @@ def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> list[str]:
 
 def equal_columns(columns: Sequence[pd.Series[Any]], codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
     """Return the columns that say the same as an earlier one: equal numbers, or labels that only have other names."""
-    first: dict[tuple[bool, bytes], str] = {}
-    found = {}
+    said = {}
     for column in columns:
-        name = str(column.name)
         is_number = is_number_column(column)
-        values = column.to_numpy(dtype=np.float64) if is_number else codes[name]
-        earlier = first.setdefault((is_number, values.tobytes()), name)
-        if earlier != name:
-            found[name] = earlier
-    return found
+        values = column.to_numpy(dtype=np.float64) if is_number else codes[str(column.name)]
+        said[str(column.name)] = is_number, values.tobytes()
+    first = {one: name for name, one in reversed(said.items())}
+    return {name: first[one] for name, one in said.items() if first[one] != name}
 
 
 def _known(column: pd.Series[Any]) -> NDArray[Any]:
@@ -341,13 +297,11 @@ def _known(column: pd.Series[Any]) -> NDArray[Any]:
 
 def _numbers_rows(column: pd.Series[Any]) -> bool:
     """Tell whether every row has another whole number."""
-    is_nameless = str(column.name).startswith("Unnamed: ")
-    if (len(column) < _FEWEST_FOR_ID and not is_nameless) or not is_number_column(column):
+    fewest = 0 if str(column.name).startswith("Unnamed: ") else _FEWEST_FOR_ID
+    if len(column) < fewest or not is_number_column(column):
         return False
     values = column.to_numpy(dtype=np.float64)
-    return bool(
-        np.isfinite(values).all() and (values == np.round(values)).all() and len(np.unique(values)) == len(values)
-    )
+    return all(map(float.is_integer, values.tolist())) and len(np.unique(values)) == len(values)
 
 
 def _errors(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> int:
@@ -392,36 +346,28 @@ def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[st
     known = np.sort(_known(values))
     distinct, missing = int(len(known) > 0) + int((known[1:] != known[:-1]).sum()), len(values) - len(known)
     if read_as in ("number", "date"):
-        lowest, highest = known[[0, -1]].tolist()
-        middle = float(known[[(len(known) - 1) // 2, len(known) // 2]].mean())
         text = text_of if read_as == "date" else "{:.6g}".format
-        said = f"{text(lowest)} to {text(highest)}, median {text(middle)}"
-        return ColumnCard(name, read_as, distinct, missing, said, tuple(notes))
-    counts, names = np.bincount(known), values.cat.categories
-    top = range(distinct) if read_as == "target" else np.argsort(-counts, kind="stable")[:_EXAMPLES].tolist()
-    said = ", ".join(f"{quoted(str(names[place]))} {counts[place]:,}" for place in top)
-    said += f" and {distinct - len(top):,} more" if distinct > len(top) else ""
+        middle = known[[(len(known) - 1) // 2, len(known) // 2]].mean()
+        said = f"{text(known[0])} to {text(known[-1])}, median {text(middle)}"
+    else:
+        counts, names = np.bincount(known), values.cat.categories
+        top = range(distinct) if read_as == "target" else np.argsort(-counts, kind="stable")[:_EXAMPLES].tolist()
+        said = ", ".join(f"{quoted(str(names[place]))} {counts[place]:,}" for place in top)
+        said += f" and {distinct - len(top):,} more" if distinct > len(top) else ""
     return ColumnCard(name, read_as, distinct, missing, said, tuple(notes))
 
 
-def _card_of_source(
-    table: SourceTable, name: str, settings: TableSettings, notes: tuple[str, ...] | None = None
-) -> ColumnCard:
-    """Return the card of a column that is no feature; `notes` say why, None if settings do."""
+def _card_of(column: ReadColumn | None, name: str, table: SourceTable, settings: TableSettings) -> ColumnCard:
+    """Return the card of a column, which is that of its texts where it is no feature."""
+    if column and column.data is not None:
+        return _card(name, column.read_as, column.data, column.notes)
     texts = TextColumn.of(name, table.frame[name], settings.missing_values)
-    is_id = name in settings.ids
-    if notes is None:
-        notes = () if name in settings.drop else ("it is not among the named features",)
-        notes = _repeated(texts) if is_id else notes
-    return _card(name, "id" if is_id else "left out", texts.labels(), notes)
-
-
-def _repeated(texts: TextColumn) -> tuple[str, ...]:
-    twice = np.flatnonzero(texts.counts > 1)
-    if not len(twice):
-        return ()
-    rows = texts.rows_of(twice.tolist())
-    return (f"it does not name rows uniquely: {rows_in(len(rows))} share a value with another ({rows_named(rows)})",)
+    if name not in settings.ids:
+        other = () if name in settings.drop else ("it is not among the named features",)
+        return _card(name, "left out", texts.labels(), column.notes if column else other)
+    rows = texts.rows_of(np.flatnonzero(texts.counts > 1).tolist())
+    again = f"it does not name rows uniquely: {rows_in(len(rows))} share a value with another ({rows_named(rows)})"
+    return _card(name, "id", texts.labels(), [again] * bool(rows))
 
 
 # The columns of a table whose declaration says what they are: none is left out.
@@ -438,7 +384,7 @@ def read_declared(table: SourceTable, target: str, settings: TableSettings) -> t
     import pandas as pd
 
     frame, types = table.frame, settings.types
-    kinds = {name: type_of(frame[name]) for name in _features(frame.columns, target, settings)}
+    kinds = {name: type_of(frame[name]) for name in settings.features_of(frame.columns, target)}
     names = [name for name, kind in kinds.items() if name in types or kind not in ("boolean", "category")]
     read = {column.name: column for column in read_columns(table, names, settings)}
     found: dict[str, pd.Series[Any]] = {}

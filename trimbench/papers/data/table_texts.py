@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, get_args
@@ -83,14 +83,15 @@ class TableSettings:
         if self.separator == "\\t":  # as command lines have it
             object.__setattr__(self, "separator", "\t")
         if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
-            raise DeclarationError(
-                f"separator must be a single character, such as ';' or '\\t', got {self.separator!r}; leave it out to "
-                "have it recognised"
-            )
+            got = f"such as ';' or '\\t', got {self.separator!r}"
+            raise DeclarationError(f"separator must be a single character, {got}; leave it out to have it recognised")
         if self.decimal not in (None, ".", ","):
             raise DeclarationError(f"decimal must be '.' or ',', got {self.decimal!r}; leave it out to be recognised")
-        if self.encoding is not None:
-            _check_encoding(self.encoding)
+        try:
+            "a".encode(self.encoding or "utf-8")
+        except (LookupError, ValueError) as error:
+            allowed = "one that Python knows, such as 'utf-8' or 'cp1252'"
+            raise DeclarationError(f"encoding must be {allowed}, got {self.encoding!r}") from error
         for column, kind in self.types.items():
             if kind not in COLUMN_TYPES:
                 raise DeclarationError(f"types.{column} must be one of {', '.join(COLUMN_TYPES)}, got {kind!r}")
@@ -100,6 +101,12 @@ class TableSettings:
         """The columns that name a row."""
         return (self.id,) if isinstance(self.id, str) else self.id or ()
 
+    def features_of(self, names: Iterable[str], target: str) -> list[str]:
+        """Return which columns of some names are features."""
+        outside = {target, *self.drop, *self.ids}
+        wanted = None if self.features is None else set(self.features)
+        return [name for name in names if name not in outside and (wanted is None or name in wanted)]
+
     def columns(self, target: str) -> set[str]:
         """Return the target and all columns that a setting names."""
         return {target}.union(*self.named.values())
@@ -108,15 +115,6 @@ class TableSettings:
     def named(self) -> dict[str, tuple[str, ...]]:
         """The columns that each setting names."""
         return {"drop": self.drop, "features": self.features or (), "id": self.ids, "types": tuple(self.types)}
-
-
-def _check_encoding(name: str) -> None:
-    try:
-        "a".encode(name)
-    except (LookupError, ValueError) as error:
-        raise DeclarationError(
-            f"encoding must be one that Python knows, such as 'utf-8' or 'cp1252', got {name!r}"
-        ) from error
 
 
 # Numbers as people write them: decimal points and commas, groups of three digits, "<5".
@@ -129,9 +127,6 @@ _GROUPED = {
     for mark, group in (".,", ",.")
 }
 _WITHOUT_GROUPS = {mark: str.maketrans(",", ".", group + _SPACES) for mark, group in (".,", ",.")}
-# As most programs write them: without groups, or more digits than a float keeps.
-USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCII)
-LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
 _WITH_UNIT = re.compile(
     r"[+-]?\(?(?P<before>[A-Z]{0,2}[$€£¥] ?|[A-Z]{3} )?[+-]?\d+(?:[.,' ]\d+)*"
     r"(?P<after> ?[%‰°$€£¥]| ?°?(?:[a-zA-Zµμ]{0,2}m[23²³]|[a-zA-Zµμ]{1,6})(?:/[a-zA-Zµμ]{1,4}[23²³]?)?)?\)?"
@@ -140,8 +135,7 @@ _NUMBERS_PER_UNIT = 3
 # Digits behind zero, a power of ten as no program writes one, or a telephone number.
 _CODE = re.compile(r"0\d+|\d{2,}[eE]\d+|\+\d{7,15}", re.ASCII)
 _ACCOUNTING = re.compile(r"\( *([^()+\u2212-]*\d) *\)|([^()+\u2212-]*\d) ?[\u2212-]")
-# Above it, some whole numbers are no floats; above the other, their squares are none.
-LARGEST_EXACT, LARGEST = 2**53, 1e150
+LARGEST_EXACT = 2**53  # above it, some whole numbers are no floats
 # What types of whole numbers end with: programs write it for missing values.
 ENDS = frozenset({-(2**31), 2**31 - 1, 2**32 - 1, -(2**63), 2**63 - 1, 2**64 - 1})
 
@@ -231,7 +225,6 @@ _DATES = [
 ]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-DAYS_READ = "dates were read as days since 1970-01-01"
 
 
 def day_first(texts: Sequence[str]) -> bool | None:
@@ -307,13 +300,8 @@ def numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]
 # 99, 999, ..., and so with 8 and 7, of either sign; of single digits, only negative ones.
 _REPEATED = [sign * float(digit * n) for digit in "987" for n in range(1, 9) for sign in (1, -1) if sign < n]
 CODES = [*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535, -99.9, -99.99, -999.9, -999.99, -888.8, -9999.9]
-_DAYS = [
-    days_of(day, day_comes_first=True)
-    for day in (
-        *("0001-01-01", "1601-01-01", "1753-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"),
-        *("2099-12-31", "2999-12-31", "9999-12-31"),
-    )
-]
+_ENDS_OF_TIME = "0001-01-01 1601-01-01 1753-01-01 1899-12-30 1899-12-31 1900-01-01 1970-01-01 2099-12-31 2999-12-31"
+_DAYS = [days_of(day, day_comes_first=True) for day in (*_ENDS_OF_TIME.split(), "9999-12-31")]
 ENDS_AS_FLOATS = [*map(float, ENDS)]
 _WORDS = frozenset(
     {text.casefold() for text in MISSING_VALUES if text}
@@ -331,8 +319,7 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
     Such a number is in several rows and typical of codes. It is either the only negative one, or farther away from all
     others than these are from each other. `days` tells dates from numbers, and `text` says a value.
     """
-    is_end = np.isin(values, ENDS_AS_FLOATS) & (not days)
-    is_code = is_end | (np.isin(np.floor(values), _DAYS) if days else np.isin(values, CODES))
+    is_code = np.isin(np.floor(values) if days else values, _DAYS if days else [*CODES, *ENDS_AS_FLOATS])
     # What floats of 32 bits end with, and what is as large, is written in several ways.
     is_code |= (np.abs(values) >= 1e30) & (not days)
     others = values[~is_code & ~np.isnan(values)]
@@ -343,7 +330,7 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
     for code in np.unique(values[is_code]).tolist():
         rows = (np.flatnonzero(values == code) + 1).tolist()
         is_far = max(low - code, code - high) > high - low or (not days and code < 0 <= low)
-        if (len(rows) > 1 and is_far) or is_end[rows[0] - 1]:
+        if (len(rows) > 1 and is_far) or (code in ENDS_AS_FLOATS and not days):
             found.append(
                 f"{text(code)} in {rows_in(len(rows))} ({rows_named(rows)}) is apart from the others, {text(low)} to "
                 f"{text(high)}; if it stands for missing, add it to missing_values"
@@ -366,57 +353,45 @@ def stands_for_missing(text: str) -> bool:
 SEARCHED = 1 << 16
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _GZIP_IT = "unpack it, or compress it with gzip"
+# A header line may begin as a short one does, but has no control characters.
+_BINARY = rb".{,65536}[\x00-\x08\x0e-\x1f]"
 _OTHER: Mapping[bytes, str] = {
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an Excel workbook (.xls) or another Office document; save the sheet as CSV",
-    b"%PDF-": "a PDF document; copy its table into a CSV file",
-    b"\x89PNG\r\n\x1a\n": "a PNG image; name a table",
-    b"\xff\xd8\xff": "a JPEG image; name a table",
-    b"GIF8": "a GIF image; name a table",
-    b"\x7fELF": "a program; name a table",
-    b"SQLite format 3\0": "an SQLite database; save the table as CSV or Parquet",
-    b"\x89HDF\r\n\x1a\n": "an HDF5 file; save the table as CSV or Parquet",
-    b"\x93NUMPY": "an array of NumPy; save it as CSV, with names of columns",
-    **{bytes([128, one]): "a pickle of Python; save the frame with to_parquet or to_csv" for one in range(2, 6)},
-    b"<stata_dta>": "a file of Stata; save the table as CSV or Parquet with the program that wrote it",
-    b"$FL2": "a file of SPSS; save the table as CSV or Parquet with the program that wrote it",
-    b"RDX": "a file of R; save the data frame with write.csv",
-    b"ORC": "an ORC file; save the table as Parquet",
-    b"Obj\x01": "an Avro file; save the table as Parquet",
-    b"BZh": f"a file compressed by bzip2; {_GZIP_IT}",
-    b"\xfd7zXZ\0": f"a file compressed by xz; {_GZIP_IT}",
-    b"\x28\xb5\x2f\xfd": f"a file compressed by zstd; {_GZIP_IT}",
-    b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive; unpack it and name the table",
-    b"Rar!": "a RAR archive; unpack it and name the table",
-    b"<!doctype html": "a web page; download the table itself",
-    b"<html": "a web page; download the table itself",
-    b"<table": "a part of a web page; save the table as CSV, for example with pandas.read_html",
-    b"version https://git-lfs": "a pointer of Git LFS; git lfs pull fetches the file itself",
-    b"<?xml": "an XML file; save the table as CSV",
-    b"@relation": "an ARFF file; save the table as CSV, whose header line has the names of the columns",
-}
-_JSON = re.compile(rb"""(?:\xef\xbb\xbf)?\s*(?:\{\s*["']|\[\s*[{[])""")
-_ZIP = b"PK\x03\x04"
-_MEMBERS = {
-    b"xl/": "an Excel workbook (.xlsx); save the sheet as CSV",
-    b"opendocument.spreadsheet": "an OpenDocument spreadsheet; save the sheet as CSV",
-    b"word/": "a Word document; copy its table into a CSV file",
+    rb"PK\x03\x04.*xl/": "an Excel workbook (.xlsx); save the sheet as CSV",
+    rb"PK\x03\x04.*opendocument\.spreadsheet": "an OpenDocument spreadsheet; save the sheet as CSV",
+    rb"PK\x03\x04.*word/": "a Word document; copy its table into a CSV file",
+    rb"PK\x03\x04": "a zip archive; unpack it and name the table",
+    rb".{257}ustar": "a tar archive; unpack it and name the table",
+    rb"""\s*(\{\s*["']|\[\s*[{[])""": "JSON; save the table as CSV, for example with pandas.read_json",
+    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an Excel workbook (.xls) or another Office document; save the sheet as CSV",
+    rb"%PDF-": "a PDF document; copy its table into a CSV file",
+    rb"\x89PNG\r\n\x1a\n": "a PNG image; name a table",
+    rb"\xff\xd8\xff" + _BINARY: "a JPEG image; name a table",
+    rb"GIF8" + _BINARY: "a GIF image; name a table",
+    rb"\x7fELF" + _BINARY: "a program; name a table",
+    rb"SQLite format 3\x00": "an SQLite database; save the table as CSV or Parquet",
+    rb"\x89HDF\r\n\x1a\n": "an HDF5 file; save the table as CSV or Parquet",
+    rb"\x93NUMPY": "an array of NumPy; save it as CSV, with names of columns",
+    rb"\x80[\x02-\x05]": "a pickle of Python; save the frame with to_parquet or to_csv",
+    rb"<stata_dta>": "a file of Stata; save the table as CSV or Parquet with the program that wrote it",
+    rb"\$FL2" + _BINARY: "a file of SPSS; save the table as CSV or Parquet with the program that wrote it",
+    rb"RDX" + _BINARY: "a file of R; save the data frame with write.csv",
+    rb"ORC" + _BINARY: "an ORC file; save the table as Parquet",
+    rb"Obj\x01": "an Avro file; save the table as Parquet",
+    rb"BZh" + _BINARY: f"a file compressed by bzip2; {_GZIP_IT}",
+    rb"\xfd7zXZ\x00": f"a file compressed by xz; {_GZIP_IT}",
+    rb"\x28\xb5\x2f\xfd" + _BINARY: f"a file compressed by zstd; {_GZIP_IT}",
+    rb"7z\xbc\xaf\x27\x1c": "a 7-Zip archive; unpack it and name the table",
+    rb"Rar!" + _BINARY: "a RAR archive; unpack it and name the table",
+    rb"\s*<(!doctype html|html)": "a web page; download the table itself",
+    rb"\s*<table": "a part of a web page; save the table as CSV, for example with pandas.read_html",
+    rb"version https://git-lfs": "a pointer of Git LFS; git lfs pull fetches the file itself",
+    rb"\s*<\?xml": "an XML file; save the table as CSV",
+    rb"\s*@relation": "an ARFF file; save the table as CSV, whose header line has the names of the columns",
 }
 
 
 def other_format(body: bytes) -> str | None:
     """Return what a file looks like that is no table, and what to do; None if it does not look like another format."""
-    if body.startswith(_ZIP):
-        ends = body[:SEARCHED] + body[-SEARCHED:]
-        found = (what for member, what in _MEMBERS.items() if member in ends)
-        return next(found, "a zip archive; unpack it and name the table")
-    if body[257:262] == b"ustar":
-        return "a tar archive; unpack it and name the table"
-    if _JSON.match(body):
-        return "JSON; save the table as CSV, for example with pandas.read_json"
-    words = body[:SEARCHED].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for beginning, what in _OTHER.items():
-        # A header line may begin with ORC, but has no control characters.
-        is_sure = len(beginning) > 4 or CONTROL.search(body, 0, SEARCHED)
-        if words.startswith(beginning) or (body.startswith(beginning) and is_sure):
-            return what
-    return None
+    ends = body[:SEARCHED].removeprefix(b"\xef\xbb\xbf") + body[-SEARCHED:]
+    forms = (what for form, what in _OTHER.items() if re.match(form, ends, re.DOTALL | re.IGNORECASE))
+    return next(forms, None)

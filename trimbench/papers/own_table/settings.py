@@ -155,7 +155,7 @@ def read_costs(path: Path) -> dict[str, float]:
         raise ConfigurationError(
             f"costs must be a file with the columns feature and cost, got {str(path)!r}; correct the path"
         )
-    table, _ = read_file("costs", path)
+    table, _ = read_file("costs", path, TableSettings())
     if list(table.columns[:2]) != ["feature", "cost"]:
         found = shown([str(name) for name in table.columns], 5)
         raise ConfigurationError(f"costs must have the columns feature and cost, got {found} in {path}; rename them")

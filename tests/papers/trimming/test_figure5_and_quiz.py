@@ -25,10 +25,13 @@ from trimbench.papers.vocabulary.reported import printed_numbers
 
 from ..command_line import PROJECT
 from .experiments import TOY, rows_of, values_of
-from .test_settings import AGREEMENTS, QUIZ, THRESHOLDS
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
+THRESHOLDS = {"pass": 0.07, "q3": 0.15, "q1q3": 0.10, "q2q3": 0.30}
+AGREEMENTS = {"pass": 0.32, "q3": 0.75, "q1q3": 0.91, "q2q3": 0.68}
+POSTERIORS = {"knowing": 0.1, "hard": 0.4, "posteriors": [[0.175, 0.185], [0.075, 0.085]]}
+QUIZ = POSTERIORS | {"thresholds": THRESHOLDS, "agreements": AGREEMENTS}
 # Answers to (Q1, Q3) and (Q2, Q3) that two trimmed classifiers pass.
 _PATTERNS = (frozenset({(1, 1), (1, 0)}), frozenset({(1, 1)}))
 

@@ -39,7 +39,9 @@ def _make_streams_writable() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             # In the order of their numbers, so that each takes its own.
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+            stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")  # noqa: PTH123, SIM115
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
         elif name != "stdin" and hasattr(getattr(sys, name), "reconfigure"):
             getattr(sys, name).reconfigure(errors="backslashreplace")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import hydra
 
-from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.commands.arguments import SHARED_KEYS
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import Job

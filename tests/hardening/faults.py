@@ -152,7 +152,7 @@ def warm_up(folder: Path, *, draw: bool) -> None:
     Composing writes nothing and takes a third of the time. Drawing takes another; without `draw`, pictures are a word.
     """
     compose = functools.cache(lambda words: _COMPOSE(CommandLine.of(words)))
-    cli._compose = lambda line: compose(tuple(line.words))
+    cli._compose = lambda line: compose(tuple(sys.argv[1:]))
     if not draw:
         figures.draw = _write_names
     folder.mkdir()

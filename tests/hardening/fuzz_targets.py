@@ -24,7 +24,7 @@ from tests.papers.data import loopback, offers, toy
 from tests.papers.execution import sample_jobs
 from trimbench.estimators import TrimmedClassifier
 from trimbench.networks.formats.ace import AceProblem, read_problem
-from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.commands.arguments import SHARED_KEYS
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import declare_dataset, declare_network, load_dataset

@@ -15,8 +15,7 @@ import pytest
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from trimbench.papers.commands.arguments import Composer
-from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.commands.arguments import SHARED_KEYS, Composer
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.reporting.page import Entry, part_of, render_page
 from trimbench.papers.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally

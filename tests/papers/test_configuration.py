@@ -16,8 +16,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers import configuration
-from trimbench.papers.commands.arguments import Composer, setting
-from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.commands.arguments import SHARED_KEYS, Composer, setting
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.reported import Literature

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from trimbench.papers.commands.arguments import CommandLine, Composer
-from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.commands.arguments import SHARED_KEYS, CommandLine, Composer
 from trimbench.papers.conformant.tasks import Protocol
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.validation import ConfigurationError, validated

@@ -105,16 +105,11 @@ class Catalogue:
 
     def comments(self, group: str, name: str) -> dict[str, str]:
         """Return what the comments of a declaration say of its keys, beside each or in the lines above it."""
-        found, above = {}, [""]
-        for line in self.path(group, name).read_text(encoding="utf-8").splitlines():
-            if line.startswith("#"):
-                above.append(line.removeprefix("#").strip())
-            elif key := re.match(r"(\w+):(?:.*?\s# (.*))?", line):
-                found[key[1]] = key[2] or " ".join(above).strip()
-                above = []
-            else:
-                above = []
-        return found
+        text = self.path(group, name).read_text(encoding="utf-8")
+        return {
+            key: beside or " ".join(line.removeprefix("#").strip() for line in above.splitlines())
+            for above, key, beside in re.findall(r"((?:^#.*\n)*)^(\w+):(?:.*?\s# (.*))?", text, re.MULTILINE)
+        }
 
     def dataset_mapping(self, name: str) -> dict[str, Any]:
         """Return the content of a data set's declaration; a relative path in it starts at its file."""

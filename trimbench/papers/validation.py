@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Settings = TypeVar("Settings")
 _LONGEST_VALUE, _LONGEST_REASON, _LONGEST_MESSAGE = 120, 350, 500
+_HALF = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that are no UTF-8
 _UNIONS = (typing.Union, types.UnionType)
 
 
@@ -106,7 +107,7 @@ def validated(kind: type[Settings], values: object, what: str) -> Settings:
 
     if not isinstance(values, Mapping):
         raise ConfigurationError(f"{what} must be keys and values, got {brief(values)}")
-    _check_keys(values, what, ())
+    _check_texts(values, what, ())
     try:
         # As JSON, because only then does a strict check accept mappings for dataclasses.
         found: Settings = _adapter(typing.cast("Any", kind)).validate_json(
@@ -117,18 +118,22 @@ def validated(kind: type[Settings], values: object, what: str) -> Settings:
     return found
 
 
-def _check_keys(values: object, what: str, path: tuple[str, ...]) -> None:
-    """Raise an error unless all keys are text: JSON would turn others into text."""
+def _check_texts(values: object, what: str, path: tuple[str, ...]) -> None:
+    """Raise an error unless all keys are text, as JSON would turn others into it, and texts have whole characters."""
     if isinstance(values, Mapping):
         for key, value in values.items():
             if not isinstance(key, str):
                 raise ConfigurationError(
                     f"{what}: a key{_inside(path)} must be a text (put it in quotes), got {brief(key)}"
                 )
-            _check_keys(value, what, (*path, key))
+            _check_texts(value, what, (*path, key))
     elif isinstance(values, list):
         for place, value in enumerate(values):
-            _check_keys(value, what, (*path, str(place)))
+            _check_texts(value, what, (*path, str(place)))
+    elif isinstance(values, str) and _HALF.search(values):
+        raise ConfigurationError(
+            f"{what}: {'.'.join(path)} must be a text in UTF-8, got {brief(values)}; write it anew"
+        )
 
 
 @functools.cache

@@ -72,9 +72,12 @@ def outside(*words: str, shell: str = '"$@"', **environment: str | None) -> tupl
         ('"$@" 2>&- && { "$@" seed=ä 2>&-; [ $? = 2 ]; }', {"PYTHONIOENCODING": "ascii"}),
         ('"$@" <&- >&- 2>&-', {"PYTHONIOENCODING": "latin-1"}),
         ('"$@" >&-', {"MPLBACKEND": "module://a_notebook_that_is_not_here"}),
+        ('"$@"', {"MPLBACKEND": "TkAgg", "DISPLAY": None}),  # conchoecia/odp#82
+        ('"$@"', {"HOME": "/dev/null", "XDG_CACHE_HOME": None, "TRIMBENCH_CACHE": None}),  # jmonlong/sveval#20
+        ('"$@"', {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),  # snakemake/snakemake#2429
     ],
 )
-def test_odd_streams_and_displays_harm_nothing(tmp_path: Path, shell: str, environment: dict[str, str]) -> None:
+def test_odd_streams_and_displays_harm_nothing(tmp_path: Path, shell: str, environment: dict[str, str | None]) -> None:
     code, said = outside(*T4_HERE, shell=shell, **environment)
     assert (code, "Traceback" in said) == (0, False), said
     assert (tmp_path / "results/quick/trimming/table4.csv").read_text(encoding="utf-8").startswith("source,")
@@ -113,6 +116,7 @@ def test_a_user_without_a_home(command: Command, monkeypatch: pytest.MonkeyPatch
         ("gs://lab", "results must be a folder of this machine, got"),
         ("file:///tmp/x", "results must be a folder of this machine, got"),
         ('"~nobody-has-this-name/x"', "results must be a folder that exists, got '~nobody-has-this-name/x'; write its"),
+        ('"r\udce9s"', "results must be a text in UTF-8, got 'r\\udce9s'; write it anew"),  # treeverse/dvc#5083
         ("dangling", "results must be a folder that can be written, got 'dangling'; "),
         ("taken", "results must be a folder that can be written, got 'taken'; "),
         ("taken/inside", "results must be a folder that can be written, got 'taken/inside'; "),
@@ -125,18 +129,20 @@ def test_results_that_are_no_folder_are_refused(command: Command, tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "taken"]
 
 
-@pytest.mark.parametrize("name", ["it's", "a=b", "a$b", "a, b", 'x"y', "50%", r"a\${b}", "é"])
+# Of the last three, see hydra-ecosystem/hydra#2891, #2705 and #1577.
+@pytest.mark.parametrize("name", ["it's", "a$b", "a, b", 'x"y', "50%", r"a\${b}", "李明", "a#b", "epoch=9-step=8.x"])
 def test_results_may_have_any_name(command: Command, tmp_path: Path, name: str) -> None:
     command(T4, "executor=serial", f"results={quoted(name)}", code=0)
     assert (tmp_path / name.replace("\\", "") / "quick/trimming/table4.md").is_file()
 
 
-def test_results_begin_at_home(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("results", ["~/link", "~/link/", "~//real"])  # domainaware/parsedmarc#485
+def test_results_begin_at_home(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: str) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     (tmp_path / "home/real").mkdir()
     (tmp_path / "home/link").symlink_to("real")
-    command(T4, "executor=serial", 'results="~/link"', code=0)
+    command(T4, "executor=serial", f'results="{results}"', code=0)
     assert (tmp_path / "home/real/quick/trimming/table4.md").is_file()
     assert not (tmp_path / "~").exists()
 

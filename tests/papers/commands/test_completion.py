@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.commands.arguments import answer, completions
+from trimbench.papers.commands.cli import answer, completions
 from trimbench.papers.validation import ConfigurationError
 
 from ..command_line import PROJECT, write
@@ -40,6 +40,7 @@ TABLES = [f"experiment={name}" for name in PROJECT.names("experiment") if name.s
         ("trimbench th", []),
         ("trimbench experiment=conformant/digits datasets=[mnist,f", ["datasets=[mnist,fashion_mnist"]),
         ("trimbench cache_mode=i", ["cache_mode=ignore"]),
+        ("trimbench roads=[file,p", ["roads=[file,package"]),
         ("trimbench threshold=0.", []),
         ("trimbench nonsense=", []),
         ("trimbench task=study ta", ["target=", "task="]),

@@ -66,6 +66,7 @@ def test_settings_of_an_experiment_are_composed_as_by_hydra(words: list[str]) ->
         "-m experiment=trimming/table4,trimming/table6 seed=1,2",
         "task=study data=x.csv target=y",
         "--help",
+        "--help experiment=trimming/table4",
     ],
 )
 def test_a_command_is_composed_once(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
@@ -101,7 +102,7 @@ def test_the_points_of_a_sweep_are_all_combinations() -> None:
     assert points_of(*words) == points
     line = CommandLine.of(["a=1,2", "--multi", "--config-d", "x", *words[1:]])
     assert line.swept == ["a", "c"]
-    assert line.words == ["--config-dir=x", *points[0]]
+    assert (line.for_hydra.config_dir, line.for_hydra.overrides, line.for_hydra.multirun) == ("x", points[0], False)
     assert points_of("a=range(1,4)") == [["a=1"], ["a=2"], ["a=3"]]
 
 
@@ -125,6 +126,7 @@ SWEEPS = [
     ("x=a\\=b,c", ["a=b", "c"]),
     ("x='[1,2]','[a,b]'", ["[1,2]", "[a,b]"]),  # hydra-ecosystem/hydra#96
     ("x='bar,baz',q", ["bar,baz", "q"]),  # hydra-ecosystem/hydra#573
+    ("x=1e-5,1e-9,1e-05", [1e-05, 1e-09, 1e-05]),  # hydra-ecosystem/hydra#999, and #1969: a value may be repeated
 ]
 
 
@@ -143,8 +145,11 @@ def test_of_a_repeated_setting_the_last_counts() -> None:
 @pytest.mark.parametrize("word", ["task=study", "task='study'", 'task="study"'])
 def test_a_study_has_a_root_of_its_own_however_it_is_written(word: str) -> None:
     line = CommandLine.of(["data=x.csv", word, "types.age=number"])
-    assert (line.root, line.words[-1]) == ("study", "++types.age=number")
-    assert CommandLine.of([word, "task=run", "types.age=number"]).words == ["task=run", "types.age=number"]
+    assert (line.root, line.for_hydra.overrides[-1]) == ("study", "++types.age=number")
+    assert CommandLine.of([word, "task=run", "types.age=number"]).for_hydra.overrides == [
+        "task=run",
+        "types.age=number",
+    ]
 
 
 VALUES = st.one_of(
@@ -217,6 +222,10 @@ def test_a_sweep_is_named_after_experiments_and_settings() -> None:
     [
         ("a=interval(0,1)", r"must have values separated by commas or a range, got a=interval"),
         ("a=glob(*)", r"must have values separated by commas or a range, got a=glob"),
+        ("a=sort(range(10,0,-3))", r"got a=sort\(range\(10,0,-3\)\); write a=1,2"),  # hydra-ecosystem/hydra#3228
+        ("a=sort(range(1.3,0,-0.5))", r"must have values separated by commas or a range, got a=sort"),
+        ("a=range(1,2,0)", r"a swept setting must have a value, got a=range\(1,2,0\); write a=1,2"),
+        ("a=range(0,1,0.0)", r"a swept setting must have a value, got a=range\(0,1,0.0\); write a=1,2"),
         ("a=range(5,1)", r"a swept setting must have a value, got a=range\(5,1\); write a=1,2"),
     ],
 )

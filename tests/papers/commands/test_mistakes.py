@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.commands import tasks
-from trimbench.papers.commands.invocation import TASKS
+from trimbench.papers.commands.arguments import TASKS
 from trimbench.papers.configuration import configuration_folder
 
 from ..command_line import CURVE, OTHER, PROJECT, T4, T6, Command, write
 
-FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
 FIRST_KEY = "key must be one of archive,"
 SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, results, roads, run, runs, seed, "
@@ -54,7 +53,7 @@ KEYS = [
     (f"-m {T4},trimming/table6 sed=3", f"{FIRST_KEY} cache_mode, executor, experiment, figure, instances, "),
     ("executor.wrkers=2", "executor.key must be one of "),
     ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'; did you mean 'splits'?\n"),
-    ("+foo=3", f"experiment {FIRST}: a key must be one of "),
+    ("+foo=3", f"{IN6} a key must be one of "),
     (f"{T6} +foo=3", f"{IN6} a key must be one of budget_divisor, counted_threshold, engine, networks, thresholds, "),
     ("+executor.foo=3", "executor: a key must be one of "),
     (f"{T4} ~foo", "Could not delete from config. 'foo' does not exist."),
@@ -99,6 +98,8 @@ FORMS = [
     ("experiment==trimming/table4", "a setting must be key=value, with a number, a word, "),
     ("--experiment trimming/table4", f"settings are written without dashes, got '--experiment'; write {T4}\n"),
     ("--profile=paper", "settings are written without dashes, got '--profile=paper'; write profile=paper\n"),
+    ("data=病人.csv", "a setting must be key=value, with a number, a word, "),  # hydra-ecosystem/hydra#2891
+    ("results=~/x", "a setting must be key=value, with a number, a word, "),  # OPM/opm-simulators#5063
     ("--resume", "usage: "),
     (f"{T4} --cfg", "usage: trimbench [key=value ...]\ntrimbench: error: argument --cfg/-c: expected one argument\n"),
 ]  # fmt: skip
@@ -163,7 +164,9 @@ def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, optio
 @pytest.mark.parametrize("name", ["it's", "a=b", "50% [1,2]", "a, b", '"x"'])
 def test_a_folder_may_have_any_name(command: Command, tmp_path: Path, name: str) -> None:
     write(tmp_path / name, {"experiment/mine/t4.yaml": (EXPERIMENT_FOLDER / "table4.yaml").read_text()})
-    (tmp_path / name / "experiment/mine/.#t4.yaml").symlink_to("me@machine.1:2")  # as Emacs locks a file
+    (tmp_path / name / "experiment/mine/.#t4.yaml").symlink_to(
+        "me@machine.1:2"
+    )  # as Emacs locks a file, rust-lang/mdBook#2224
     command("--config-dir", name, "experiment=mine/t4", OTHER, "executor=serial", code=0)
     told = command("--config-dir", name, "experiment=mine/t5", code=2).err
     assert "mine/t4" in told

@@ -148,6 +148,14 @@ def test_the_root_of_somebody_else_is_allowed_by_a_word(command: Command, code: 
     assert not code.exists()
 
 
+def test_settings_of_another_program_are_not_run_again(command: Command, code: Path) -> None:
+    told = refusal(command, "--allow-code=hydra", "--experimental-rerun", "mine/config.pickle")
+    assert told.startswith(
+        "--experimental-rerun must be left out, got 'mine/config.pickle'; give the settings themselv"
+    )
+    assert not code.exists()
+
+
 def test_an_abbreviated_folder_is_checked_too(command: Command, code: Path) -> None:
     write("mine/experiment/trimming/theirs.yaml", "# @package _global_\nhydra: {sweeper: {_target_: their_code.run}}\n")
     told = refusal(command, "--config-d", "mine", "task=list", "experiment=trimming/theirs")

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.papers.commands.arguments import CommandLine, Composer
-from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.commands.arguments import SHARED_KEYS, CommandLine, Composer
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import (

@@ -79,6 +79,7 @@ EDITS = [
     ("tables_xyz.py", "range(3)", "range(4)", True),
     ("tables_xyz.py", "TWO=3", "TWO=4", True),
     ("method_xyz/deep/kernel.py", "ONE = 1", "ONE = 11", True),
+    ("method_xyz/deep/kernel.py", "x + ONE", "2 * x + ONE", True),  # joblib/joblib#1287
     ("method_xyz/deep/kernel.py", "UNUSED = 2", "UNUSED = 3", False),
     ("method_xyz/deep/kernel.py", "'''Text.'''", "'''Other\n    text.'''", False),
     ("method_xyz/deep/kernel.py", "  # why", "", False),

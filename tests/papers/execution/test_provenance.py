@@ -123,6 +123,8 @@ def test_gits_own_settings_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("4:cpu,cpuacct:/x\n0::/", {"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}, {0.5}),
         ("4:cpu,cpuacct:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, set()),
         ("0::/", {"cpu.max": "nonsense"}, set()),
+        ("0::/", {"cpu.max": ""}, set()),  # joblib/loky#478
+        ("1:net_cls:/\n0::/user.slice/a.scope", {"user.slice/cpu.max": "300000 100000"}, {3.0}),  # joblib/loky#634
     ],
 )
 def test_a_quota_of_a_control_group_counts(

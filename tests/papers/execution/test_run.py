@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.commands.tasks import GROUP, expected_seconds, function_name, measured, total, wall_seconds
+from trimbench.papers.commands.tasks import GROUP, expected_seconds, function_name, measured
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import Work, duration, run_jobs
@@ -275,16 +275,28 @@ def test_the_turn_of_a_killed_program_ends_at_once(
 EXPECTED = {"a": 10.0, "b": 20.0, "c": 30.0}
 
 
-def test_before_anything_has_ended_the_workers_share_what_is_expected() -> None:
-    assert Work(list("abc"), EXPECTED, 2).seconds_left == 30.0
-    assert Work(list("a"), EXPECTED, 2).seconds_left == 10.0, "one job has one worker"
-    assert Work(list("abcd"), EXPECTED, 1).seconds_left == 80.0, "an unknown job counts like the mean of the others"
+@pytest.mark.parametrize(
+    ("keys", "n_workers", "seconds"),
+    [
+        ("abc", 1, 60.0),
+        ("abc", 2, 30.0),
+        ("abc", 3, 30.0),  # two workers cannot share a job
+        ("a", 2, 10.0),
+        ("abcd", 1, 80.0),  # an unknown job counts like the mean of the others
+        ("", 2, None),
+    ],
+)
+def test_before_anything_has_ended_the_workers_share_what_is_expected(
+    keys: str, n_workers: int, seconds: float | None
+) -> None:
+    assert Work(list(keys), EXPECTED, n_workers).seconds_left == seconds
 
 
-def test_without_any_expectation_nothing_is_said() -> None:
-    work = Work(["x", "y"], {}, 2)
-    work.end("x", 1.0)
+def test_without_any_expectation_there_is_one_once_jobs_have_ended() -> None:
+    work = Work(["x", "y", "z"], {}, 2)
     assert work.seconds_left is None
+    work.end("x", 2.0)
+    assert work.seconds_left == 4.0
 
 
 def test_what_has_ended_corrects_the_expectation() -> None:
@@ -329,26 +341,15 @@ def test_stored_jobs_of_the_same_function_count_before_what_is_typical() -> None
     done = {FIRST.key: 1.0, SECOND.key: 3.0, "of another experiment": 50.0}
     expected = expected_seconds(JOBS, done, {"square": 100.0, "fail": 7.0})
     assert expected == {FIRST.key: 1.0, SECOND.key: 3.0, THIRD.key: 2.0, OTHER.key: 7.0}
-    assert total([THIRD.key, OTHER.key], expected) == 9.0
 
 
 def test_what_is_typical_counts_where_nothing_is_stored() -> None:
     assert expected_seconds(JOBS, {}, {"square": 1.5}) == {FIRST.key: 1.5, SECOND.key: 1.5, THIRD.key: 1.5}
 
 
-def test_without_a_basis_the_whole_is_unknown() -> None:
+def test_without_a_basis_nothing_is_expected() -> None:
     expected = expected_seconds(JOBS, {FIRST.key: 1.0}, {})
     assert expected == {FIRST.key: 1.0, SECOND.key: 1.0, THIRD.key: 1.0}
-    assert total([SECOND.key, OTHER.key], expected) is None
-    assert wall_seconds([SECOND.key, OTHER.key], expected, 2) is None
-    assert total([], {}) == 0.0
-
-
-@pytest.mark.parametrize(("n_workers", "seconds"), [(1, 12.0), (2, 6.0), (3, 5.0), (100, 5.0)])
-def test_workers_share_the_jobs_but_not_a_single_one(n_workers: int, seconds: float) -> None:
-    expected = {"a": 5.0, "b": 4.0, "c": 3.0, "stored": 60.0}
-    assert wall_seconds(["a", "b", "c"], expected, n_workers) == seconds
-    assert wall_seconds([], expected, n_workers) == 0.0
 
 
 def test_a_profile_that_was_never_measured(tmp_path: Path) -> None:

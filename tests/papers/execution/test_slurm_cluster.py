@@ -105,9 +105,10 @@ def test_tasks_that_cannot_be_given_to_slurm(tmp_path: Path, monkeypatch: pytest
             SlurmExecutor(folder=str(tmp_path / folder)).run(squares(1), print)
 
 
-def test_files_of_tasks_are_in_no_folder_with_a_percent_sign(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["level95%test", "%j", "50%%"])  # facebookincubator/submitit#1631
+def test_files_of_tasks_are_in_no_folder_with_a_percent_sign(tmp_path: Path, name: str) -> None:
     """submitit fills in what stands after the sign."""
-    folder = tmp_path / "level95%test" / "tasks"
+    folder = tmp_path / name / "tasks"
     with SlurmExecutor(folder=str(folder), cluster="local").connected() as cluster:
         assert "%" not in str(cluster.logs)
         assert cluster.logs.is_dir()

@@ -14,6 +14,8 @@ from trimbench.papers.execution.store import JobStore
 from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.study import Study, prepared, run_study
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.planning import Surroundings
 
 # One budget besides all features, one mask, two methods.
 SMALL: dict[str, Any] = {
@@ -45,13 +47,6 @@ def studied(table: pd.DataFrame | Path, target: str, store: Path, **changes: Any
     """Run a small study, one job after the other."""
     costs = changes.pop("costs", None)
     plan = prepared(table, target, costs, StudySettings(**{**SMALL, **changes}))
-    return run_study(
-        plan,
-        "table.csv",
-        target,
-        catalogue=Catalogue((configuration_folder(),)),
-        cache=Cache.from_environment(offline=True),
-        store=JobStore(store),
-        executor=SerialExecutor(),
-        say=lambda text: None,
-    )
+    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment(offline=True))
+    where = Surroundings(inputs, JobStore(store), SerialExecutor(), "default")
+    return run_study(plan, "table.csv", target, where, lambda text: None)

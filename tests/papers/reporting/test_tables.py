@@ -63,6 +63,17 @@ def test_text_stays_in_its_markdown_cell(rows: list[tuple[str, str]]) -> None:
     assert [cells(line) for line in lines[:1] + lines[2:]] == [["a|b", "c"], *map(list, rows)]
 
 
+@pytest.mark.parametrize("width", [45, 60, 80, 200])
+def test_a_table_fits_the_terminal(width: int) -> None:
+    texts = pd.DataFrame({"experiment": ["trimming/figure7", "x"], "share": [0.25, 123456.0], "why": ["no " * 40, "-"]})
+    lines = markdown(table(texts, share=".3f"), width).splitlines()
+    assert max(map(len, lines)) <= width
+    shown = "".join(cell for line in lines for cell in cells(line))
+    assert shown.count("no") == 40, "nothing is lost"
+    assert any("123456.000" in line for line in lines), "numbers are whole"
+    assert markdown(table(FRAME), 200) == markdown(table(FRAME))
+
+
 def test_line_breaks_do_not_end_a_markdown_row() -> None:
     lines = markdown(table(pd.DataFrame({"error": ["first\n\n  second", "x"]}))).splitlines()
     assert lines[2:] == ["| first second |", "| x            |"]

@@ -1,4 +1,4 @@
-"""Arguments of the command line: mistakes found early, composed, completed, and what they may run."""
+"""Arguments of the command line: parsed and composed by Hydra, checked, and what they ask for."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import functools
 import itertools
 import os
 import re
-import shlex
-import sys
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import hydra
 import yaml
@@ -29,16 +27,82 @@ from hydra.core.override_parser.types import Override, OverrideType, Quote, Quot
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from trimbench.papers.commands.invocation import OF_THE_RUN, SHARED_KEYS, TASKS, CommonSettings
-from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, checked_text, configuration_folder, load, plain
-from trimbench.papers.validation import ConfigurationError, unknown
+from trimbench.papers.configuration import Catalogue, checked_text, configuration_folder, load, plain
+from trimbench.papers.files import is_accepted, named_folder
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.validation import ConfigurationError, Json, brief, settings, unknown, validated
 
+Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "study"]
+TASKS: tuple[Task, ...] = typing.get_args(Task)
+# Those that say what is done and where, which is for the command line alone: files of others do not set them.
+OF_THE_RUN = ("task", "run", "runs", "results", "cache_mode", "offline", "archive", "executor")
+# The committed outcome, which no run writes to.
+PUBLISHED = "published"
+# Folders beside those of the runs.
+_TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm", "archives")
+
+
+@settings
+class CommonSettings:
+    """The keys that every command has, apart from groups."""
+
+    task: Task
+    run: str | None
+    runs: list[str]
+    seed: int
+    results: str
+    cache_mode: Literal["default", "ignore", "only"]
+    offline: bool
+    roads: list[Literal["openml", "file", "package"]] | None
+    verify: bool = False
+    archive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.results.startswith("~") or "://" in self.results:
+            try:
+                object.__setattr__(self, "results", str(named_folder(self.results)))
+            except ValueError as error:
+                raise ConfigurationError(f"results {error}") from error
+        if not self.results.isprintable() or not self.results:
+            raise ConfigurationError(
+                f"results must be a folder with a printable name, got {brief(self.results)}; write results=. for the "
+                "current one"
+            )
+        if self.run is not None and (not is_accepted(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
+            raise ConfigurationError(
+                f"run must be a name of ASCII letters, digits and the signs _ = + , . - and none of "
+                f"{', '.join(_TAKEN)}, got {self.run!r}; write for example run=mine"
+            )
+        if self.run == PUBLISHED and self.task in ("run", "report", "study"):
+            raise ConfigurationError(
+                f"run must not be {PUBLISHED!r} for task={self.task}: nothing but task=publish writes there; "
+                "leave it out, or write for example run=mine"
+            )
+        if not self.roads or len(set(self.roads)) < len(self.roads):
+            raise ConfigurationError(
+                f"roads must have one or more of openml, file and package, each once, got {brief(self.roads)}; write "
+                "for example roads=[package], or offline=true to download nothing"
+            )
+        if self.archive and self.task != "report":
+            raise ConfigurationError(
+                f"archive=true must come with task=report, got task={self.task}; run without it, then write "
+                "task=report archive=true"
+            )
+
+    @classmethod
+    def of(cls, values: Mapping[str, Json]) -> CommonSettings:
+        """Return the common settings in a composed configuration; raise ConfigurationError if one is not valid."""
+        names = [field.name for field in fields(cls)]
+        return validated(cls, {key: values[key] for key in names if key in values}, "configuration")
+
+
+# Keys that every command has; the others belong to the experiment.
+SHARED_KEYS = (*(field.name for field in fields(CommonSettings)), "executor", "profile", "figure")
 _KEYS = (*SHARED_KEYS, "experiment")
 _EXAMPLES = "for example experiment=trimming/table4 or task=list; trimbench --help shows more"
-_Names = Mapping[str, Sequence[str]]
 # Groups of the configuration that a command line chooses from.
 GROUPS = ("experiment", "executor", "profile", "figure")
-_STUDY = "study"
+STUDY = "study"
 
 
 @dataclass(frozen=True)
@@ -66,27 +130,29 @@ class CommandLine:
         Like Hydra, end the program with exit code 2 if an option does not exist or lacks its argument.
         """
         _check_dashes(words)
-        parser = argparse.ArgumentParser(
-            "trimbench",
-            "trimbench [key=value ...]",
-            parents=[get_args_parser()],
-            add_help=False,
-            conflict_handler="resolve",
-        )
+        hydras = get_args_parser()
+        parser = argparse.ArgumentParser("trimbench", parents=[hydras], add_help=False, conflict_handler="resolve")
+        parser.usage = "trimbench [key=value ...]"
         parser.add_argument("--version", action="store_true", help="Show the version of trimbench and exit")
         parser.add_argument(_OPTION, action="append", default=[], metavar="MODULE", help="Let MODULE run code")
         options = parser.parse_intermixed_args(words)
-        last = {} if options.shell_completion else {one.get_key_element(): one for one in _parsed(options.overrides)}
-        if any(one.key_or_group == "task" and one.value() == _STUDY for one in last.values()):
+        parsed = [] if options.shell_completion else _parsed(options.overrides)
+        if _task(parsed) == STUDY:
             # No file of the configuration can have the columns that `types` names.
-            last = {key: _forced(one) if key.partition(".")[0] == "types" else one for key, one in last.items()}
-        written = tuple(last.values())
+            words = [str(one.input_line) for one in parsed]
+            parsed = _parsed([f"++{word.lstrip('+')}" if re.match(r"\+*types[.=]", word) else word for word in words])
+        written = tuple({one.get_key_element(): one for one in parsed}.values())
         return cls(options, written, tuple(_alternatives(one) if options.multirun else (one,) for one in written))
+
+    @property
+    def task(self) -> object:
+        """The task that the settings name; None if they name none."""
+        return _task(self.first)
 
     @property
     def root(self) -> str:
         """The name of the root of the configuration: a study has keys of its own."""
-        return _STUDY if any(one.key_or_group == "task" and one.value() == _STUDY for one in self.first) else "config"
+        return STUDY if self.task == STUDY else "config"
 
     @property
     def first(self) -> list[Override]:
@@ -109,29 +175,21 @@ class CommandLine:
         return [values[0].key_or_group for values in self.own if len(values) > 1]
 
     @property
-    def own_folder(self) -> Path | None:
-        """The user's folder of declarations."""
-        return Path(self.options.config_dir) if self.options.config_dir else None
-
-    @property
     def is_for_hydra(self) -> bool:
         """Whether Hydra's own program has to run: it shows a part of itself, or takes its settings from elsewhere."""
-        asked = ("hydra_help", "cfg", "info", "resolve", "package", "config_path", "config_name", "experimental_rerun")
-        is_both = self.options.run and self.options.multirun  # which Hydra refuses
-        return (
-            is_both
-            or any(getattr(self.options, name) for name in asked)
-            or any(one.is_hydra_override() for one in self.first)
-        )
+        given = self.options
+        shown = (given.hydra_help, given.cfg, given.info, given.resolve, given.package, given.run and given.multirun)
+        elsewhere = (given.config_path, given.config_name)
+        return any((*shown, *elsewhere)) or any(one.is_hydra_override() for one in self.first)
 
     @property
-    def words(self) -> list[str]:
-        """The command line of the first point, which Hydra composes as if it stood alone."""
-        other = self.options.run or self.options.cfg or self.options.info  # Hydra refuses these in a sweep
-        ours = {"overrides", "version", "allow_code", *(() if other else ("multirun",))}
-        given = {name.replace("_", "-"): value for name, value in vars(self.options).items() if name not in ours}
-        options = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given.items() if value]
-        return [*options, *(str(one.input_line) for one in self.first)]
+    def for_hydra(self) -> argparse.Namespace:
+        """What Hydra's own program gets: of a sweep the first point, which it composes as if it stood alone."""
+        options = argparse.Namespace(**vars(self.options))
+        options.overrides = [str(one.input_line) for one in self.first]
+        # Beside these, Hydra itself refuses a sweep.
+        options.multirun = options.multirun and any((options.run, options.cfg, options.info))
+        return options
 
 
 def setting(key: str, value: str) -> Override:
@@ -149,8 +207,9 @@ def value_text(one: Override) -> str:
     return str(one.input_line).partition("=")[2]
 
 
-def _forced(one: Override) -> Override:
-    return OverridesParser.create().parse_override(f"++{str(one.input_line).lstrip('+')}")
+def _task(settings: Sequence[Override]) -> object:
+    """Return the task that settings name last."""
+    return next((one.value() for one in reversed(settings) if one.key_or_group == "task"), None)
 
 
 def _alternatives(one: Override) -> tuple[Override, ...]:
@@ -159,7 +218,9 @@ def _alternatives(one: Override) -> tuple[Override, ...]:
         return (one,)
     sweep, key = one.value(), one.key_or_group
     # A pattern such as glob(*) asks Hydra for the choices of a group, which it has not read yet.
-    if not one.is_discrete_sweep() or one.value_type is ValueType.GLOB_CHOICE_SWEEP:
+    # A range that is sorted loses its end: 10, 7, 4, 1 becomes 3, 6, 9, 12.
+    is_sorted_range = isinstance(sweep, RangeSweep) and "sort(" in value_text(one)
+    if not one.is_discrete_sweep() or one.value_type is ValueType.GLOB_CHOICE_SWEEP or is_sorted_range:
         raise ConfigurationError(
             f"a swept setting must have values separated by commas or a range, got {one.input_line}; "
             f"write {key}=1,2 or '{key}=range(1,5)'"
@@ -168,7 +229,10 @@ def _alternatives(one: Override) -> tuple[Override, ...]:
         # Hydra would add up the binary forms of decimals, and miss 0.3 in steps of 0.1.
         for name in ("start", "stop", "step"):
             setattr(sweep, name, Decimal(str(getattr(sweep, name))))
-    values = [f"{one.get_key_element()}={text}" for text in one.sweep_string_iterator()]
+    try:
+        values = [f"{one.get_key_element()}={text}" for text in one.sweep_string_iterator()]
+    except (ValueError, HydraException):  # a step of 0
+        values = []
     if not values:
         raise ConfigurationError(f"a swept setting must have a value, got {one.input_line}; write {key}=1,2")
     return tuple(OverridesParser.create().parse_overrides(values))
@@ -201,7 +265,7 @@ def _parsed(words: Sequence[str]) -> list[Override]:
 
 def _no_setting(word: str, following: str) -> ConfigurationError:
     catalogue = Catalogue((configuration_folder(),))
-    names: _Names = {group: catalogue.names(group) for group in GROUPS} | {"task": TASKS}
+    names: dict[str, Sequence[str]] = {group: catalogue.names(group) for group in GROUPS} | {"task": TASKS}
     if word in _KEYS:
         meant = [f"{word}={following.lstrip('=') or '...'}"]
     else:
@@ -218,62 +282,33 @@ def check_settings(line: CommandLine, composer: Composer) -> None:
     Those of the project's configuration and of a folder given with ``--config-dir`` exist. With another root or search
     path, only Hydra knows. These, and other settings of Hydra, need the code ``hydra`` to be allowed.
     """
-    options, first = line.options, line.first
-    _check_modules(options.allow_code)
-    roots = ("config_path", "config_name", "experimental_rerun")
-    given = [f"--{root.replace('_', '-')}" for root in roots if getattr(options, root)]
-    # With the package of a group: executor@hydra.callbacks puts the chosen file there.
-    check_hydra(given, [one.get_key_element() for one in first], options.allow_code)
+    options, first, catalogue = line.options, line.first, composer.catalogue
+    _check_code(options, [one.get_key_element() for one in first])
+    if options.experimental_rerun:
+        raise ConfigurationError(
+            f"--experimental-rerun must be left out, got {options.experimental_rerun!r}; give the settings themselves, "
+            "which the .json of each experiment has"
+        )
     if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in first):
         return
     if several := [str(one.input_line) for one in first if one.is_sweep_override()]:
         key, _, values = several[0].partition("=")
         as_list = "" if key in GROUPS else f", or write '{key}=[{values}]' for a list"
         raise ConfigurationError(f"{key} must have one value, got {several[0]}; add -m to run with each{as_list}")
-    own, catalogue = line.own_folder, composer.catalogue
-    changes = [values for values in line.settings if values[0].type is OverrideType.CHANGE]
-    chosen = [values for values in changes if values[0].key_or_group in GROUPS]
-    for one in itertools.chain.from_iterable(chosen):
-        _check_choice(one, catalogue)
-    keys = [values[0].key_or_group for values in changes if not values[0].is_hydra_override()]
-    keys = [key for key in keys if key not in _KEYS]
-    if own:
-        if not own.is_dir():
-            raise ConfigurationError(
-                f"--config-dir must be an existing folder, got {str(own)!r}; create it, or leave it out"
-            )
-        _check_files(own)
-        _check_replaced(catalogue)
-    # The keys that exist depend on the experiment: each point of a sweep has its own.
-    for point in itertools.product(*chosen) if keys else ():
-        config = composer.config(point)
-        for key in keys:
-            _check_key(key, config)
-    if own:  # of a sweep, that is the first point
-        _check_folder(own, first, composer)
+    for folder in catalogue.folders[:-1]:
+        _check_files(folder, catalogue)
+    # Of a sweep, the first point; the keys of the others are checked when they are composed, before anything runs.
+    composer.chosen(line.points[0])
+    for folder in catalogue.folders[:-1]:
+        _check_folder(folder, first, composer)
 
 
-def _check_replaced(catalogue: Catalogue) -> None:
-    """Raise ConfigurationError if a folder has a file in the place of one that Hydra reads from the project's."""
-    for name, path in catalogue.replaced().items():
-        group, _, choice = name.partition("/")
-        if (choice and group not in GROUPS) or (group == "experiment" and _is_merged_last(path)):
-            continue
-        advice = f"choose it with {group}=..." if choice else "give its settings on the command line"
-        raise ConfigurationError(f"{path} must not take the place of the project's {name}.yaml; rename it and {advice}")
-
-
-def _check_choice(one: Override, catalogue: Catalogue) -> None:
-    """Raise ConfigurationError unless the file that a setting of a group chooses exists."""
-    value, names = one.value(), catalogue.names(one.key_or_group)
-    # As text, Hydra would escape the spaces of a name in quotes.
-    name = value if isinstance(value, str) else one.get_value_element_as_str()
-    if name not in names:
-        raise unknown(one.key_or_group, names, name)
-
-
-def _check_files(folder: Path) -> None:
-    """Raise ConfigurationError for what Hydra misreads: ``${`` in a path, a byte order mark, too long a file."""
+def _check_files(folder: Path, catalogue: Catalogue) -> None:
+    """Raise ConfigurationError for what Hydra misreads in a folder, or reads in the place of the project's files."""
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"--config-dir must be an existing folder, got {str(folder)!r}; create it, or leave it out"
+        )
     if "${" in str(folder.absolute()):
         raise ConfigurationError(f"--config-dir must be a folder without '${{' in its path, got {folder}; rename it")
     for path in sorted(filter(Path.is_file, folder.rglob("*.yaml"))):
@@ -282,6 +317,12 @@ def _check_files(folder: Path) -> None:
             raise ConfigurationError(f"{path} must not begin with a byte order mark; save it as UTF-8 without one")
         with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError, RecursionError):  # which Hydra tells
             checked_text(path)
+    for name, path in catalogue.replaced().items():
+        group, _, choice = name.partition("/")
+        if (choice and group not in GROUPS) or (group == "experiment" and _is_merged_last(path)):
+            continue
+        advice = f"choose it with {group}=..." if choice else "give its settings on the command line"
+        raise ConfigurationError(f"{path} must not take the place of the project's {name}.yaml; rename it and {advice}")
 
 
 def _check_key(key: str, config: DictConfig) -> None:
@@ -320,37 +361,45 @@ class Composer:
         own = ",".join(quoted(f"file://{folder.absolute()}") for folder in catalogue.folders[:-1])
         self._search = [f"hydra.searchpath=[{own}]"] if own else []
         self._composed = functools.cache(self._compose)
-        self._read = functools.cache(load)
+        self._names, self._read = functools.cache(catalogue.names), functools.cache(load)
 
     def compose(self, overrides: Sequence[Override]) -> dict[str, Any]:
         """Return the configuration with these settings, resolved."""
-        return plain(self.config(overrides))
+        return plain(self.chosen(overrides)[0])
 
-    def config(self, overrides: Sequence[Override]) -> DictConfig:
-        """Return the configuration with these settings, which the caller may change."""
-        if not _are_changes(overrides):
-            return copy.deepcopy(self.composed(overrides)[0])
-        groups = {one.key_or_group: one for one in overrides if one.key_or_group in GROUPS}
-        config = self._with_groups(groups)
-        for one in overrides:
-            if one.key_or_group not in GROUPS:
+    def chosen(self, overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, str | None]]:
+        """Return the configuration with these settings, and which file of each group it has.
+
+        Raises ConfigurationError if a choice, or the key of a value, does not exist.
+        """
+        changes = [one for one in overrides if one.type is OverrideType.CHANGE]
+        values = [one for one in changes if one.key_or_group not in GROUPS]
+        groups = [one for one in changes if one.key_or_group in GROUPS]
+        merged: list[Path] = []
+        for one in tuple(groups):
+            # As text, Hydra would escape the spaces of a name in quotes.
+            name = value if isinstance(value := one.value(), str) else one.get_value_element_as_str()
+            if name not in self._names(one.key_or_group):
+                raise unknown(one.key_or_group, self._names(one.key_or_group), name)
+            if one.key_or_group == "experiment" and _is_merged_last(path := self.catalogue.path("experiment", name)):
+                groups.remove(one)
+                merged = [path]
+        config, own = self.composed(groups)
+        with open_dict(config):
+            config.merge_with(*map(self._read, merged))
+        for one in values:
+            _check_key(one.key_or_group, config)
+        if len(changes) < len(overrides):  # what adds and deletes keys is left to Hydra
+            config, own = self.composed(overrides)
+        else:
+            for one in values:
                 OmegaConf.update(config, one.key_or_group, one.value(), merge=True)
-        return config
+        return config, own["runtime"]["choices"]
 
     def composed(self, overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, Any]]:
-        """Return what Hydra makes of settings: the configuration, and Hydra's own settings."""
-        return self._composed(*(str(one.input_line) for one in overrides))
-
-    def choices(self, overrides: Sequence[Override]) -> dict[str, Any]:
-        """Return which file of each group these settings, and the files that they choose, have chosen."""
-        groups = [one for one in overrides if one.key_or_group in GROUPS]
-        experiment = next((one for one in groups if one.key_or_group == "experiment"), None)
-        if self._merged_last(experiment):  # without it there is nothing that other keys could change
-            kept: Sequence[Override] = [one for one in groups if one is not experiment]
-        else:
-            kept = groups if _are_changes(overrides) else overrides
-        choices: dict[str, Any] = self.composed(kept)[1]["runtime"]["choices"]
-        return choices
+        """Return what Hydra makes of settings: the configuration, which the caller may change, and Hydra's own."""
+        config, own = self._composed(*(str(one.input_line) for one in overrides))
+        return copy.deepcopy(config), own
 
     def _compose(self, *words: str) -> tuple[DictConfig, dict[str, Any]]:
         runs = GlobalHydra.instance().is_initialized()  # Hydra's own program, which has read the command line
@@ -361,30 +410,6 @@ class Composer:
         with open_dict(config):
             del config["hydra"]
         return config, own
-
-    def _with_groups(self, groups: dict[str, Override]) -> DictConfig:
-        """Return a configuration with these choices, which the caller may change."""
-        experiment = groups.get("experiment")
-        others = [one for key, one in groups.items() if key != "experiment"]
-        path = self._merged_last(experiment)
-        if experiment is None or path is None:
-            return copy.deepcopy(self.composed([*others, *([experiment] if experiment else [])])[0])
-        config = copy.deepcopy(self.composed(others)[0])
-        with open_dict(config):
-            config.merge_with(self._read(path))
-        return config
-
-    def _merged_last(self, experiment: Override | None) -> Path | None:
-        """Return the file of an experiment that Hydra would only merge into the rest: one that includes no others."""
-        if experiment is None:
-            return None
-        path = self.catalogue.path("experiment", str(experiment.value()))
-        return path if _is_merged_last(path) else None
-
-
-def _are_changes(overrides: Sequence[Override]) -> bool:
-    """Tell whether settings give values to keys that exist, and neither add nor delete any."""
-    return all(one.type is OverrideType.CHANGE for one in overrides)
 
 
 def _is_merged_last(path: Path) -> bool:
@@ -397,29 +422,27 @@ def _is_merged_last(path: Path) -> bool:
 _OPTION = "--allow-code"
 # The variables that a configuration may read.
 READABLE = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
-# Parts of Hydra's own settings that follow from the command line.
-_OF_THE_COMMAND = ("runtime", "overrides", "searchpath")
+# Parts of Hydra's own settings that follow from the command line, and one of the part of the job.
+_OF_THE_COMMAND, _OVERRIDES = ("runtime", "overrides", "searchpath"), "override_dirname"
 # Settings of Hydra that name no code.
 _HARMLESS = ("hydra.job.name", "hydra.verbose")
-_OF_THE_JOB = ("name", "override_dirname", "id", "num", "config_name")
 
 
-def _check_modules(names: Sequence[str]) -> None:
-    for name in names:
-        if not all(part.isidentifier() for part in name.split(".")):
-            raise ConfigurationError(f"{_OPTION} must name a module or package, got {name!r}; write {_OPTION}=mine")
-
-
-def check_hydra(options: Sequence[str], settings: Sequence[str], allowed: Sequence[str]) -> None:
+def _check_code(options: argparse.Namespace, settings: Sequence[str]) -> None:
     """Raise ConfigurationError if the command line lets Hydra take its own settings from elsewhere.
 
     With these, Hydra calls functions that files or the command line itself name, so that a command from somebody else
     would run any code. ``--allow-code=hydra`` allows it.
     """
-    keys = [key.lstrip("+~") for key in settings]
+    for name in options.allow_code:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ConfigurationError(f"{_OPTION} must name a module or package, got {name!r}; write {_OPTION}=mine")
+    roots = [name for name in ("config_path", "config_name", "experimental_rerun") if getattr(options, name)]
+    found = [f"--{name.replace('_', '-')}" for name in roots]
     # Also as the package of a group, as in executor@hydra.callbacks.c.
-    named = [key for key in keys if "hydra" in re.split("[@:./]", key) and key not in _HARMLESS]
-    if (found := [*options, *named]) and "hydra" not in allowed:
+    keys = [key.lstrip("+~") for key in settings if "hydra" in re.split("[@:./]", key.lstrip("+~"))]
+    found += [key for key in keys if key not in _HARMLESS]
+    if found and "hydra" not in options.allow_code:
         raise ConfigurationError(
             f"{found[0]} may make Hydra run code that files or settings name; add {_OPTION}=hydra if you trust them, "
             "or use --config-dir"
@@ -456,9 +479,8 @@ def _check_folder(folder: Path, overrides: Sequence[Override], composer: Compose
     expected["executor"] = _settings(composer, chosen)["executor"] if chosen else expected["executor"]
     for key in sorted(expected.keys() | found.keys()):
         if expected.get(key) != found.get(key):
-            does = (
-                "Hydra would run what they name" if key.startswith("hydra.") else "they say what is computed, not how"
-            )
+            is_hydras = key.startswith("hydra.")
+            does = "Hydra would run what they name" if is_hydras else "they say what is computed, not how"
             raise ConfigurationError(
                 f"files in {folder} must not set {key}: {does}; remove it there, or set it on the command line"
             )
@@ -467,106 +489,74 @@ def _check_folder(folder: Path, overrides: Sequence[Override], composer: Compose
 def _settings(composer: Composer, overrides: Sequence[Override]) -> dict[str, Any]:
     """Return the settings of Hydra and of the run."""
     config, found = composer.composed(overrides)
-    job = {key: value for key, value in found["job"].items() if key not in _OF_THE_JOB}
-    settings = {f"hydra.{key}": value for key, value in found.items() if key not in (*_OF_THE_COMMAND, "job")}
-    settings |= {f"hydra.job.{key}": value for key, value in job.items()}
+    found["job"] = {key: value for key, value in found["job"].items() if key != _OVERRIDES}
     whole: dict[str, Any] = OmegaConf.to_container(config, resolve=False)  # type: ignore[assignment]
-    return settings | {key: whole.get(key) for key in OF_THE_RUN}
+    of_hydra = {f"hydra.{key}": value for key, value in found.items() if key not in _OF_THE_COMMAND}
+    return of_hydra | {key: whole.get(key) for key in OF_THE_RUN}
 
 
-# What the Tab key completes in a shell: keys, and the names that a key takes.
-
-_COMPLETION = "--shell-completion"
-# Bash takes "=" for the end of a word, so what stands before it is not part of a completion there; zsh does not.
-_BASH = """\
-_trimbench() {
-    local line=${COMP_LINE:0:$COMP_POINT} word IFS=$'\\n'
-    word=${line##* }
-    COMPREPLY=($(@program@ --shell-completion "query=$line" 2>/dev/null))
-    [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[*]} == *[=/] ]] && compopt -o nospace 2>/dev/null
-    if [[ -z ${ZSH_VERSION-} && $word == *=* && $COMP_WORDBREAKS == *=* ]]; then
-        COMPREPLY=("${COMPREPLY[@]#"${word%%=*}="}")
-    fi
-}
-"""
-_COMPLETE = "_trimbench trimbench reproduce\n"
-_FISH = """\
-function __trimbench_complete
-    @program@ --shell-completion "query="(commandline -cp | string collect) 2>/dev/null
-end
-complete -c trimbench -f -a "(__trimbench_complete)"
-complete -c reproduce -f -a "(__trimbench_complete)"
-"""
-_SCRIPTS = {
-    # Files, where there is nothing else, as after data=.
-    "bash": f"{_BASH}complete -o default -F {_COMPLETE}",
-    # Its own complete knows no compopt.
-    "zsh": "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
-    f"{_BASH}complete -o nospace -F {_COMPLETE}",
-    "fish": _FISH,
-}
+# What a command line asks for, once it is composed.
 
 
-def answer(words: Sequence[str]) -> str:
-    """Return what the option is asked for: a shell's script (``install=bash``), or the completions of a line.
+@dataclass(frozen=True)
+class Point:
+    """The experiments of a command, or of one point of a sweep.
 
-    Raises ConfigurationError if it is asked for something else.
+    Attributes
+    ----------
+    experiments : mapping from names to composed configurations
+        Of the chosen experiment, or of all if none was chosen.
+    altered : tuple of str
+        The experiments' settings that the command line changes, as ``key=value``.
+    named : tuple of str
+        The settings in the names of files: those that change what the experiments find.
+    swept : mapping from keys to values
+        What distinguishes this point from the others of its sweep.
+    folder : str
+        The name of its folder among those of the other points.
     """
-    asked = " ".join(words)
-    if asked.startswith("query="):
-        return "".join(f"{word}\n" for word in completions(asked.removeprefix("query=")))
-    shell = asked.removeprefix("install=")
-    if shell not in _SCRIPTS:
-        raise ConfigurationError(
-            f"{_COMPLETION} must be followed by install=bash, install=zsh or install=fish, got {asked!r}; then write "
-            f'eval "$(trimbench {_COMPLETION} install=bash)"'
-        )
-    program = Path(sys.argv[0]).absolute()
-    command = [sys.executable, "-m", "trimbench"] if program.suffix == ".py" else [str(program)]
-    return _SCRIPTS[shell].replace("@program@", shlex.join(command))
+
+    experiments: Mapping[str, Mapping[str, Json]]
+    altered: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    swept: Mapping[str, Json] = field(default_factory=dict)
+    folder: str = ""
 
 
-def completions(line: str) -> list[str]:
-    """Return the words that the last one of a command line can become."""
-    *before, word = line.split(" ")
-    pairs = itertools.pairwise(before)
-    own = [Path(folder).absolute() for option, folder in pairs if option in ("--config-dir", "-cd")]
-    catalogue = Catalogue((*own, configuration_folder()))
-    key, equals, value = word.partition("=")
-    given = dict(one.split("=", 1) for one in before if "=" in one)
-    if not equals:
-        known = _keys(before, given.get("experiment", ""), catalogue)
-        return sorted(f"{one}=" for one in known if one.startswith(key))
-    # In a list, or in a sweep, the last of several values is completed.
-    last = re.split(r"[\[,]", value)[-1]
-    earlier = value.removesuffix(last)
-    return [f"{key}={earlier}{name}" for name in _names(key, given, catalogue) if name.startswith(last)]
+@dataclass(frozen=True)
+class Invocation:
+    """What a command line asks for.
 
+    `points` has the points of a `sweep`, which names its folder, or a single one. `chosen` tells whether an experiment
+    was chosen. `figure` says how figures are drawn, and `figure_name` is the chosen file with the values that the
+    command line changes, for example ``column,width=4``. `code` names the modules and packages beside this one from
+    which experiments may come. `study` has the keys of a study, for that task alone.
+    """
 
-def _keys(words: Sequence[str], experiment: str, catalogue: Catalogue) -> set[str]:
-    """Return the keys that a command line may have: a study and each experiment have their own."""
-    keys = {*SHARED_KEYS, "experiment"}
-    if f"task={_STUDY}" in words:
-        keys = {*SHARED_KEYS, *catalogue.keys("", _STUDY)}
-    elif experiment in catalogue.names("experiment"):
-        keys |= set(catalogue.keys("experiment", experiment))
-    return keys - {*NOT_SETTINGS, "defaults", "hydra"}
+    settings: CommonSettings
+    executor: Mapping[str, Json]
+    executor_name: str
+    figure: FigureSettings
+    figure_name: str
+    points: Sequence[Point]
+    chosen: bool
+    catalogue: Catalogue
+    profile: str
+    sweep: str = ""
+    code: tuple[str, ...] = ()
+    study: Mapping[str, Json] = field(default_factory=dict)
 
+    @property
+    def experiments(self) -> Mapping[str, Mapping[str, Json]]:
+        """The experiments of the first point."""
+        return self.points[0].experiments
 
-def _names(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequence[str]:
-    if key in GROUPS:
-        return catalogue.names(key)
-    if key in ("run", "runs"):
-        folder = Path(given.get("results", "results"))
-        return sorted(path.parent.name for path in folder.glob("*/run.json"))
-    values = {
-        "task": TASKS,
-        "archive": ("false", "true"),
-        "offline": ("false", "true"),
-        "verify": ("false", "true"),
-        "cache_mode": typing.get_args(typing.get_type_hints(CommonSettings)["cache_mode"]),
-    }
-    if key in values:
-        return values[key]
-    group = key.removesuffix("s")
-    return catalogue.names(group) if group in ("dataset", "network", "protocol") else ()
+    @property
+    def root(self) -> Path:
+        """The folder of all runs and of the store of jobs."""
+        return Path(self.settings.results)
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+        return self.settings.run or self.profile

@@ -4,45 +4,52 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import io
 import itertools
 import os
+import re
+import shlex
 import shutil
 import string
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import hydra
 import yaml
-from hydra.conf import ConfigSourceInfo
+from hydra._internal.utils import _run_hydra, get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers.commands.arguments import (
     GROUPS,
+    SHARED_KEYS,
+    STUDY,
     CommandLine,
+    CommonSettings,
     Composer,
-    answer,
+    Invocation,
+    Point,
     check_settings,
     limit_environment,
     setting,
     value_text,
 )
-from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, FigureChoice, Invocation, Point
-from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder
+from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder, plain
 from trimbench.papers.files import settings_name
-from trimbench.papers.validation import ConfigurationError, Json, unknown
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.validation import ConfigurationError, Json, unknown, validated
 
-# What composing raises; some of Hydra's own complaints are plain ValueErrors.
 _DIGITS = 8  # of the hash of a file
 _LONGEST, _COLUMN = 30, 24  # of a value in the help, and where its meaning begins
+# What composing raises; some of Hydra's own complaints are plain ValueErrors.
 _COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 
 
@@ -85,15 +92,7 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
 
 
 def _settle() -> None:
-    """Make up for what is absent or odd around the program: streams, their encoding, a folder, a home, a display."""
-    # What is opened next would take the place of a closed stream, and get what is meant for that.
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
-    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: PTH123, SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    """Make up for what is absent or odd around the program: a folder, a display, a home."""
     try:
         Path.cwd()
     except OSError as error:  # as it was removed, or its disk unmounted
@@ -123,38 +122,32 @@ def _exit_on(*errors: type[Exception]) -> Iterator[None]:
 
 def _compose(line: CommandLine) -> Invocation | None:
     """Return what the command line asks for; None if it asks to be shown something, as ``--help`` does."""
-    own = [line.own_folder] if line.own_folder else []
+    own = [Path(line.options.config_dir)] if line.options.config_dir else []
     composer = Composer(Catalogue((*own, configuration_folder())), line.root)
     check_settings(line, composer)
-    described = any(one.key_or_group == "task" and one.value() == "describe" for one in line.first)
-    if (line.options.help or described) and not line.options.resolve:
-        sys.stdout.write(help_text(composer, line.first))
+    if (line.options.help or line.task == "describe") and not line.options.resolve:
+        sys.stdout.write(help_text(composer, line.points[0]))
         return None
     if not line.is_for_hydra:
         return _invocation(line, composer)
     invocations: list[Invocation] = []
 
-    @hydra.main(config_path=str(configuration_folder()), config_name=line.root, version_base="1.3")
     def application(_: DictConfig) -> None:
         # Handled inside, because Hydra would announce an error that leaves this function.
         with _exit_on(*_COMPLAINTS):
-            catalogue = _catalogue(HydraConfig.get().runtime.config_sources)
-            composer = Composer(catalogue, line.options.config_name or line.root)
-            invocations.append(_invocation(line, composer))
+            sources = [one for one in HydraConfig.get().runtime.config_sources if one.schema == "file"]
+            sources.sort(key=lambda one: one.provider == "main")  # that of the root goes last
+            catalogue = Catalogue(tuple(Path(one.path) for one in sources))
+            invocations.append(_invocation(line, Composer(catalogue, line.options.config_name or line.root)))
 
-    before = sys.argv
-    sys.argv = [sys.argv[0], *line.words]
-    try:
-        application()
-    finally:
-        sys.argv = before
+    hydra.version.setbase("1.3")
+    _run_hydra(line.for_hydra, get_args_parser(), application, str(configuration_folder()), line.root)
     return invocations[0] if invocations else None
 
 
 def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
     """Return the help of a command: what it can be, and its choices; of an experiment or a study, its settings."""
-    catalogue, config = composer.catalogue, composer.config(overrides)
-    template = composer.composed([one for one in overrides if one.key_or_group in GROUPS])[1]["help"]["template"]
+    catalogue = composer.catalogue
     chosen = next((str(one.value()) for one in overrides if one.key_or_group == "experiment"), "")
     families = itertools.groupby(catalogue.names("experiment"), lambda name: name.rpartition("/")[0])
     choices = [
@@ -163,10 +156,11 @@ def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
     choices += [(f"{group}=", ", ".join(catalogue.names(group))) for group in GROUPS if group != "experiment"]
     comments = catalogue.comments("", composer.root)
     if not chosen and composer.root == "config":
+        template = composer.composed([one for one in overrides if one.key_or_group in GROUPS])[1]["help"]["template"]
         return f"{string.Template(template).substitute(SETTINGS=_listed(choices, 6))}\n"
     if chosen:
         comments |= catalogue.comments("experiment", chosen)
-    values: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
+    values = composer.compose(overrides)
     of_all = sorted((key for key in values if key not in (*NOT_SETTINGS, *GROUPS)), key=lambda key: key in SHARED_KEYS)
     lines = [(f"{key}={_value(values[key])}", comments.get(key, "")) for key in of_all]
     about = f"{chosen}: {catalogue.about('experiment', chosen)}" if chosen else "A study of your own table."
@@ -175,9 +169,8 @@ def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
 
 def _value(value: object) -> str:
     """Return a value as a command line would have it, or its beginning."""
-    text = (
-        yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True).removesuffix("\n...\n").strip()
-    )
+    text = yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True)
+    text = text.removesuffix("\n...\n").strip()
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
@@ -207,12 +200,13 @@ def _run(invocation: Invocation) -> int:
 
 def _invocation(line: CommandLine, composer: Composer) -> Invocation:
     """Return what a command line asks for."""
-    catalogue, first = composer.catalogue, line.points[0]
-    values, choices = composer.compose(first), composer.choices(first)
+    catalogue, first, is_sweep = composer.catalogue, line.points[0], bool(line.options.multirun)
+    config, choices = composer.chosen(first)
+    values = plain(config)
     settings = CommonSettings.of(values)
-    if not isinstance(values.get("executor"), dict):
-        raise unknown("executor", catalogue.names("executor"), str(values.get("executor")))
-    is_sweep = bool(line.options.multirun)
+    for group in ("executor", "figure"):
+        if not isinstance(values.get(group), dict):
+            raise unknown(group, catalogue.names(group), str(values.get(group)))
     if is_sweep:
         check_sweep(settings, line.swept)
     is_study = settings.task == "study"  # no experiment is part of it
@@ -221,14 +215,17 @@ def _invocation(line: CommandLine, composer: Composer) -> Invocation:
         f"{name.replace('/', '.')}={hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
         for name, path in catalogue.replaced().items()
     ]
+    keys = {one.key_or_group: value_text(one) for one in first}
+    drawn = [f"{key.removeprefix('figure.')}={text}" for key, text in keys.items() if key.startswith("figure.")]
     points = [_point(point, line.swept, composer, replaced) for point in ([] if is_study else line.points)]
     return Invocation(
         settings=settings,
         executor=values["executor"],
         executor_name=str(choices["executor"]),
-        figure=FigureChoice.of(values, str(choices["figure"]), catalogue),
+        figure=validated(FigureSettings, values["figure"], "figure"),
+        figure_name=settings_name([str(choices["figure"]), *drawn]),
         points=points or [Point({})],
-        chosen=any(one.key_or_group == "experiment" for one in first),
+        chosen="experiment" in keys,
         catalogue=catalogue,
         profile="study" if is_study else str(choices["profile"]),
         sweep=sweep_name(line.written) if is_sweep else "",
@@ -237,40 +234,28 @@ def _invocation(line: CommandLine, composer: Composer) -> Invocation:
     )
 
 
-def _point(
-    overrides: Sequence[Override],
-    swept: Sequence[str],
-    composer: Composer,
-    replaced: Sequence[str],
-) -> Point:
+def _point(overrides: Sequence[Override], swept: Sequence[str], composer: Composer, replaced: Sequence[str]) -> Point:
     """Return the experiments with these settings, and which of the settings change what they find.
 
     So do declarations of the project that the user has `replaced`, and a profile of the user.
     """
     by_key, catalogue = {one.key_or_group: one for one in overrides}, composer.catalogue
-    text = {key: value_text(one) for key, one in by_key.items()}
     chosen = by_key["experiment"].value() if "experiment" in by_key else None
     names = catalogue.names("experiment") if chosen is None else [str(chosen)]
     rest = [one for one in overrides if one.key_or_group != "experiment"]
+    text = {one.key_or_group: f"{one.key_or_group}={value_text(one)}" for one in overrides}
+    named = [key for key in text if _matters(key) and key != "experiment"]
+    altered = [key for key in named if key != "seed"]
     # A value of the profile is a setting of the experiments; the choice of another of the project's is not a change.
-    shared = (*SHARED_KEYS, "experiment")
-    altered = [key for key in text if key.startswith("profile.") or key.partition(".")[0] not in shared]
     if "profile" in by_key and by_key["profile"].value() not in Catalogue(catalogue.folders[-1:]).names("profile"):
         altered.append("profile")
     return Point(
         experiments={name: composer.compose([*rest, setting("experiment", name)]) for name in names},
-        altered=(*(f"{key}={text[key]}" for key in altered), *replaced),
-        named=(*(f"{key}={text[key]}" for key in text if key in (*altered, "seed") and key != "profile"), *replaced),
+        altered=(*(text[key] for key in altered), *replaced),
+        named=(*(text[key] for key in named), *replaced),
         swept={key: value_of(by_key[key]) for key in swept},
-        folder=settings_name([f"{key}={text[key]}" for key in swept]) if swept else "",
+        folder=settings_name([text[key] for key in swept]) if swept else "",
     )
-
-
-def _catalogue(sources: Sequence[ConfigSourceInfo]) -> Catalogue:
-    """Return the declarations in the folders of the configuration; that of the root goes last."""
-    folders = [source for source in sources if source.schema == "file"]
-    folders.sort(key=lambda source: source.provider == "main")
-    return Catalogue(tuple(Path(source.path) for source in folders))
 
 
 # The points of a sweep (``-m``): every combination of the values that the command line separates by commas.
@@ -295,7 +280,7 @@ def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
             "or, for a setting that is a list, 'thresholds=[0.3],[0.7]'"
         )
     for key in swept:
-        if key.partition(".")[0] in SHARED_KEYS and key != "seed" and not key.startswith("profile."):
+        if not _matters(key):
             raise ConfigurationError(
                 f"a sweep must go over experiments, their settings or seed, got {key}; give {key} one value"
             )
@@ -307,16 +292,107 @@ def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
 
 def sweep_name(settings: Sequence[Override]) -> str:
     """Return the name of a sweep's folder: the experiments, and all settings that matter to its points."""
-    # Values are separated by commas, like the items of a list.
-    texts = {one.key_or_group: value_text(one) for one in settings if not one.is_hydra_override()}
-    experiments = [f"[{text.replace('/', '_')}]" for key, text in texts.items() if key == "experiment"]
-    rest = [f"{key}={_as_list(text)}" for key, text in texts.items() if key != "experiment" and _matters(key)]
-    return settings_name([*experiments, *rest])
+    names: list[str] = []
+    for one in settings:
+        key, text = one.key_or_group, value_text(one)
+        if key == "experiment":
+            names.insert(0, f"[{text.replace('/', '_')}]")
+        elif _matters(key) and not one.is_hydra_override():
+            # Values are separated by commas, like the items of a list.
+            names.append(f"{key}={text}" if text.startswith(("[", "range(")) else f"{key}=[{text}]")
+    return settings_name(names)
 
 
 def _matters(key: str) -> bool:
+    """Tell whether what an experiment finds depends on a setting, or the choice of it."""
     return key == "seed" or key.startswith("profile.") or key.partition(".")[0] not in SHARED_KEYS
 
 
-def _as_list(text: str) -> str:
-    return text if text.startswith(("[", "range(")) else f"[{text}]"
+# What the Tab key completes in a shell: keys, and the names that a key takes.
+
+_COMPLETION = "--shell-completion"
+# Bash takes "=" for the end of a word, so what stands before it is not part of a completion there; zsh does not.
+_BASH = """\
+_trimbench() {
+    local line=${COMP_LINE:0:$COMP_POINT} word IFS=$'\\n'
+    word=${line##* }
+    COMPREPLY=($(@program@ --shell-completion "query=$line" 2>/dev/null))
+    [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[*]} == *[=/] ]] && compopt -o nospace 2>/dev/null
+    if [[ -z ${ZSH_VERSION-} && $word == *=* && $COMP_WORDBREAKS == *=* ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${word%%=*}="}")
+    fi
+}
+"""
+_COMPLETE = "_trimbench trimbench reproduce\n"
+_FISH = """\
+function __trimbench_complete
+    @program@ --shell-completion "query="(commandline -cp | string collect) 2>/dev/null
+end
+complete -c trimbench -f -a "(__trimbench_complete)"
+complete -c reproduce -f -a "(__trimbench_complete)"
+"""
+_SCRIPTS = {
+    # Files, where there is nothing else, as after data=.
+    "bash": f"{_BASH}complete -o default -F {_COMPLETE}",
+    # Its own complete knows no compopt.
+    "zsh": "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
+    f"{_BASH}complete -o nospace -F {_COMPLETE}",
+    "fish": _FISH,
+}
+
+
+def answer(words: Sequence[str]) -> str:
+    """Return what the option is asked for: a shell's script (``install=bash``), or the completions of a line.
+
+    Raises ConfigurationError if it is asked for something else.
+    """
+    asked = " ".join(words)
+    if asked.startswith("query="):
+        return "".join(f"{word}\n" for word in completions(asked.removeprefix("query=")))
+    shell = asked.removeprefix("install=")
+    if shell not in _SCRIPTS:
+        raise ConfigurationError(
+            f"{_COMPLETION} must be followed by install=bash, install=zsh or install=fish, got {asked!r}; then write "
+            f'eval "$(trimbench {_COMPLETION} install=bash)"'
+        )
+    program = Path(sys.argv[0]).absolute()
+    command = [sys.executable, "-m", "trimbench"] if program.suffix == ".py" else [str(program)]
+    return _SCRIPTS[shell].replace("@program@", shlex.join(command))
+
+
+def completions(line: str) -> list[str]:
+    """Return the words that the last one of a command line can become."""
+    *before, word = line.split(" ")
+    pairs = itertools.pairwise(before)
+    own = [Path(folder).absolute() for option, folder in pairs if option in ("--config-dir", "-cd")]
+    catalogue = Catalogue((*own, configuration_folder()))
+    key, equals, value = word.partition("=")
+    given = dict(one.split("=", 1) for one in before if "=" in one)
+    if equals:  # in a list, or in a sweep, the last of several values is completed
+        last = re.split(r"[\[,]", value)[-1]
+        earlier = value.removesuffix(last)
+        return [f"{key}={earlier}{name}" for name in _values(key, given, catalogue) if name.startswith(last)]
+    # A study and each experiment have keys of their own.
+    known, experiment = {*SHARED_KEYS, "experiment"}, given.get("experiment", "")
+    if given.get("task") == STUDY:
+        known = {*SHARED_KEYS, *catalogue.keys("", STUDY)}
+    elif experiment in catalogue.names("experiment"):
+        known |= {*catalogue.keys("experiment", experiment)}
+    return sorted(f"{one}=" for one in known - {*NOT_SETTINGS, "defaults", "hydra"} if one.startswith(key))
+
+
+def _values(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequence[str]:
+    """Return the values that a key can have, as far as there are few."""
+    if key in ("run", "runs"):
+        return sorted(path.parent.name for path in Path(given.get("results", "results")).glob("*/run.json"))
+    if key in GROUPS:
+        return catalogue.names(key)
+    kind = typing.get_type_hints(CommonSettings).get(key)
+    if kind is bool:
+        return ("false", "true")
+    while typing.get_origin(kind) in (list, types.UnionType):
+        kind = typing.get_args(kind)[0]
+    if typing.get_origin(kind) is typing.Literal:
+        return typing.get_args(kind)
+    group = key.removesuffix("s")
+    return catalogue.names(group) if group in ("dataset", "network", "protocol") else ()

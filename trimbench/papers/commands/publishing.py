@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation
+from trimbench.papers.commands.arguments import PUBLISHED, SHARED_KEYS, Invocation
 from trimbench.papers.execution.store import no_commit, provenance
 from trimbench.papers.files import remove_temporary_folders, temporary_folder
 from trimbench.papers.reporting.overview import say, write_summary
@@ -36,27 +36,22 @@ def publish(invocation: Invocation) -> int:
     source = folder_of(invocation.root, invocation.run)
     check_profile(source, invocation.profile)
     _undo_killed(target)
-    here = _clean_commit()
+    here = provenance()
+    if here["commit"] is None or here["dirty"]:
+        found = "changes that are not committed" if here["commit"] else no_commit() or "no git repository"
+        raise ConfigurationError(f"task=publish needs a clean commit of trimbench, got {found}; commit first")
     names = invocation.catalogue.names("experiment")
     renewed = [name for name in names if name in invocation.experiments and (source / f"{name}.json").is_file()]
     if not renewed:
         raise ConfigurationError(f"run must have an experiment to publish, got none in {source}; {_AGAIN}")
     folders = {name: source if name in renewed else target for name in names}
     for name in renewed:
-        _check(name, _about(source, name), invocation.experiments[name], here)
+        _check(name, _about(source, name), invocation.experiments[name], str(here["commit"]))
     if len(renewed) < len(names):
         check_profile(target, invocation.profile)
     _replace(target, folders, invocation)
     _say_new(target, folders, source)
     return 0
-
-
-def _clean_commit() -> str:
-    here = provenance()
-    if here["commit"] is None or here["dirty"]:
-        found = "changes that are not committed" if here["commit"] else no_commit() or "no git repository"
-        raise ConfigurationError(f"task=publish needs a clean commit of trimbench, got {found}; commit first")
-    return str(here["commit"])
 
 
 def _about(folder: Path, name: str) -> Mapping[str, Any]:
@@ -76,14 +71,12 @@ def _about(folder: Path, name: str) -> Mapping[str, Any]:
     return content
 
 
-def _blame(folder: Path) -> tuple[str, str]:
-    """Return which run has the fault, and what mends it."""
-    return ("the published run", _RESTORE) if folder.name == PUBLISHED else ("run", _AGAIN)
-
-
 def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], here: str) -> None:
     """Raise ConfigurationError unless this commit has written an experiment with the settings of its declaration."""
-    if _changed(about["configuration"], declared):
+    found = about["configuration"] if isinstance(about["configuration"], dict) else {}
+    ignored = {*SHARED_KEYS} - {"seed", "profile"}  # which change nothing in what it finds
+    wanted, has = ({key: value for key, value in one.items() if key not in ignored} for one in (declared, found))
+    if wanted != has:
         raise ConfigurationError(f"run must have the settings of the declarations, got others for {name}; {_AGAIN}")
     commit, dirty = about["written_with"]["commit"], about["written_with"]["dirty"]
     if commit != here or dirty:
@@ -91,19 +84,11 @@ def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], he
         raise ConfigurationError(f"run must be written by the present commit {here[:12]}, got {got}; {_AGAIN}")
 
 
-def _changed(stored: object, declared: Mapping[str, Json]) -> bool:
-    """Tell whether an experiment ran with other settings, apart from those that change nothing in what it finds."""
-    ignored = {*SHARED_KEYS} - {"seed", "profile"}
-    wanted = {key: value for key, value in declared.items() if key not in ignored}
-    return not isinstance(stored, dict) or wanted != {k: v for k, v in stored.items() if k not in ignored}
-
-
 def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) -> None:
     """Make a new folder of the files of all experiments, which then takes the place of the old one."""
     with temporary_folder(target.parent, _STEM) as beside:
         new, old = beside / "new", beside / "old"
-        _copy(new, folders)
-        parts = [_part(folder, name) for name, folder in folders.items()]
+        parts = [_copied(name, folder, new) for name, folder in folders.items()]
         literature = Literature.of(invocation.catalogue)
         write_summary(parts, literature, new, run=PUBLISHED, profile=invocation.profile)
         write_profile(new, invocation.profile)
@@ -131,11 +116,24 @@ def _undo_killed(target: Path) -> None:
     remove_temporary_folders(target.parent, _STEM)
 
 
-def _part(folder: Path, name: str) -> Part:
-    """Return what the page shows of an experiment; raise ConfigurationError unless all of its jobs are done."""
-    which, again = _blame(folder)
+def _copied(name: str, folder: Path, new: Path) -> Part:
+    """Copy what belongs to an experiment, and return what the page shows of it.
+
+    Raises ConfigurationError if a file is missing, or a job is not done.
+    """
+    which, again = ("the published run", _RESTORE) if folder.name == PUBLISHED else ("run", _AGAIN)
+    about, path = _about(folder, name), part_file(folder / name)
+    if not path.is_file():
+        raise ConfigurationError(f"{which} must have a part of the page for {name}, got no {path}; {again}")
+    for file in [path, *(path.with_name(str(file)) for file in about["files"])]:
+        copy = new / file.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(file, copy)
+        except FileNotFoundError as error:
+            raise ConfigurationError(f"{which} must have all files of {name}, got no {file}; {again}") from error
     try:
-        part = read_part(part_file(folder / name))
+        part = read_part(path)
     except ValueError as error:
         raise ConfigurationError(f"{error}; {again}") from error
     if part["status"] != "complete":
@@ -145,37 +143,15 @@ def _part(folder: Path, name: str) -> Part:
     return part
 
 
-def _copy(new: Path, folders: Mapping[str, Path]) -> None:
-    """Copy what belongs to each experiment from the folder that has it."""
-    for name, folder in folders.items():
-        which, again = _blame(folder)
-        part = part_file(folder / name)
-        if not part.is_file():
-            _about(folder, name)
-            raise ConfigurationError(f"{which} must have a part of the page for {name}, got no {part}; {again}")
-        for file in [part, *(part.with_name(str(file)) for file in _about(folder, name)["files"])]:
-            copy = new / file.relative_to(folder)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                shutil.copyfile(file, copy)
-            except FileNotFoundError as error:
-                raise ConfigurationError(f"{which} must have all files of {name}, got no {file}; {again}") from error
-
-
 def _megabytes(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / _MEGABYTE
 
 
 def _say_new(target: Path, folders: Mapping[str, Path], source: Path) -> None:
-    kept = _by_commit(target, [name for name, folder in folders.items() if folder != source])
+    kept: dict[str, list[str]] = {}
+    for name in [name for name, folder in folders.items() if folder != source]:
+        kept.setdefault(str(_about(target, name)["written_with"]["commit"]), []).append(name)
     for commit, names in kept.items():
         say(f"As before, written by {commit[:12]}: {', '.join(names)}.")
-    renewed = [name for name, folder in folders.items() if folder == source]
-    say(f"{len(renewed)} of {len(folders)} experiments are new in {target}, {_megabytes(target):.1f} MB; commit them.")
-
-
-def _by_commit(folder: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(str(_about(folder, name)["written_with"]["commit"]), []).append(name)
-    return found
+    n_new = sum(folder == source for folder in folders.values())
+    say(f"{n_new} of {len(folders)} experiments are new in {target}, {_megabytes(target):.1f} MB; commit them.")

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from statistics import fmean
-from typing import Protocol
 from urllib.parse import urlsplit
 
-from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation, Point, Task
+from trimbench.papers.commands.arguments import PUBLISHED, SHARED_KEYS, Invocation, Point, Task
 from trimbench.papers.commands.publishing import publish
 from trimbench.papers.configuration import NOT_SETTINGS, Catalogue
 from trimbench.papers.data.cache import Cache
@@ -28,10 +27,10 @@ from trimbench.papers.data.declarations import (
     obstacle,
 )
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import duration
+from trimbench.papers.execution.run import Work, duration
 from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
-from trimbench.papers.execution.workers import n_workers
-from trimbench.papers.files import safe_name, settings_name, without_homes, write_csv
+from trimbench.papers.execution.workers import executor_of, n_workers
+from trimbench.papers.files import remove_temporary_folders, safe_name, settings_name, without_homes, write_csv
 from trimbench.papers.reporting.archive import experiments_of, write_archive
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
 from trimbench.papers.reporting.figures.settings import FigureSettings
@@ -47,28 +46,52 @@ from trimbench.papers.reporting.runs import (
     write_findings,
 )
 from trimbench.papers.reporting.sweeps import SweepPoint, main_table, notes_on, write_sweep
-from trimbench.papers.reporting.tables import markdown, markdown_rows
+from trimbench.papers.reporting.tables import markdown, markdown_rows, terminal_width
 from trimbench.papers.reporting.verdicts import compare as verdicts_compare
 from trimbench.papers.validation import ConfigurationError, Json, by_host, validated, ways_out
-from trimbench.papers.vocabulary.cells import Cell, Experiment
+from trimbench.papers.vocabulary.cells import Experiment
 from trimbench.papers.vocabulary.inputs import Inputs
-from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, held_against_servers, run_plans
+from trimbench.papers.vocabulary.planning import (
+    Findings,
+    Plan,
+    Surroundings,
+    held_against_servers,
+    make_experiment,
+    run_plans,
+)
 from trimbench.papers.vocabulary.planning import fetch as fetch_one
 from trimbench.papers.vocabulary.reported import Literature, NumbersError
 from trimbench.papers.vocabulary.tables import Table
 
+# Of the table of a sweep; more are only in the files.
+_MOST_ROWS = 40
 # A whole run begins with the table that is there after seconds.
 _FIRST = "trimming/table6"
 # What configurations hold beside the settings of an experiment, its seed and its profile.
 _NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, *NOT_SETTINGS) if key not in ("seed", "profile"))
 
 
-class _Reporter(Protocol):
-    """Takes what was found, experiment by experiment."""
+@dataclass(frozen=True)
+class PointReporter:
+    """Writes what the experiments of one point of a sweep find into its folder, and keeps it for the whole sweep."""
 
-    def note(self, findings: Findings) -> None: ...
+    swept: Mapping[str, Json]
+    folder: Path
+    literature: Literature
+    figure: FigureSettings
+    findings: list[Findings] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
 
-    def note_failure(self, name: str, error: Exception) -> None: ...
+    def note(self, findings: Findings) -> None:
+        """Write and keep what an experiment found. If none of its jobs is stored, leave the files of before."""
+        self.findings.append(findings)
+        if not nothing_stored(findings):
+            judgements = verdicts_compare(self.literature.reported(findings.name), findings.numbers)
+            write_findings(findings, judgements, self.folder, self.figure, drawn=False)
+
+    def note_failure(self, name: str, error: Exception) -> None:
+        """Keep the reason why an experiment could not run."""
+        self.failures[name] = without_homes(str(error))
 
 
 @dataclass(frozen=True)
@@ -79,39 +102,46 @@ class _Task:
     point: Point
     experiment: Experiment
     stem: str
-    reporter: _Reporter
+    reporter: Overview | PointReporter
+
+
+def _surroundings(invocation: Invocation, cache_mode: str) -> Surroundings:
+    """Return what all experiments of a command share."""
+    settings = invocation.settings
+    cache = dataclasses.replace(Cache.from_environment(offline=settings.offline), roads=tuple(settings.roads or ()))
+    remove_temporary_folders(cache.writable, ".partial")  # of downloads that were killed
+    store, executor = JobStore(invocation.root / "jobs"), executor_of(invocation.executor)
+    return Surroundings(Inputs(invocation.catalogue, cache), store, executor, cache_mode)
+
+
+def _make(invocation: Invocation, name: str, point: Point) -> Experiment:
+    return make_experiment(name, point.experiments[name], SHARED_KEYS, invocation.code)
 
 
 def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed."""
-    mode = cache_mode or invocation.settings.cache_mode
-    executor = invocation.make_executor()
-    figure = invocation.figure.settings
-    # Everything is made and read before the first job runs, so that a mistake, even in the last point of a sweep, costs
-    # no time.
-    made = [{name: invocation.make(name, point) for name in point.experiments} for point in invocation.points]
-    literature = Literature.of(invocation.catalogue)
-    where = Surroundings(Inputs(invocation.catalogue, invocation.cache()), invocation.store(), executor, mode)
-    _check_writable(invocation.settings.results)
+    literature, figure = Literature.of(invocation.catalogue), invocation.figure
     folder = invocation.root / invocation.run
+    sweep, (first, *_) = folder / "sweeps" / invocation.sweep, invocation.points
+    suffix = f",{settings_name(first.named)}" if first.named and not invocation.sweep else ""
+    overview = Overview(folder, invocation.catalogue, literature, figure, profile=invocation.profile, suffix=suffix)
+    reporters = [
+        PointReporter(point.swept, sweep / "points" / point.folder, literature, figure) for point in invocation.points
+    ]
+    # Everything is made before the first job runs, so that a mistake, even in the last point of a sweep, costs no time.
+    tasks = [
+        _Task(name, point, _make(invocation, name, point), f"{name}{suffix}", one if invocation.sweep else overview)
+        for point, one in zip(invocation.points, reporters, strict=True)
+        for name in sorted(literature.in_order(point.experiments), key=lambda name: name != _FIRST)
+    ]
+    where = _surroundings(invocation, cache_mode or invocation.settings.cache_mode)
+    _check_writable(invocation.settings.results)
     check_profile(folder, invocation.profile)
     if "git says" in (unknown := no_commit()):
         sys.stderr.write(f"The commit of this program is not known, so no result names it; {unknown}\n")
+    _run_all(tasks, literature, where, invocation)
     if invocation.sweep:
-        sweep = Sweep(invocation, folder / "sweeps" / invocation.sweep, literature, figure)
-        tasks = [
-            _Task(name, point, experiment, name, reporter)
-            for point, experiments, reporter in zip(invocation.points, made, sweep.reporters, strict=True)
-            for name, experiment in experiments.items()
-        ]
-        _run_all(tasks, literature, where, invocation, strict=False)
-        return sweep.close()
-    (point,), (experiments,) = invocation.points, made
-    suffix = f",{settings_name(point.named)}" if point.named else ""
-    overview = Overview(folder, invocation.catalogue, literature, figure, profile=invocation.profile, suffix=suffix)
-    names = sorted(literature.in_order(experiments), key=lambda name: name != _FIRST)
-    tasks = [_Task(name, point, experiments[name], f"{name}{suffix}", overview) for name in names]
-    _run_all(tasks, literature, where, invocation, strict=invocation.chosen)
+        return _report_sweep(reporters, sweep, invocation)
     return overview.close(summary=not invocation.chosen)
 
 
@@ -119,29 +149,25 @@ def report(invocation: Invocation) -> int:
     """Write tables and figures again, from stored results alone, and an archive of the run if it is asked for."""
     code = run(invocation, cache_mode="only")
     if invocation.settings.archive:
-        _archive(invocation)
+        folder = invocation.root / invocation.run
+        if not experiments_of(folder):
+            raise ConfigurationError(
+                f"run must have results to archive, got none in {str(folder)!r}; run experiments first"
+            )
+        path = invocation.root / "archives" / f"{invocation.run}.zip"
+        write_archive(folder, JobStore(invocation.root / "jobs"), invocation.catalogue, path, _NO_SETTINGS)
+        say(f"\nThe archive of the run {invocation.run}, an RO-Crate:\n  {path}")
     return code
 
 
-def _archive(invocation: Invocation) -> None:
-    folder = invocation.root / invocation.run
-    if not experiments_of(folder):
-        raise ConfigurationError(
-            f"run must have results to archive, got none in {str(folder)!r}; run experiments first"
-        )
-    path = invocation.root / "archives" / f"{invocation.run}.zip"
-    write_archive(folder, invocation.store(), invocation.catalogue, path, _NO_SETTINGS)
-    say(f"\nThe archive of the run {invocation.run}, an RO-Crate:\n  {path}")
+def _run_all(tasks: Sequence[_Task], literature: Literature, where: Surroundings, invocation: Invocation) -> None:
+    """Plan all experiments, then run their jobs as one set. The only one ends it all if it cannot run."""
+    strict = invocation.chosen and not invocation.sweep
 
-
-def _run_all(
-    tasks: Sequence[_Task], literature: Literature, where: Surroundings, invocation: Invocation, *, strict: bool
-) -> None:
-    """Plan all experiments, then run their jobs as one set. If `strict`, an experiment that cannot run ends it all."""
-
-    def attempt(task: _Task, step: Callable[[], None], *fatal: type[Exception]) -> None:
+    @contextmanager
+    def noted(task: _Task, *fatal: type[Exception]) -> Iterator[None]:
         try:
-            step()
+            yield
         except fatal:
             raise
         except Exception as error:
@@ -150,21 +176,18 @@ def _run_all(
             task.reporter.note_failure(task.name, error)
 
     plans: dict[Plan, _Task] = {}
-
-    def plan(task: _Task) -> None:
-        settings = task.point.experiments[task.name]
-        reported = literature.reported(task.name)
-        altered = task.point.altered
-        made = Plan.of(task.name, settings, task.experiment, reported, where, altered=altered, stem=task.stem)
-        plans[made] = task
+    for task in tasks:
+        with noted(task):
+            settings, reported = task.point.experiments[task.name], literature.reported(task.name)
+            altered, stem = task.point.altered, task.stem
+            plan = Plan.of(task.name, settings, task.experiment, reported, where, altered=altered, stem=stem)
+            plans[plan] = task
 
     def conclude(plan: Plan, records: Mapping[str, Record]) -> None:
-        task = plans[plan]
         # Where the files of one experiment cannot be written, those of the others cannot either.
-        attempt(task, lambda: task.reporter.note(plan.findings(records)), OSError)
+        with noted(plans[plan], OSError):
+            plans[plan].reporter.note(plan.findings(records))
 
-    for task in tasks:
-        attempt(task, functools.partial(plan, task))
     if len(plans) > 1 and where.cache_mode != "only":
         _say_data(list(plans), where.inputs.cache)
     typical = measured(invocation.catalogue, invocation.profile)
@@ -207,141 +230,76 @@ def _check_writable(folder: str) -> None:
         )
 
 
-# What is found at the points of a sweep: files for each point, then one table, figures and a page of all.
-
-# More rows are only in the files.
-_MOST_ROWS = 40
-
-
-class PointReporter:
-    """Writes what the experiments of one point find into the folder of the point, and keeps it for the whole sweep."""
-
-    def __init__(self, point: Point, folder: Path, literature: Literature, figure: FigureSettings) -> None:
-        self.swept: Mapping[str, Json] = point.swept
-        self.folder = folder
-        self.findings: list[Findings] = []
-        self.failures: dict[str, str] = {}
-        self._literature, self._figure = literature, figure
-
-    def note(self, findings: Findings) -> None:
-        """Write and keep what an experiment found. If none of its jobs is stored, leave the files of before."""
-        self.findings.append(findings)
-        if nothing_stored(findings):
-            return
-        judgements = verdicts_compare(self._literature.reported(findings.name), findings.numbers)
-        write_findings(findings, judgements, self.folder, self._figure, drawn=False)
-
-    def note_failure(self, name: str, error: Exception) -> None:
-        """Keep the reason why an experiment could not run."""
-        self.failures[name] = without_homes(str(error))
-
-
-class Sweep:
-    """Reports the points of a sweep, and at the end the whole."""
-
-    def __init__(self, invocation: Invocation, folder: Path, literature: Literature, figure: FigureSettings) -> None:
-        self._folder, self._figure, self._invocation = folder, figure, invocation
-        self.reporters = [
-            PointReporter(point, folder / "points" / point.folder, literature, figure) for point in invocation.points
-        ]
-
-    def close(self) -> int:
-        """Write the files of the whole sweep, print its table, and return the exit code."""
-        points = [
-            SweepPoint(one.swept, f"points/{one.folder.name}", one.findings, one.failures) for one in self.reporters
-        ]
-        records = [record for point in points for found in point.findings for record in found.records]
-        if records and all(record.status == "missing" for record in records):
-            say("No results are stored for this sweep, so nothing was written; task=run computes them.")
-            return 1
-        make_run(self._folder.parents[1], self._invocation.profile)
-        written = write_sweep(points, self._folder, self._figure)
-        table = main_table(points)
-        say(f"\n## {table.title}\n")
-        say(markdown(dataclasses.replace(table, frame=table.frame.head(_MOST_ROWS))))
-        if len(table.frame) > _MOST_ROWS:
-            say(f"\nThe first {_MOST_ROWS} of {len(table.frame):,} rows.")
-        for note in notes_on(points):
-            say(f"\n{note}")
-        say("")
-        for path in written:
-            say(f"  {path}")
-        failed = any(point.failures or any(found.failures for found in point.findings) for point in points)
-        return 1 if failed else 0
+def _report_sweep(reporters: Sequence[PointReporter], folder: Path, invocation: Invocation) -> int:
+    """Write the files of a whole sweep beside those of its points, print its table, and return the exit code."""
+    points = [SweepPoint(one.swept, f"points/{one.folder.name}", one.findings, one.failures) for one in reporters]
+    records = [record for point in points for found in point.findings for record in found.records]
+    if records and all(record.status == "missing" for record in records):
+        say("No results are stored for this sweep, so nothing was written; task=run computes them.")
+        return 1
+    make_run(invocation.root / invocation.run, invocation.profile)
+    written = write_sweep(points, folder, invocation.figure)
+    table = main_table(points)
+    say(f"\n## {table.title}\n")
+    say(markdown(dataclasses.replace(table, frame=table.frame.head(_MOST_ROWS)), terminal_width()))
+    if len(table.frame) > _MOST_ROWS:
+        say(f"\nThe first {_MOST_ROWS} of {len(table.frame):,} rows.")
+    for note in notes_on(points):
+        say(f"\n{note}")
+    say("\n".join(["", *(f"  {path}" for path in written)]))
+    return 1 if any(point.failures or any(found.failures for found in point.findings) for point in points) else 0
 
 
 # The task ``list``: what is stored of each experiment, what data it lacks, and what the rest will cost.
 
-_COST = "processor time to run the rest"
 _COUNTS = ("jobs", "done", "failed", "missing")
-_COLUMNS = ("experiment", *_COUNTS, _COST, "data")
-
-
-@dataclass(frozen=True)
-class _Stock:
-    """The jobs of one or several experiments: what is stored of each, and what it is expected to cost, by key."""
-
-    stored: dict[str, Glance | None] = field(default_factory=dict)
-    expected: dict[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, cells: Sequence[Cell], store: JobStore, typical: Mapping[str, float]) -> _Stock:
-        jobs = {cell.job.key: cell.job for cell in cells}
-        stored = {key: store.glance(job) for key, job in jobs.items()}
-        done = {key: found.seconds for key, found in stored.items() if found and found.ok}
-        return cls(stored, expected_seconds(jobs.values(), done, typical))
-
-    def add(self, other: _Stock) -> None:
-        """Add the jobs of an experiment; those that it shares with an earlier one run once."""
-        self.stored.update(other.stored)
-        self.expected.update({key: cost for key, cost in other.expected.items() if key not in self.expected})
-
-    @property
-    def rest(self) -> list[str]:
-        return [key for key, found in self.stored.items() if not (found and found.ok)]
-
-    def line(self) -> dict[str, object]:
-        found = list(self.stored.values())
-        return {
-            "jobs": len(found),
-            "done": sum(one is not None and one.ok for one in found),
-            "failed": sum(one is not None and not one.ok for one in found),
-            "missing": found.count(None),
-            _COST: duration(total(self.rest, self.expected)),
-        }
+_COLUMNS = ("experiment", *_COUNTS, "processor time to run the rest", "data")
 
 
 def list_experiments(invocation: Invocation) -> int:
     """Print each experiment with its jobs, the cost of those that are still to run, and its data; then the sum."""
-    cache, store = invocation.cache(), invocation.store()
-    inputs = Inputs(invocation.catalogue, cache)
-    experiments = {name: invocation.make(name) for name in invocation.experiments}
+    where = _surroundings(invocation, "only")
+    experiments = {name: _make(invocation, name, invocation.points[0]) for name in invocation.experiments}
     typical = measured(invocation.catalogue, invocation.profile)
-    lines: list[dict[str, object]] = []
-    everything = _Stock()
+    rows: list[list[str]] = []
+    stored: dict[str, Glance | None] = {}
+    expected: dict[str, float] = {}
     for name, experiment in experiments.items():
         try:
-            cells = experiment.cells(inputs)
+            cells = experiment.cells(where.inputs)
         except Exception as error:
             if invocation.chosen:
                 raise
-            lines.append({"experiment": name, _COST: duration(None), "data": f"cannot be planned: {error}"})
-        else:
-            stock = _Stock.of(cells, store, typical.get(name, {}))
-            everything.add(stock)
-            needs = {found.place: found.declaration for cell in cells for found in cell.inputs}
-            lines.append({"experiment": name, **stock.line(), "data": _data(needs, cache)})
+            rows.append([name, *("–" for _ in _COUNTS), duration(None), f"cannot be planned: {error}"])
+            continue
+        jobs = {cell.job.key: cell.job for cell in cells}
+        found = {key: where.store.glance(job) for key, job in jobs.items()}
+        done = {key: one.seconds for key, one in found.items() if one and one.ok}
+        costs = expected_seconds(jobs.values(), done, typical.get(name, {}))
+        needs = {one.place: one.declaration for cell in cells for one in cell.inputs}
+        rows.append([name, *_counted(found, costs), _data(needs, where.inputs.cache)])
+        # A job that an earlier experiment has, too, runs once.
+        stored, expected = stored | found, costs | expected
     if len(experiments) > 1:
-        lines.append({"experiment": "all, shared jobs once", **everything.line(), "data": ""})
+        rows.append(["all, shared jobs once", *_counted(stored, expected), ""])
     # Without pandas, whose import would take half a second.
-    rows = [[str(line.get(column, "–")) for column in _COLUMNS] for line in lines]
-    say(markdown_rows(_COLUMNS, rows, [column in _COUNTS for column in _COLUMNS]))
-    workers = n_workers(invocation.make_executor())
-    wall = wall_seconds(everything.rest, everything.expected, workers)
-    if wall:
+    say(markdown_rows(_COLUMNS, rows, [column in _COUNTS for column in _COLUMNS], terminal_width()))
+    workers = n_workers(where.executor)
+    if left := Work(_to_run(stored), expected, workers).seconds_left:
         at_once = "one after the other" if workers == 1 else f"{workers} at a time"
-        say(f"\nRunning the rest takes about {duration(wall)}, {at_once}.")
+        say(f"\nRunning the rest takes about {duration(left)}, {at_once}.")
     return 0
+
+
+def _to_run(stored: Mapping[str, Glance | None]) -> list[str]:
+    return [key for key, found in stored.items() if not (found and found.ok)]
+
+
+def _counted(stored: Mapping[str, Glance | None], expected: Mapping[str, float]) -> list[str]:
+    """Return how many jobs there are, and what those that are not done are expected to cost."""
+    rest, missing = _to_run(stored), [*stored.values()].count(None)
+    seconds = sum(expected[key] for key in rest) if expected.keys() >= {*rest} else None
+    return [*map(str, (len(stored), len(stored) - len(rest), len(rest) - missing, missing)), duration(seconds)]
 
 
 def _data(needs: Mapping[str, Declaration], cache: Cache) -> str:
@@ -366,7 +324,7 @@ def fetch(invocation: Invocation) -> int:
 
     With `verify` a table says what each server has against what is declared, whatever the cache holds; a file says why.
     """
-    cache, verify = invocation.cache(), invocation.settings.verify
+    cache, verify = _surroundings(invocation, "only").inputs.cache, invocation.settings.verify
     lines: list[dict[str, str]] = []
     failures: dict[str, str] = {}
     for declaration in _declarations(invocation, cache):
@@ -381,7 +339,7 @@ def fetch(invocation: Invocation) -> int:
     if lines:
         table = Table.of("", lines, [*lines[0]])
         short = table.frame.assign(**{"from": [urlsplit(one).netloc or one for one in table.frame["from"]]})
-        say(markdown(dataclasses.replace(table, frame=short.drop(columns="why"))))
+        say(markdown(dataclasses.replace(table, frame=short.drop(columns="why")), terminal_width()))
         invocation.root.mkdir(parents=True, exist_ok=True)
         say(f"\nWith addresses and reasons:\n  {write_csv(table.frame, invocation.root / 'verified.csv')}\n")
     for line in by_host(failures):
@@ -393,33 +351,19 @@ def fetch(invocation: Invocation) -> int:
 
 def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]:
     catalogue = invocation.catalogue
-    if invocation.chosen:
-        inputs = Inputs(catalogue, cache)
-        needs = [
-            need
-            for name in invocation.experiments
-            for cell in invocation.make(name).cells(inputs)
-            for need in cell.inputs
-        ]
-        yield from {need.place: need.declaration for need in needs}.values()
+    if not invocation.chosen:
+        yield from (declare_dataset(name, catalogue.dataset_mapping(name)) for name in catalogue.names("dataset"))
+        yield from (declare_network(name, catalogue.network_mapping(name)) for name in catalogue.names("network"))
         return
-    yield from (declare_dataset(name, catalogue.dataset_mapping(name)) for name in catalogue.names("dataset"))
-    yield from (declare_network(name, catalogue.network_mapping(name)) for name in catalogue.names("network"))
+    experiments = [_make(invocation, name, invocation.points[0]) for name in invocation.experiments]
+    cells = [cell for one in experiments for cell in one.cells(Inputs(catalogue, cache))]
+    yield from {need.place: need.declaration for cell in cells for need in cell.inputs}.values()
 
 
 # The task ``plot``: draw the figures of a run again, from their points.
 
 # The folder of pictures with other settings, beside those of the runs.
 _PLOTS = "plots"
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """A figure, the pictures of it to draw, and the settings to draw them with."""
-
-    figure: StoredFigure
-    pictures: Sequence[Path]
-    settings: FigureSettings
 
 
 def plot(invocation: Invocation) -> int:
@@ -434,15 +378,15 @@ def plot(invocation: Invocation) -> int:
     if not found:
         say(f"There are no figures of {what}.")
         return 1
-    plans = [_plan(figure, root, run, invocation) for figure in found]
-    plans = [plan for plan in plans if plan.pictures]
-    if not plans:
+    drawn = [(figure, *_wanted(figure, root, run, invocation)) for figure in found]
+    drawn = [one for one in drawn if one[1]]
+    if not drawn:
         say(f"Nothing to draw: every picture of {what} is there. With other settings, such as figure=column,")
         say(f"they are drawn into {root / _PLOTS / run}.")
         return 0
-    say(f"Drawing {len(plans)} figure{'' if len(plans) == 1 else 's'} of {what}:")
-    drawn = [_draw(plan) for plan in plans]
-    return 0 if all(drawn) else 1
+    say(f"Drawing {len(drawn)} figure{'' if len(drawn) == 1 else 's'} of {what}:")
+    done = [_draw(*one) for one in drawn]
+    return 0 if all(done) else 1
 
 
 def _stored(folder: Path, experiments: Sequence[str] | None) -> Iterator[StoredFigure]:
@@ -457,29 +401,27 @@ def _stored(folder: Path, experiments: Sequence[str] | None) -> Iterator[StoredF
         yield from (StoredFigure(description, path.parent) for description in content.get("figures", ()))
 
 
-def _plan(figure: StoredFigure, root: Path, run: str, invocation: Invocation) -> _Plan:
-    if invocation.figure.is_default:
-        missing = [path for path in figure.pictures if run != PUBLISHED or not path.exists()]
-        return _Plan(figure, missing, figure.settings)
-    settings = invocation.figure.settings
-    folder = root / _PLOTS / run / invocation.figure.name / figure.folder.relative_to(root / run)
-    stem = figure.pictures[0].stem
-    return _Plan(figure, [folder / f"{stem}.{ending}" for ending in settings.formats], settings)
+def _wanted(figure: StoredFigure, root: Path, run: str, invocation: Invocation) -> tuple[list[Path], FigureSettings]:
+    """Return the pictures of a figure that are to be drawn, and the settings for it."""
+    if invocation.figure_name == "default":
+        return [path for path in figure.pictures if run != PUBLISHED or not path.exists()], figure.settings
+    settings = invocation.figure
+    folder = root / _PLOTS / run / invocation.figure_name / figure.folder.relative_to(root / run)
+    return [folder / f"{figure.pictures[0].stem}.{ending}" for ending in settings.formats], settings
 
 
-def _draw(plan: _Plan) -> bool:
+def _draw(figure: StoredFigure, pictures: Sequence[Path], settings: FigureSettings) -> bool:
     """Draw a figure, and say so; return whether its points and its description allow it."""
     try:
-        figure = plan.figure.figure()
+        found = figure.figure()
     except FileNotFoundError:
-        say(f"  cannot be drawn without {plan.figure.points}; task=report writes it from stored jobs")
+        say(f"  cannot be drawn without {figure.points}; task=report writes it from stored jobs")
         return False
     except ConfigurationError as error:
         say(f"  {error}")
         return False
-    folder = plan.pictures[0].parent
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in write_pictures(figure, plan.pictures, plan.settings):
+    pictures[0].parent.mkdir(parents=True, exist_ok=True)
+    for path in write_pictures(found, pictures, settings):
         say(f"  {path}")
     return True
 
@@ -494,9 +436,8 @@ def compare(invocation: Invocation) -> int:
 
     root, runs = Path(invocation.settings.results), invocation.settings.runs
     if len(runs) != 2:
-        raise ConfigurationError(
-            f"runs must be the names of two runs, got {_listed(runs)}; write runs=[a,b]; {_choice(root)}"
-        )
+        got = ", ".join(map(repr, runs)) or "none"
+        raise ConfigurationError(f"runs must be the names of two runs, got {got}; write runs=[a,b]; {_choice(root)}")
     first, second = (read_run(name, _folder(name, root)) for name in runs)
     comparison = compare_runs(first, second)
     say(f"# {first.name} and {second.name}\n\n{summarised(comparison)}\n")
@@ -519,10 +460,6 @@ def _choice(root: Path) -> str:
     return f"the runs in {root} are: {', '.join(names)}" if names else f"there is no run in {root} yet"
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(map(repr, names)) if names else "none"
-
-
 # The task ``study``: a study of one's own table.
 
 
@@ -533,40 +470,22 @@ def study(invocation: Invocation) -> int:
     from trimbench.papers.own_table.study import STEM, prepared, run_study, write_study
 
     values = invocation.study
-    data, target = _text(values, "data"), _text(values, "target")
+    for key, example in (("data", "patients.csv"), ("target", "diagnosis")):
+        if values.get(key) in (None, ""):
+            raise ConfigurationError(f"task=study needs {key}; write for example {key}={example}")
     names = {field.name for field in fields(StudySettings)}
     own = validated(StudySettings, {key: value for key, value in values.items() if key in names}, "study")
-    path = Path(data).expanduser()
+    path, target = Path(str(values["data"])).expanduser(), str(values["target"])
     folder = invocation.root / (invocation.settings.run or safe_name(f"{STEM}-{path.name.partition('.')[0]}"))
     check_profile(folder, STEM)
-    executor = invocation.make_executor()
-    costs = values.get("costs")
+    where, costs = _surroundings(invocation, invocation.settings.cache_mode), values.get("costs")
     plan = prepared(path, target, None if costs is None else read_costs(Path(str(costs)).expanduser()), own)
-    studied = run_study(
-        plan,
-        str(path.absolute()),
-        target,
-        catalogue=invocation.catalogue,
-        cache=invocation.cache(),
-        store=invocation.store(),
-        executor=executor,
-        cache_mode=invocation.settings.cache_mode,
-        say=say,
-    )
-    written = write_study(studied, folder, invocation.figure.settings)
+    studied = run_study(plan, str(path.absolute()), target, where, say)
+    written = write_study(studied, folder, invocation.figure)
     say("\n".join([*studied.conclusions, "", *(f"  {one}" for one in written)]))
     n_jobs, n_open = len(studied.findings.rows), len(studied.steps.failures)
     say(f"{n_jobs} jobs, {n_open} without a result; {studied.seconds:.0f} s in all.")
     return 1 if n_open else 0
-
-
-def _text(values: Mapping[str, object], key: str) -> str:
-    """Return a value that every study needs."""
-    example = {"data": "data=patients.csv", "target": "target=diagnosis"}[key]
-    value = values.get(key)
-    if value is None or value == "":
-        raise ConfigurationError(f"task=study needs {key}; write for example {example}")
-    return str(value)
 
 
 # What jobs are expected to cost: the processor time of each, from stored records or from an earlier run.
@@ -579,10 +498,7 @@ def measured(catalogue: Catalogue, profile: str) -> dict[str, dict[str, float]]:
 
     Empty for a profile that was never measured.
     """
-    if profile not in catalogue.names(GROUP):
-        return {}
-    found = catalogue.mapping(GROUP, profile)
-    return {name: {one: float(seconds) for one, seconds in costs.items()} for name, costs in found.items()}
+    return catalogue.mapping(GROUP, profile) if profile in catalogue.names(GROUP) else {}
 
 
 def function_name(job: Job) -> str:
@@ -611,20 +527,6 @@ def expected_seconds(jobs: Iterable[Job], done: Mapping[str, float], typical: Ma
     return {
         key: done.get(key, means[function]) for key, function in function_of.items() if key in done or function in means
     }
-
-
-def total(keys: Collection[str], expected: Mapping[str, float]) -> float | None:
-    """Add the expected seconds of some jobs; None if those of one are unknown."""
-    return sum(expected[key] for key in keys) if all(key in expected for key in keys) else None
-
-
-def wall_seconds(keys: Collection[str], expected: Mapping[str, float], n_workers: int) -> float | None:
-    """Return how long the workers are busy with some jobs; None if the cost of one is unknown.
-
-    Two workers cannot share a job: the longest is a lower limit.
-    """
-    found = total(keys, expected)
-    return None if found is None else max([found / n_workers, *(expected[key] for key in keys)])
 
 
 # The tasks of the command line by name. Importing this module loads numpy and pandas, which `--help` does without.

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from trimbench.papers.files import temporary_folder, user_cache
-from trimbench.papers.validation import must_be
+from trimbench.papers.files import named_folder, temporary_folder, user_cache
+from trimbench.papers.validation import ConfigurationError, must_be
 
 _NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
 _LONGEST_REASON = 300
@@ -142,11 +143,15 @@ def _kept_as(path: str, sha256: str) -> str:
 
 
 def _existing_folder(value: str) -> Path:
-    folder = Path(value).expanduser().absolute()
     try:
+        folder = named_folder(value).absolute()
+        if not folder.exists():
+            sys.stderr.write(f"{_VARIABLE} names a folder that does not exist, {value!r}; creating an empty one.\n")
         folder.mkdir(parents=True, exist_ok=True)
+    except ValueError as error:
+        raise ConfigurationError(f"{_VARIABLE} {error}") from error
     except OSError as error:
-        raise ValueError(
+        raise ConfigurationError(
             f"{_VARIABLE} must name a folder that exists or can be created, got {value!r} "
             f"({error.strerror}); correct it, or unset it to use the user's own cache"
         ) from error

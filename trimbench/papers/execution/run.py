@@ -131,16 +131,17 @@ class Work:
     """The jobs that are to run, and how long the rest of them will take.
 
     `expected` has the seconds of jobs on one processor, by key; jobs that are not in it count like the mean of the
-    others. Once jobs have ended, the time that they took corrects the expectation.
+    others. Once jobs have ended, the time that they took corrects the expectation, or is it where there was none.
     """
 
     def __init__(self, keys: Sequence[str], expected: Mapping[str, float], n_workers: int) -> None:
         known = [expected[key] for key in keys if key in expected]
-        self._mean = sum(known) / len(known) if known else None
-        self._left = {key: expected.get(key, self._mean or 0.0) for key in keys}
+        mean = sum(known) / len(known) if known else 1.0
+        self._left = {key: expected.get(key, mean) for key in keys}
         self._seconds = self._seconds_left = sum(self._left.values())
-        # Wall time for one expected second; from experience as soon as there is some.
-        self._rate = 1 / max(1, min(n_workers, len(keys)))
+        # Wall time for one expected second; from experience as soon as there is some. Two workers cannot share a job.
+        longest = max(self._left.values(), default=0.0) / (self._seconds or 1.0)
+        self._rate = max(1 / n_workers, longest) if known else None
         self.size = len(keys)
 
     def end(self, key: str, elapsed: float) -> None:
@@ -156,7 +157,7 @@ class Work:
     @property
     def seconds_left(self) -> float | None:
         """Wall time of the jobs that have not ended; None if nothing is known of them."""
-        return None if self._mean is None else self._rate * max(self._seconds_left, 0.0)
+        return None if self._rate is None else self._rate * max(self._seconds_left, 0.0)
 
 
 class Report:

@@ -49,7 +49,7 @@ from trimbench.papers.own_table.steps import (
 )
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import make_run, write_findings
-from trimbench.papers.reporting.tables import markdown
+from trimbench.papers.reporting.tables import markdown, terminal_width
 from trimbench.papers.validation import ConfigurationError, Json, validated
 from trimbench.papers.vocabulary.cells import Cell, Label, Outcome
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -258,15 +258,13 @@ def study_table(
     plan = prepared(table, target, costs, own)
     cache = Cache.from_environment(offline=True)
     place = None if folder is None else Path(folder).expanduser()
+    store = JobStore(cache.writable / _JOBS if place is None else place.parent / "jobs")
     studied = run_study(
         plan,
         str(Path(table).absolute()) if isinstance(table, str | Path) else "table.csv",
         target,
-        catalogue=Catalogue((configuration_folder(),)),
-        cache=cache,
-        store=JobStore(cache.writable / _JOBS if place is None else place.parent / "jobs"),
-        executor=executor,
-        say=sys.stdout.write,
+        Surroundings(Inputs(Catalogue((configuration_folder(),)), cache), store, executor, "default"),
+        sys.stdout.write,
     )
     return (
         studied if place is None else dataclasses.replace(studied, files=write_study(studied, place, FigureSettings()))
@@ -296,28 +294,17 @@ def prepared(
     return OwnTable(table, checked_costs(costs, names, left_out), settings)
 
 
-def run_study(
-    plan: OwnTable,
-    source: str,
-    target: str,
-    *,
-    catalogue: Catalogue,
-    cache: Cache,
-    store: JobStore,
-    executor: Executor,
-    cache_mode: str = "default",
-    say: Say,
-) -> Study:
+def run_study(plan: OwnTable, source: str, target: str, where: Surroundings, say: Say) -> Study:
     """Run the jobs of a study that are not stored; `source` is what the lines that rebuild the model read."""
     start = time.perf_counter()
     card = card_of(plan.table)
     repairs = "\n".join(f"- {line}" for line in plan.table.repairs)
-    say(f"# {plan.table.name}: {len(plan.table.labels):,} rows\n\n{card.title}\n\n{markdown(card)}\n\n{repairs}\n")
-    keep_table(plan.table, cache)
-    where = Surroundings(Inputs(catalogue, cache), store, executor, cache_mode)
+    shown = markdown(card, terminal_width())
+    say(f"# {plan.table.name}: {len(plan.table.labels):,} rows\n\n{card.title}\n\n{shown}\n\n{repairs}\n")
+    keep_table(plan.table, where.inputs.cache)
     configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **dataclasses.asdict(plan.settings)}
     made = Plan.of(STEM, configuration, plan, [], where)
-    made = dataclasses.replace(made, files=table_file(plan.table.sha256, cache))
+    made = dataclasses.replace(made, files=table_file(plan.table.sha256, where.inputs.cache))
     found: list[Findings] = []
 
     def conclude(one: Plan, records: Mapping[str, Record]) -> None:

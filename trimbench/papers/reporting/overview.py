@@ -20,7 +20,7 @@ from trimbench.papers.reporting.page import (
     write_part,
 )
 from trimbench.papers.reporting.runs import make_run, nothing_stored, profile_of, runs_in, unattempted, write_findings
-from trimbench.papers.reporting.tables import markdown, side_by_side
+from trimbench.papers.reporting.tables import markdown, side_by_side, terminal_width
 from trimbench.papers.reporting.verdicts import (
     COLUMNS,
     NOT_ATTEMPTED,
@@ -80,12 +80,12 @@ class Overview:
             written.append(write_part(part, part_file(self._folder / findings.stem)))
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
-                say(f"{table.title}\n\n{markdown(table)}\n")
+                say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
         if judgements and findings.altered:
             changed = ", ".join(findings.altered)
             say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
         elif judgements:
-            say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
+            say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements), terminal_width())}\n")
             say(f"Of the paper: {in_words(counted(part), detailed=True, profile=self._profile)}.\n")
         if findings.failures:
             say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
@@ -134,7 +134,7 @@ class Overview:
         table, written = write_summary(
             parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
         )
-        say(f"\n# {table.title}\n\n{markdown(table)}\n")
+        say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
         _say_files(written)
 
     def _say_runs(self) -> None:

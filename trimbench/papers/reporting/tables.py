@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
+import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Beside the heading of a column, and what columns of text are not made narrower than.
+_PADDING, _NARROWEST = 2, 10
 # Also those that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # Signs of Markdown, where they would mean something: inside a word an underscore does not.
@@ -39,17 +43,47 @@ def printable(table: Table) -> pd.DataFrame:
     return frame
 
 
-def markdown(table: Table) -> str:
-    """Return the table in Markdown."""
+def markdown(table: Table, width: int | None = None) -> str:
+    """Return the table in Markdown, with a `width` in lines that fit it."""
     frame = printable(table)
-    return markdown_rows(list(frame.columns), frame.to_numpy().tolist(), numeric_columns(table))
+    return markdown_rows(list(frame.columns), frame.to_numpy().tolist(), numeric_columns(table), width)
 
 
-def markdown_rows(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
-    """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas."""
+def markdown_rows(
+    columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int | None = None
+) -> str:
+    """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas.
+
+    With a `width`, for a terminal, the widest texts are broken until the lines fit, as far as numbers leave room.
+    """
     cells = [[markdown_text(text) for text in row] for row in rows]
     # Words before the signs are escaped: an underscore of a name becomes a space.
-    return tabulated([markdown_text(heading(column)) for column in columns], cells, numeric, "github")
+    heads = [markdown_text(heading(column)) for column in columns]
+    most = _widths(heads, cells, numeric, width) if width else None
+    return tabulated(heads, cells, numeric, "github", most)
+
+
+def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], width: int) -> list[int]:
+    """Return how wide the columns of a table may be for its lines to fit a width, apart from the signs between them."""
+    columns = list(zip(*cells, strict=True)) or [()] * len(heads)
+    content = [max(map(len, column), default=0) for column in columns]
+    words = [max(map(len, head.split()), default=0) + _PADDING for head in heads]
+    least = [
+        max(word, size if is_number else _NARROWEST)
+        for word, size, is_number in zip(words, content, numeric, strict=True)
+    ]
+    found = [max(len(head) + _PADDING, size) for head, size in zip(heads, content, strict=True)]
+    while sum(found) + 3 * len(found) + 1 > width:
+        wider = [place for place, small in enumerate(least) if found[place] > small]
+        if not wider:
+            break
+        found[max(wider, key=found.__getitem__)] -= 1
+    return found
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal that shows what is printed; None if it goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def one_line(text: object) -> str:
@@ -62,8 +96,17 @@ def markdown_text(text: object) -> str:
     return _MARKDOWN.sub(r"\\\g<0>", one_line(text))
 
 
-def tabulated(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool], style: str) -> str:
-    """Return rows of text in a style of tabulate; the columns of numbers, `numeric`, are aligned to the right."""
+def tabulated(
+    columns: Sequence[object],
+    rows: Sequence[Sequence[str]],
+    numeric: Sequence[bool],
+    style: str,
+    most: Sequence[int] | None = None,
+) -> str:
+    """Return rows of text in a style of tabulate; the columns of numbers, `numeric`, are aligned to the right.
+
+    What is wider than `most` of its column is broken.
+    """
     return str(
         tabulate(
             rows,
@@ -71,6 +114,8 @@ def tabulated(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric:
             tablefmt=style,
             disable_numparse=True,
             colalign=["right" if is_number else "left" for is_number in numeric] if rows else None,
+            maxcolwidths=most and list(most),
+            maxheadercolwidths=most and [size - _PADDING for size in most],
         )
     )
 

@@ -150,8 +150,7 @@ class _Sweep:
         there = self._cluster.machines()
         self._names |= there
         self._unfit |= dict.fromkeys(self._names.keys() - there, "it left the cluster while the jobs ran")
-        tasks = self._running.items() if self._unfit else ()
-        stuck = [task for task, (_, without) in tasks if not self._others(without | self._unfit.keys())]
+        stuck = [task for task, (_, out) in self._running.items() if not self._others(out | self._unfit.keys())]
         self._cluster.cancel(stuck)
         for task in stuck:
             self._again.extend(self._running.pop(task)[0])
@@ -280,7 +279,6 @@ _END_SECONDS = 10.0
 _NOT_RUN = ("RaySystemError", "UnserializableException")
 # Tasks that wait keep the processors busy, and make a cluster grow that can.
 _TASKS_PER_PROCESSOR = 2
-_LABEL = "ray.io/node-id"
 # The name of a Unix socket has at most 107 bytes (103 on macOS), and Ray's are up to 66 below a folder of 20 in this.
 _LONGEST_ROOM = 16
 _at_end = contextlib.ExitStack()
@@ -384,7 +382,7 @@ class RayCluster(Cluster):
 
     def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[Task]:
         """Submit one task for each list of jobs."""
-        selector = {"label_selector": {_LABEL: f"!in({','.join(sorted(without))})"}} if without else {}
+        selector = {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(without))})"}} if without else {}
         run = self._run_task.options(**selector)
         return [run.remote(pickle.dumps(chunk), *self._terms) for chunk in chunks]
 

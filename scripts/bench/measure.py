@@ -38,7 +38,7 @@ class Row:
         Medians in `unit`. For growth, the exponents: that found and 1, where time grows as the size does.
     unit : str
     ratio : float, optional
-        Of ours to theirs. For growth: how many times as long twice the size takes.
+        Of ours to theirs. For growth: the time for twice the size, as a multiple.
     spread : float, optional
         Distance between the quartiles of the ratio, divided by the ratio; None where it was measured once.
     repetitions : int

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CutRule = Literal["mdl", "mean", "median"]
 # More values than this, and more than this share of the rows, are no categories.
 _FEW_VALUES, _LARGEST_SHARE = 10, 0.5
-# Up to so many are compared one by one.
+# Up to this many cuts are compared one by one.
 _FEW_CUTS = 8
 
 

@@ -273,7 +273,7 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
         )
     names = [str(value) for value in categorical.cat.categories.tolist()]
     n_rows = int((codes >= 0).sum())
-    if _are_no_categories(column, len(names), n_rows):
+    if _has_mostly_distinct_values(column, len(names), n_rows):
         different = "a different value in each of" if len(names) == n_rows else f"{len(names)} different values in"
         raise ValueError(
             f"{what} must hold categories, got {different} {n_rows} rows; if these are numbers, "
@@ -284,7 +284,7 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
     return codes, names
 
 
-def _are_no_categories(column: pd.Series, n_values: int, n_rows: int) -> bool:
+def _has_mostly_distinct_values(column: pd.Series, n_values: int, n_rows: int) -> bool:
     """Return whether a column holds names of rows, or measurements."""
     if column.dtype == "category" or n_rows < _FEWEST_ROWS_OF_AN_IDENTIFIER:
         return False

@@ -226,8 +226,8 @@ QUICK_OPERATIONS = 2**22
 PREFERRED_ENTRIES, PREFERENCE = 2**22, 1.05
 PREFERRED_ENTRIES_COMPILED, PREFERENCE_COMPILED = 2**20, 1.25
 # From this many operations on, the compiler is worth starting, and a better order worth searching for. Each round of
-# the search is so many moves; the more operations are at stake and allowed, the more rounds, within limits. The search
-# then takes less than a third of the time.
+# the search makes a fixed number of moves; the more operations are at stake and allowed, the more rounds, within
+# limits. The search then takes less than a third of the time.
 COMPILED_OPERATIONS = 2**30
 MOVES = 100_000
 OPERATIONS_A_ROUND = 2**32

@@ -24,8 +24,8 @@ class MissingValues:
     """Methods on rows of which a share of the features is missing, by one mechanism or another.
 
     The shares `missing` are those of every mechanism, and `missing_at_random` further ones of ``mcar``. Data sets in
-    `numbers` keep their numbers, the others become zeros and ones by their protocol; images in `shrink` have squares of
-    so many pixels a side as one pixel. Rows beyond `train_rows` and `test_rows` are left out at random. For the
+    `numbers` keep their numbers, the others become zeros and ones by their protocol; in images in `shrink`, squares of
+    that many pixels a side become one pixel. Rows beyond `train_rows` and `test_rows` are left out at random. For the
     mechanisms in `incomplete`, all shares in `missing` are also run with training rows that miss features as the test
     rows do.
     """

@@ -207,7 +207,7 @@ def calibrate(variant: str, sizes: Sizes, seeds: list[int]) -> dict[str, vocab.J
 
 # Simulation-based calibration: data sets from the prior of each model, and whether its probabilities hold there.
 
-# A figure tells so many models apart, with and without correction.
+# A figure can tell this many models apart, with and without correction.
 _MODELS_SHOWN = 3
 
 

@@ -331,7 +331,7 @@ class MixtureSettings:
     n_components : int or "auto"
         ``"auto"``: as many as make rows held out more likely.
     rows : int, optional
-        It is learned from so many training rows, chosen at random; from all by default.
+        Number of training rows, chosen at random, that it is learned from; all by default.
     """
 
     n_components: vocab.Count | Literal["auto"] = "auto"

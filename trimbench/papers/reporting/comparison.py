@@ -36,7 +36,7 @@ _CHANGE = ["kind", "experiment", "table", "row", "quantity", "first", "second", 
 _ROUNDING, _NEARLY_ZERO = 1e-9, 1e-12
 # Words for run time or memory in a column, a quantity or the name of an experiment; no two runs have the same.
 _COST = re.compile(r"(?:^|[\W_])(?:seconds?|minutes?|runtime|times?|ms|\(s\)|MB)(?:$|[\W_])")
-# Rows and columns of one run alone are counted, and so many named.
+# Rows and columns that only one run has are counted, and at most this many are named.
 _MOST_NAMED = 5
 
 
@@ -368,7 +368,7 @@ def in_words(comparison: Comparison) -> list[str]:
 
 
 def tables(comparison: Comparison, most: int) -> dict[str, Table]:
-    """Return what differs as tables by name, each if it has a row, with at most so many of them; times come last."""
+    """Return what differs as tables by name, each if it has a row, with at most `most` rows; times come last."""
     found = comparison.differences
     is_alone = found["kind"] == _ALONE
     selections = {
@@ -389,7 +389,7 @@ def tables(comparison: Comparison, most: int) -> dict[str, Table]:
 
 
 def _sections(comparison: Comparison, most: int) -> list[str]:
-    """Return the tables in Markdown, with a heading and at most so many rows each."""
+    """Return the tables in Markdown, with a heading and at most `most` rows each."""
     shown = tables(comparison, most).values()
     return [part for table in shown for part in (f"## {markdown_text(table.title)}", markdown(table))]
 

@@ -44,8 +44,8 @@ class Explanation:
 class Probability:
     """How probable a number at least as far out as the printed one is, to either side, under replications of ours.
 
-    `least` is the smallest probability that so many replications can give. `overall` is the probability that as many
-    numbers of the same table are far out as are printed, or more; 1 for a number that stands alone.
+    `least` is the smallest probability that this number of replications can show. `overall` is the probability that
+    as many numbers of the same table are far out as are printed, or more; 1 for a number that stands alone.
     """
 
     value: float

@@ -28,11 +28,9 @@ _RESTORE = f"restore results/{PUBLISHED} with git, or publish a run that has thi
 def publish(invocation: Invocation) -> int:
     """Publish the experiments of a run, which this commit must have written; those it lacks stay as published.
 
-    The page and the counts of verdicts are made of both.
+    The page and the counts of verdicts are made of both; of the published run itself, they are written again.
     """
     target = invocation.root / PUBLISHED
-    if invocation.run == PUBLISHED:
-        raise ConfigurationError(f"run must be another one than {PUBLISHED!r}; write task=publish profile=paper")
     source = folder_of(invocation.root, invocation.run)
     check_profile(source, invocation.profile)
     _undo_killed(target)
@@ -42,7 +40,9 @@ def publish(invocation: Invocation) -> int:
         raise ConfigurationError(f"task=publish needs a clean commit of trimbench, got {found}; commit first")
     names = invocation.catalogue.names("experiment")
     renewed = [name for name in names if name in invocation.experiments and (source / f"{name}.json").is_file()]
-    if not renewed:
+    if source == target:
+        renewed = []
+    elif not renewed:
         raise ConfigurationError(f"run must have an experiment to publish, got none in {source}; {_AGAIN}")
     folders = {name: source if name in renewed else target for name in names}
     for name in renewed:

@@ -292,6 +292,19 @@ def test_a_member_without_a_declared_column_and_what_is_declared_for_no_row(
     assert "data set 'mine': values.label names 'z', which no row has" in caplog.text
 
 
+def test_notes_are_for_rows_that_nobody_vouches_for(
+    cache: Cache, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = "".join(f"{place % 7},{'xy'[place % 2]}\n" for place in range(60))
+    (tmp_path / "t.csv").write_text(f"a,label\n{rows}" + "99999,x\n" * 5)
+    mine = {"kind": "csv", "path": str(tmp_path / "t.csv"), "target": "label"}
+    found = load_dataset(declare_dataset("mine", mine), cache)
+    assert "if it stands for missing, add it to missing_values" in caplog.text
+    caplog.clear()
+    load_dataset(declare_dataset("mine", mine | {"facts": {"sha256": found.sha256}}), cache)
+    assert caplog.text == ""
+
+
 # --- several roads to the same rows
 
 

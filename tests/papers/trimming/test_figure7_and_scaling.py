@@ -161,12 +161,7 @@ def test_what_is_given_evidence_stands_apart(with_evidence: Catalogue) -> None:
         )
     names = [part.name for part in (*outcome.tables, *outcome.figures)]
     assert len(set(names)) == len(names)
-    assert names[4:8] == [
-        "given_evidence",
-        "thresholds_given_evidence",
-        "claim_given_evidence",
-        "refused_given_evidence",
-    ]
+    assert names[4:8] == [f"{name}given_evidence" for name in ("", "thresholds_", "claim_", "refused_")]
     assert names[-3:] == ["small", "no_feature", "observed_given_evidence"]
     assert "given the competition's evidence" in outcome.figures[-1].title
     assert set(outcome.tables[4].frame["network"]) == {"observed"}
@@ -281,16 +276,8 @@ def test_one_hot_features_and_left_out_classes() -> None:
 
 
 def test_figure_7_on_published_networks(given_folder: Path, command: Command) -> None:
-    answer = command(
-        "experiment=trimming/figure7",
-        "networks=[cpcs54,s386,bn_5]",
-        "evidence_networks=[bn_5]",
-        "classes=1",
-        "thresholds=[0.3,0.6]",
-        "executor=serial",
-        "offline=true",
-        code=0,
-    )
+    words = ("networks=[cpcs54,s386,bn_5]", "evidence_networks=[bn_5]", "classes=1", "thresholds=[0.3,0.6]")
+    answer = command("experiment=trimming/figure7", *words, "executor=serial", "offline=true", code=0)
     heading = "## trimming/figure7,networks=cpcs54+s386+bn_5,evidence_networks=bn_5,classes=1,thresholds=0.3+0.6"
     assert re.search(rf"^{re.escape(heading)}\S*: complete, with other settings$", answer.out, re.MULTILINE)
     summary = table_of("trimming/figure7").set_index("network")

@@ -64,10 +64,7 @@ def test_newton_and_cvxpy_agree_on_real_valued_features(n_columns: int, smoothin
 
 @pytest.mark.parametrize(
     ("solver", "advice"),
-    [
-        pytest.param("cvxpy", "solver='newton'", marks=needs_cvxpy),
-        ("newton", "more smoothing, or stronger"),
-    ],
+    [pytest.param("cvxpy", "solver='newton'", marks=needs_cvxpy), ("newton", "more smoothing, or stronger")],
 )
 def test_an_inaccurate_solution_is_refused(solver: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(

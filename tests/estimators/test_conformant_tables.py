@@ -41,7 +41,7 @@ def test_text_categories_and_truth_values_by_dtype() -> None:
     X, y = people()
     classifier = NaiveConformantClassifier().fit(X, y)
     assert classifier.get_feature_names_out().tolist() == [
-        *["sex_female", "sex_male", "town_Aachen", "town_Bonn", "town_Cologne", "member", "age", "rooms"],
+        *["sex_female", "sex_male", "town_Aachen", "town_Bonn", "town_Cologne", "member", "age", "rooms"]
     ]
     rows = encoded_by_scikit_learn(X)
     expected = LogisticRegression(tol=1e-10, solver="newton-cg").fit(rows, y).predict_proba(rows)

@@ -177,15 +177,9 @@ def test_selectors_and_searches(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda X, y: make_pipeline(PolynomialFeatures(), BernoulliNB()).fit(X, y),
-            r"got PolynomialFeatures",
-        ),
+        (lambda X, y: make_pipeline(PolynomialFeatures(), BernoulliNB()).fit(X, y), r"got PolynomialFeatures"),
         (lambda X, y: LogisticRegression().fit(X, y), r"column 'age' must be cut into few values .*KBinsDiscretizer"),
-        (
-            lambda X, y: make_pipeline(StandardScaler(), OneHotEncoder(), BernoulliNB()).fit(X, y),
-            r"encode the col",
-        ),
+        (lambda X, y: make_pipeline(StandardScaler(), OneHotEncoder(), BernoulliNB()).fit(X, y), r"encode the col"),
         (lambda X, y: RandomForestClassifier(2).fit(X, y), r"or a fitted pipeline that ends in one, got RandomForest"),
         (lambda X, y: BernoulliNB(), r"got BernoulliNB that is not; call its fit first|estimator must be fitted"),
         (

@@ -85,10 +85,7 @@ def example() -> tb.NaiveBayes:
     """Three classes; values with a parameter of their own, a shared one, a zero, and a zero beside a shared one."""
     return tb.NaiveBayes(
         [0.5, 0.3, 0.2],
-        [
-            [[0.9, 0.1], [0.5, 0.5], [0.25, 0.75]],
-            np.array([[0.2, 0.3, 0.5], [0.0, 0.5, 0.5], [0.0, 0.4, 0.6]]),
-        ],
+        [[[0.9, 0.1], [0.5, 0.5], [0.25, 0.75]], np.array([[0.2, 0.3, 0.5], [0.0, 0.5, 0.5], [0.0, 0.4, 0.6]])],
         feature_names=["A", "B"],
         class_variable="C",
     )

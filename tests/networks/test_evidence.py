@@ -195,8 +195,7 @@ def test_hidden_variables_below_the_range_of_floats() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["2\n0\n1\n2\n0\n", "2\n0 1\n2 0\n", "2 0 1 2 0", "1\n2 0 1 2 0\n", "1\n2\n0\n1\n2\n0", "\ufeff1 2 0 1 2 0"],
+    "text", ["2\n0\n1\n2\n0\n", "2\n0 1\n2 0\n", "2 0 1 2 0", "1\n2 0 1 2 0\n", "1\n2\n0\n1\n2\n0", "\ufeff1 2 0 1 2 0"]
 )
 def test_the_lines_of_a_file_are_free(tmp_path: Path, text: str) -> None:
     network = tb.BayesianNetwork({name: ["s", "t"] for name in "abc"}, {}, {name: [0.5, 0.5] for name in "abc"})

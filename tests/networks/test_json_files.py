@@ -132,8 +132,7 @@ def interrupted(*_: object, **__: object) -> None:
 
 @each_model
 @pytest.mark.parametrize(
-    ("replaced", "failure"),
-    [("json.dump", disk_full), ("json.dump", interrupted), ("Path.replace", not_allowed)],
+    ("replaced", "failure"), [("json.dump", disk_full), ("json.dump", interrupted), ("Path.replace", not_allowed)]
 )
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Model, replaced: str, failure: Any

@@ -196,8 +196,7 @@ def test_a_number_is_the_state_of_its_own_text_if_there_is_one() -> None:
 def test_sampled_frequencies_are_the_probabilities() -> None:
     n_rows = 20_000
     model = tb.NaiveBayes(
-        [0.5, 0.3, 0.2],
-        [[[0.7, 0.3], [0.5, 0.5], [0.0, 1.0]], [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.1, 0.8]]],
+        [0.5, 0.3, 0.2], [[[0.7, 0.3], [0.5, 0.5], [0.0, 1.0]], [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.1, 0.8]]]
     )
     rows = model.sample(n_rows, np.random.default_rng(11))
     assert list(rows.columns) == ["class", "x0", "x1"]

@@ -168,3 +168,15 @@ def test_the_lines_of_the_page_are_those_of_the_verdicts(family: str) -> None:
         assert all(part & kinds[word] for part in parts), f"{word}: {line['of']}"
         whole = set[str]().union(*parts)
         assert whole <= kinds[word] if word == "Holds" else whole >= kinds[word], word
+
+
+def test_what_is_said_of_the_papers_names_what_there_is() -> None:
+    documented = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+    titles = re.findall("(?m)^## (.+)$", documented)
+    anchors = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+    assert [*ON_PAGE] == [*LITERATURE.papers]
+    for family, text in ON_PAGE.items():
+        assert text["doi"] in documented + LITERATURE.papers[family].citation or family == "selection_bias"
+        assert text["finding"] in anchors
+    beyond = {name for text in ON_PAGE.values() for name in text["beyond"]}
+    assert {*PROJECT.names("experiment")} == beyond | {*LITERATURE.experiments}

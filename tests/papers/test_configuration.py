@@ -46,9 +46,7 @@ def catalogue(tmp_path: Path) -> Catalogue:
 
 
 def test_names_are_those_of_all_folders(catalogue: Catalogue) -> None:
-    assert catalogue.names("dataset") == [
-        *("broken", "clinic", "deep/one", "digits", "empty", "latin", "list", "loop"),
-    ]
+    assert catalogue.names("dataset") == [*("broken", "clinic", "deep/one", "digits", "empty", "latin", "list", "loop")]
     assert catalogue.names("network") == ["tiny"]
     assert catalogue.names("nothing") == []
 

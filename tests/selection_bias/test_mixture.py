@@ -350,8 +350,7 @@ def test_the_two_posteriors_differ_by_the_correction() -> None:
     np.testing.assert_array_equal(again.predict_proba(X), corrected.predict_proba(X))
     everything = quiet(X[:, :3], y, 3, **settings)
     np.testing.assert_array_equal(
-        everything.predict_proba(X[:, :3]),
-        quiet(X[:, :3], y, 3, correct=False, **settings).predict_proba(X[:, :3]),
+        everything.predict_proba(X[:, :3]), quiet(X[:, :3], y, 3, correct=False, **settings).predict_proba(X[:, :3])
     )
 
 

@@ -144,10 +144,7 @@ Y_GOOD = [1, 1, 1, 0, 0, 0]
         ({"k": True}, "k must be a whole number from 1 to 3"),
         ({"y": [1, 1, 1, 1, 1, 1]}, "y must have cases of both classes, got only 1; add cases of the other class"),
         ({"y": [1, 1, 9, 0, 0, 0]}, "y must have cases of all classes from 0 to 9, got none of 2; renumber"),
-        (
-            {"y": [1, 1, 3, 0, 0, 0]},
-            "y must have cases of all classes from 0 to 3, got none of 2; renumber them",
-        ),
+        ({"y": [1, 1, 3, 0, 0, 0]}, "y must have cases of all classes from 0 to 3, got none of 2; renumber them"),
         ({"y": [1, 1, 2, 0, 0, 0], "f1": 2.0}, "f0 and f1 must be equal for 3 classes, got f0=1.0 and f1=2.0; leave"),
         ({"factor": "exact"}, "factor must be one of auto, enumerate, simulate, got 'exact'"),
         ({"n_simulations": 0}, "n_simulations must be a whole number, 1 or more, got 0"),

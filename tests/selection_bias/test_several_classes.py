@@ -179,11 +179,7 @@ def test_walks_give_the_digits_of_tables(rule: Any, ties: Any, monkeypatch: pyte
     np.testing.assert_allclose(walked.predict_proba(X), tabled.predict_proba(X), rtol=1e-9)
 
 
-@given(
-    n=st.integers(1, 150),
-    alpha=st.sampled_from([1e-6, 0.4, 3.0, 50.0, 1e4, 1e8]),
-    theta=st.floats(1e-6, 1 - 1e-6),
-)
+@given(n=st.integers(1, 150), alpha=st.sampled_from([1e-6, 0.4, 3.0, 50.0, 1e4, 1e8]), theta=st.floats(1e-6, 1 - 1e-6))
 @settings(max_examples=40)
 def test_walks_are_beta_binomial_and_leave_out_less_than_they_say(n: int, alpha: float, theta: float) -> None:
     mass = np.full(n + 2, np.nan)

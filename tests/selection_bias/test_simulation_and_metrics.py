@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 
 from trimbench.papers.measures import calibration, prediction_quality
-from trimbench.papers.selection_bias.simulated_cases import (
-    MixtureSettings,
-    ModelSettings,
-    simulate,
-    simulate_gaussian,
-)
+from trimbench.papers.selection_bias.simulated_cases import MixtureSettings, ModelSettings, simulate, simulate_gaussian
 
 
 def test_simulation_has_the_moments_of_the_model() -> None:

@@ -119,10 +119,7 @@ def saved(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"format": "trimbench.NaiveBayes/1"},
-            "must have format 'trimbench.BayesianClassifier/1', got 'trimbench.N",
-        ),
+        ({"format": "trimbench.NaiveBayes/1"}, "must have format 'trimbench.BayesianClassifier/1', got 'trimbench.N"),
         ({"format": "trimbench.BayesianClassifier/2"}, "got 'trimbench.BayesianClassifier/2'"),
         (
             {"model": {"kind": "Forest"}},

@@ -328,10 +328,7 @@ def test_a_stopped_trimming_can_be_pickled() -> None:
         ({"costs": [1, math.inf, 1, 1]}, r"costs must be finite numbers >= 0, got inf for 'x1'.*named in forbidden"),
         ({"costs": [1, 1e308, 1, 1]}, r"costs must be at most 1e\+300, .* got 1e\+308 for 'x1'"),
         ({"costs": [1, 10**400, 1, 1]}, r"costs must be at most 1e\+300, .* got 1000"),
-        (
-            {"costs": pd.DataFrame({"cost": [1, 2]})},
-            r"costs must be .*, got a DataFrame of shape \(2, 1\); take one",
-        ),
+        ({"costs": pd.DataFrame({"cost": [1, 2]})}, r"costs must be .*, got a DataFrame of shape \(2, 1\); take one"),
         ({"costs": [1]}, "costs must have 4 entries, one for each feature, got 1"),
         ({"costs": {"x0": 1}}, "costs must have an entry for every feature, got none for 'x1'"),
         ({"costs": {"x0": 1, "y": 1}}, "costs must be given for names among .*, got 'y'"),
@@ -351,10 +348,7 @@ def test_a_stopped_trimming_can_be_pickled() -> None:
         ({"groups": {"g": []}}, r"groups\['g'\] must hold at least one feature"),
         ({"groups": {"x1": ["x0"]}}, "groups must not be named after a feature outside of it, got 'x1'"),
         ({"groups": {"g": ["x0"], "h": ["x0"]}}, "groups must not share features, got 'x0' in 'g' and 'h'"),
-        (
-            {"groups": {"g": ["x0"]}, "costs": [1, 2]},
-            "costs must be a mapping by name, or None, where",
-        ),
+        ({"groups": {"g": ["x0"]}, "costs": [1, 2]}, "costs must be a mapping by name, or None, where"),
         ({"groups": {1: ["x0"], "1": ["x1"]}}, "groups must have different names"),
         ({"required": 5}, "required must be a sequence of names, got 5"),
         ({"required": ["y"]}, "required must be among .*, got 'y'"),

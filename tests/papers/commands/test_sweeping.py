@@ -178,14 +178,8 @@ def test_values_that_differ_in_spaces_and_umlauts_have_folders_of_their_own(comm
     ("words", "complaint"),
     [
         (("executor=serial",), "a sweep (-m) must have a setting with several values; write for example alpha=30"),
-        (
-            ("threshold=interval(0,1)",),
-            "a swept setting must have values separated by commas or a range, got thr",
-        ),
-        (
-            ("offline=true,false",),
-            "a sweep must go over experiments, their settings or seed, got offline; give",
-        ),
+        (("threshold=interval(0,1)",), "a swept setting must have values separated by commas or a range, got thr"),
+        (("offline=true,false",), "a sweep must go over experiments, their settings or seed, got offline; give"),
         (("executor=serial,processes",), "a sweep must go over experiments, their settings or seed, got exec"),
         (("threshold=0.4,0.5", "task=list"), "task must be run or report in a sweep, got 'list'"),
         (("threshold=0.4,2",), "threshold must be a probability in [0, 1], got 2"),

@@ -105,8 +105,7 @@ def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> 
     listed = command("task=list", "offline=true", code=0)
     assert re.search(r"\| trimming/table4 +\| +1 \| +1 \| +0 \| +0 \| 0 s +\| none needed", listed.out)
     assert re.search(
-        r"\| trimming/authors_networks +\| +5 \| +0 \| +0 \| +5 \|.*\| [45] of \d+ to be fetched",
-        listed.out,
+        r"\| trimming/authors_networks +\| +5 \| +0 \| +0 \| +5 \|.*\| [45] of \d+ to be fetched", listed.out
     )
     assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| +30 \|.*\| here", listed.out)
     # Four experiments share jobs with another one, which run once.

@@ -31,11 +31,7 @@ from .loopback import Loopback
 ALARM = tb.BayesianNetwork(
     {"thief": ["yes", "no"], "bell": ["on", "off"], "call": ["yes", "no"]},
     {"bell": ["thief"], "call": ["bell"]},
-    {
-        "thief": [0.1, 0.9],
-        "bell": [[0.9, 0.1], [0.2, 0.8]],
-        "call": [[0.7, 0.3], [0.1, 0.9]],
-    },
+    {"thief": [0.1, 0.9], "bell": [[0.9, 0.1], [0.2, 0.8]], "call": [[0.7, 0.3], [0.1, 0.9]]},
 )
 
 
@@ -122,10 +118,7 @@ def test_a_network_declared_as_figures_needs_no_file_and_is_normalised(cache: Ca
         ({"prior": [0.1, 1.5]}, r"network 'mine': prior\.1 must be a number from 0 to 1, got 1\.5"),
         ({"prior": [1.0]}, r"network 'mine': prior must be a list of at least 2 value\(s\), got \[1\.0\]"),
         ({"likelihoods": {}}, "network 'mine': likelihoods must be"),
-        (
-            {"likelihoods": {"bell": [[0.9, 0.1]]}},
-            r"likelihoods\.bell must have a row for each of the 2 states of",
-        ),
+        ({"likelihoods": {"bell": [[0.9, 0.1]]}}, r"likelihoods\.bell must have a row for each of the 2 states of"),
         ({"likelihoods": {"bell": [[0.9, 0.1], [1.0]]}}, r"each with 2 numbers or one that holds for every state, got"),
         ({"likelihoods": {"bell": [["a", 0.1], 0.5]}}, r"must be a number from 0 to 1, got \['a', 0\.1\]"),
         ({"positive": "maybe"}, r"network 'mine': positive must be a state of 'thief', yes, no, got 'maybe'"),
@@ -321,11 +314,7 @@ def test_published_naive_bayes_networks_equal_the_dense_engine(given_networks: P
 
 @pytest.mark.parametrize(
     ("path", "n_features"),
-    [
-        ("PE/uai-2006/BN_78.erg.gz", 13),
-        ("MPE/iscas89/s386.scan.erg.gz", 13),
-        ("MPE/iscas89/c432.isc.erg.gz", 7),
-    ],
+    [("PE/uai-2006/BN_78.erg.gz", 13), ("MPE/iscas89/s386.scan.erg.gz", 13), ("MPE/iscas89/c432.isc.erg.gz", 7)],
 )
 def test_general_networks_equal_contraction(given_folder: Path, path: str, n_features: int) -> None:
     network = read_general(given_folder, path)

@@ -107,10 +107,7 @@ def test_the_package_makes_no_request_and_keeps_the_settings_of_the_user(
 
 
 def test_nothing_is_printed_and_nobody_is_warned(
-    cache: Cache,
-    loopback: Loopback,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    cache: Cache, loopback: Loopback, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     loopback.parquet = True
     loopback.faults[PARQUET_PATH] = "500"

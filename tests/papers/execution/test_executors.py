@@ -61,10 +61,7 @@ FAILURES = {
     ("executor", "more"),
     [
         (SerialExecutor(), {}),
-        (
-            ProcessExecutor(workers=2, timeout=30),
-            {"rude": "RudeError: onetwo", "interrupt": "KeyboardInterrupt"},
-        ),
+        (ProcessExecutor(workers=2, timeout=30), {"rude": "RudeError: onetwo", "interrupt": "KeyboardInterrupt"}),
     ],
 )
 def test_exceptions_are_failures_with_short_tracebacks(executor: Executor, more: dict[str, str]) -> None:

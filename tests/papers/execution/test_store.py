@@ -35,8 +35,7 @@ def files(store: JobStore) -> list[str]:
 
 
 results = st.dictionaries(
-    st.text(),
-    st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.lists(st.text()),
+    st.text(), st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.lists(st.text())
 )
 
 

@@ -22,13 +22,7 @@ from trimbench.papers.measures import calibration_error
 from trimbench.papers.own_table import study
 from trimbench.papers.own_table.report import Share, conclusions, figures_of, model_lines, notes, tables_of
 from trimbench.papers.own_table.settings import StudySettings, keep_table
-from trimbench.papers.own_table.steps import (
-    INFORMATION,
-    TRIMMING,
-    _about,
-    choose_budget,
-    reliability,
-)
+from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, _about, choose_budget, reliability
 from trimbench.papers.own_table.study import Study, prepared
 from trimbench.trimming.baselines import select_by_information_gain
 from trimbench.trimming.result import wilson_interval

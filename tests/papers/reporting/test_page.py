@@ -7,17 +7,14 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import (
     Entry,
@@ -156,21 +153,6 @@ def test_each_sentence_counts_once(tmp_path: Path) -> None:
 def test_a_sentence_that_fails_in_several_cases_counts_with_what_is_known_least(place: int) -> None:
     cases = [Counted("claim", "fails", cause, cause, "led") for cause in CAUSES[: place + 1]]
     assert once([*cases, Counted("claim", "holds", None, "d", "led")]) == [cases[-1]]
-
-
-def test_what_is_said_of_the_papers_names_what_there_is() -> None:
-    known = Literature.of(Catalogue((configuration_folder(),)))
-    texts = yaml.safe_load((files("trimbench.papers.reporting") / "page" / "papers.yaml").read_text("utf-8"))
-    names = Catalogue((configuration_folder(),)).names("experiment")
-    documented = (configuration_folder().parent / "docs" / "findings.md").read_text("utf-8")
-    titles = re.findall("(?m)^## (.+)$", documented)
-    anchors = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
-    assert [*texts] == [*known.papers]
-    for family, text in texts.items():
-        assert text["doi"] in documented + known.papers[family].citation or family == "selection_bias"
-        assert text["finding"] in anchors
-        own, compared = ({name for name in of if name.startswith(family)} for of in (names, known.experiments))
-        assert own == compared | {*text["beyond"]}
 
 
 def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str) -> None:

@@ -60,8 +60,7 @@ def test_mixture_reports_its_chains(command: Command) -> None:
 def test_neither_prediction_wins_on_equal_losses() -> None:
     """Two subsets: one tie, one that the correction wins."""
     quantities = ("expected_error", "actual_error", "minus_log_probability", "squared_error")
-    row: dict[str, Any] = {"status": "ok", "dataset": "colon", "split": 0, "job": "one"}
-    row |= {"n_cases": 62, "n_positive": 40}
+    row: dict[str, Any] = {"status": "ok", "dataset": "colon", "split": 0, "job": "a", "n_cases": 62, "n_positive": 40}
     row |= {f"{c}_{q}": [0.5, 0.25] for c in ("corrected", "uncorrected") for q in quantities}
     row["uncorrected_minus_log_probability"] = [0.5, 0.75]
     outcome = Colon(datasets=["colon"], n_subsets=2, splits=1).outcome(pd.DataFrame([row]))

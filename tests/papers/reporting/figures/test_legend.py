@@ -86,11 +86,7 @@ def test_a_level_in_several_places_is_once_in_the_legend() -> None:
     st.sampled_from([FigureSettings(), COLUMN]),
 )
 def test_texts_never_overlap_and_are_never_cut_off(
-    ends: dict[str, float],
-    levels: dict[str, float],
-    verticals: dict[str, float],
-    scale: str,
-    chosen: FigureSettings,
+    ends: dict[str, float], levels: dict[str, float], verticals: dict[str, float], scale: str, chosen: FigureSettings
 ) -> None:
     figure = lines({"first": 2.0} | ends, levels=levels, verticals=verticals, x_scale=scale, y_scale=scale)
     with warnings.catch_warnings():

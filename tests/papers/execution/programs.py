@@ -15,14 +15,18 @@ from trimbench.papers.execution.workers import TARGETS, Executor
 
 from . import sample_jobs
 
+# Ray and submitit leave processes to the garbage collector.
+ON_CLUSTER = [
+    pytest.mark.cluster,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 # One cluster serves all tests that have these marks; Ray's own code warns of what it will change.
 ON_RAY = [
-    pytest.mark.cluster,
+    *ON_CLUSTER,
     pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 PROGRAM = """
 import sys

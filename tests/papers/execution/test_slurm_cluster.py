@@ -17,15 +17,10 @@ from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.workers import ExecutorError, SerialExecutor
 
 from . import sample_jobs
-from .programs import run, squares
+from .programs import ON_CLUSTER, run, squares
 from .test_job_log import SPEAKING, check_ends_and_logs
 
-# submitit leaves the processes of its local cluster to the garbage collector.
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ON_CLUSTER
 
 
 @pytest.fixture

@@ -189,7 +189,7 @@ def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_
     # The page alone is written again from what is published.
     (published / "index.html").write_text("of an earlier version")
     answer = command("task=publish", "run=published", code=0)
-    assert "0 of 1 experiments are new in results/published" in answer.out
+    assert answer.out == "The page and the summary in results/published are written again; commit them.\n"
     assert (published / "index.html").read_text() == page
 
 

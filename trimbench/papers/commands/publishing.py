@@ -50,7 +50,10 @@ def publish(invocation: Invocation) -> int:
     if len(renewed) < len(names):
         check_profile(target, invocation.profile)
     _replace(target, folders, invocation)
-    _say_new(target, folders, source)
+    if source == target:
+        say(f"The page and the summary in {target} are written again; commit them.")
+    else:
+        _say_new(target, folders, source)
     return 0
 
 

@@ -207,11 +207,6 @@ def test_the_points_are_those_of_a_plain_hydra_application(
     assert meant(line.points) == meant(plain)
 
 
-def test_values_of_numbers_are_numbers() -> None:
-    texts = ("0.4", "3", "[0.5]", "[1,2]", "[x]", "'a b'", "x")
-    assert [value_of(read(f"a={text}")[0]) for text in texts] == [0.4, 3, 0.5, "[1,2]", "x", "a b", "x"]
-
-
 def test_a_sweep_is_named_after_experiments_and_settings() -> None:
     words = ["task=report", "executor=serial", "threshold=0.4,0.5", "experiment=trimming/table4", "results=x"]
     assert sweep_name(CommandLine.of(["-m", *words]).written) == "trimming_table4,threshold=0.4+0.5"

@@ -82,6 +82,19 @@ VALUES = [
     (f"{CURVE} smoothing=-1", f"{IN_CURVE} smoothing must be a number >= 0, got -1"),
     (f"{CURVE} evaluation_limit=0", f"{IN_CURVE} evaluation_limit must be 1 or more"),
 ]  # fmt: skip
+FIGURES = [
+    ("figure=colum", "figure must be one of column, default, got 'colum'; did you mean 'column'?"),
+    ("figure.widht=3", "figure.key must be one of dpi, font_size, formats, height, palette, title, width, got 'widht'"),
+    ("figure.width=0.5", "figure: width must be a number of inches from 1 to 40, got 0.5"),
+    ("figure.font_size=big", "figure: font_size must be a number of points from 4 to 40, got 'big'"),
+    ("figure.dpi=99999", "figure: dpi must be a whole number from 30 to 1200, got 99999"),
+    ("figure.formats=[]", "figure: formats must be a list with each of png, pdf, svg at most once, got []"),
+    ("figure.formats=[png,jpg]", "figure: formats must be a list with each of png, pdf, svg at most once, got"),
+    ("figure.title=7", "figure: title must be true or false, got 7"),
+    ("figure.palette=gray", "figure: palette (a name, or a list of colours) must be one of grey, okabe-ito, got"),
+    ("figure.palette=[C0]", "figure: palette must be a list of colours such as '#0072B2' or black, got 'C0'"),
+    ("figure.palette=[]", "figure: palette must be a name or a list of at least one colour, got []"),
+]  # fmt: skip
 FORMS = [
     ("foo", f"{NO} 'foo'; for example experiment=trimming/table4"),
     ("trimming/table4", f"{NO} 'trimming/table4'; write {T4}\n"),
@@ -105,7 +118,7 @@ FORMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "message"), [*NAMES, *KEYS, *VALUES, *FORMS])
+@pytest.mark.parametrize(("words", "message"), [*NAMES, *KEYS, *VALUES, *FIGURES, *FORMS])
 def test_a_mistake_is_explained_and_nothing_is_written(
     command: Command, tmp_path: Path, words: str, message: str
 ) -> None:
@@ -202,20 +215,3 @@ def test_a_file_that_is_not_yaml_is_named(command: Command, tmp_path: Path, grou
     write(tmp_path / "mine", {f"{group}/odd.yaml": "a: [1\n"})
     answer = command("--config-dir", "mine", word, code=2)
     assert ("odd.yaml" in answer.err, "Traceback" in answer.err) == (True, False)
-
-
-def test_a_cache_that_is_not_a_folder(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "taken").write_text("a file")
-    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "taken"))
-    answer = command(T4, "executor=serial")
-    assert answer.err.startswith("TRIMBENCH_CACHE must name a folder that exists or can be created, got")
-    assert answer.code == 2
-
-
-def test_a_cache_that_does_not_exist_is_named(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cahce"))
-    note = f"TRIMBENCH_CACHE names a folder that does not exist, '{tmp_path / 'cahce'}'; creating an empty one.\n"
-    assert command("task=list", T4).err == note
-    assert command("task=list", T4).err == ""

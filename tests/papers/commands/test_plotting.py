@@ -165,26 +165,5 @@ def test_points_that_cannot_be_read_are_named(command: Command, root: Path) -> N
     assert (root / "quick/trimming/figure5.png").exists(), "the others are drawn"
 
 
-MISTAKES = {
-    "figure=colum": "figure must be one of column, default, got 'colum'; did you mean 'column'?",
-    "figure.widht=3": "figure.key must be one of dpi, font_size, formats, height, palette, title, width, got 'widht'",
-    "figure.width=0.5": "figure: width must be a number of inches from 1 to 40, got 0.5",
-    "figure.font_size=big": "figure: font_size must be a number of points from 4 to 40, got 'big'",
-    "figure.dpi=99999": "figure: dpi must be a whole number from 30 to 1200, got 99999",
-    "figure.formats=[]": "figure: formats must be a list with each of png, pdf, svg at most once, got []",
-    "figure.formats=[png,jpg]": "figure: formats must be a list with each of png, pdf, svg at most once, got",
-    "figure.title=7": "figure: title must be true or false, got 7",
-    "figure.palette=gray": "figure: palette (a name, or a list of colours) must be one of grey, okabe-ito, got 'gray'",
-    "figure.palette=[C0]": "figure: palette must be a list of colours such as '#0072B2' or black, got 'C0'",
-    "figure.palette=[]": "figure: palette must be a name or a list of at least one colour, got []",
-}
-
-
-@pytest.mark.parametrize(("word", "message"), MISTAKES.items(), ids=MISTAKES)
-def test_a_mistake_is_explained(word: str, message: str, command: Command) -> None:
-    answer = command("task=plot", "experiment=trimming/table4", word, code=2)
-    assert answer.err.startswith(message)
-
-
 def test_the_default_of_the_configuration_is_that_of_the_settings() -> None:
     assert Catalogue((configuration_folder(),)).mapping("figure", "default") == FigureSettings().as_json()

@@ -218,11 +218,6 @@ def test_fetch_compares_figures_with_the_files_that_are_there(
     assert "FAILED: own: 127.0.0.1:9: " in command(*words[:-1], "verify=true", code=1).out
 
 
-def test_a_changed_value_of_the_profile_is_a_changed_setting(command: Command) -> None:
-    answer = command(T4, "profile.splits=2", "executor=serial")
-    assert "What the paper reports is for other settings than profile.splits=2; nothing is compared." in answer.out
-
-
 def test_a_number_that_is_not_reported_fails_the_experiment_alone(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

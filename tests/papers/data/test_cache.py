@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.validation import ConfigurationError
 
 from .listing import listing
 
@@ -52,15 +53,31 @@ def test_folder_that_refuses_the_probe_is_not_written(monkeypatch: pytest.Monkey
     assert Cache.from_environment().writable == tmp_path / "xdg" / "trimbench"
 
 
-@pytest.mark.parametrize("below", [".", "deeper"])
-def test_variable_that_names_no_folder_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, below: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("a-file", "must name a folder that exists or can be created, got 'a-file' .*; correct it, or unset it"),
+        ("a-file/deeper", "must name a folder that exists or can be created, got 'a-file/deeper' "),
+        ("s3://lab/cache", "must be a folder of this machine, got 's3://lab/cache'; write its path"),
+    ],
+)
+def test_variable_that_names_no_folder_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str, message: str
+) -> None:
     (tmp_path / "a-file").write_text("")
-    value = os.path.normpath(tmp_path / "a-file" / below)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRIMBENCH_CACHE", value)
-    with pytest.raises(ValueError, match="TRIMBENCH_CACHE must name a folder that exists or can be created") as raised:
+    with pytest.raises(ConfigurationError, match=f"^TRIMBENCH_CACHE {message}"):
         Cache.from_environment()
-    assert repr(value) in str(raised.value)
-    assert "unset it" in str(raised.value)
+
+
+def test_a_new_folder_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cahce"))
+    assert Cache.from_environment() == Cache.from_environment()
+    note = f"TRIMBENCH_CACHE names a folder that does not exist, '{tmp_path / 'cahce'}'; creating an empty one.\n"
+    assert capsys.readouterr().err == note
 
 
 def test_writable_is_searched_even_if_it_is_not_listed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.commands.tasks import GROUP, expected_seconds, function_name, measured
+from trimbench.papers.commands.tasks import GROUP, expected_seconds, measured
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import Work, duration, run_jobs
@@ -341,15 +341,9 @@ def test_stored_jobs_of_the_same_function_count_before_what_is_typical() -> None
     done = {FIRST.key: 1.0, SECOND.key: 3.0, "of another experiment": 50.0}
     expected = expected_seconds(JOBS, done, {"square": 100.0, "fail": 7.0})
     assert expected == {FIRST.key: 1.0, SECOND.key: 3.0, THIRD.key: 2.0, OTHER.key: 7.0}
-
-
-def test_what_is_typical_counts_where_nothing_is_stored() -> None:
-    assert expected_seconds(JOBS, {}, {"square": 1.5}) == {FIRST.key: 1.5, SECOND.key: 1.5, THIRD.key: 1.5}
-
-
-def test_without_a_basis_nothing_is_expected() -> None:
-    expected = expected_seconds(JOBS, {FIRST.key: 1.0}, {})
-    assert expected == {FIRST.key: 1.0, SECOND.key: 1.0, THIRD.key: 1.0}
+    # Without a basis, nothing is expected.
+    squares = {job.key: 1.5 for job in (FIRST, SECOND, THIRD)}
+    assert expected_seconds(JOBS, {}, {"square": 1.5}) == expected_seconds(JOBS, {FIRST.key: 1.5}, {}) == squares
 
 
 def test_a_profile_that_was_never_measured(tmp_path: Path) -> None:
@@ -366,7 +360,3 @@ def test_costs_are_of_experiments_that_exist() -> None:
         assert profile in project.names("profile")
         assert set(costs) <= set(project.names("experiment")), "a new experiment was not measured yet"
         assert all(0 < seconds < math.inf for functions in costs.values() for seconds in functions.values())
-
-
-def test_the_function_of_a_job_is_known_by_its_name() -> None:
-    assert function_name(FIRST) == "square"

@@ -134,12 +134,10 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     odd = [*itertools.compress(column.texts, ~known)]
     are_limits = all(map(LIMIT.fullmatch, odd))
     are_gaps = are_limits or all(LIMIT.fullmatch(text) or stands_for_missing(text) for text in odd)
+    enough = (_NUMBERS_BESIDE_LIMITS if are_gaps else 1 - _ODD) * n_rows
     # Few different numbers are more likely codes, and what is none of them is one more.
-    if (
-        column.counts[known].sum() >= (_NUMBERS_BESIDE_LIMITS if are_gaps else 1 - _ODD) * n_rows
-        and (are_limits or known.sum() > _FEW_NUMBERS)
-        and not any(map(is_code, column.texts))
-    ):
+    are_numbers = column.counts[known].sum() >= enough and (are_limits or known.sum() > _FEW_NUMBERS)
+    if are_numbers and not any(map(is_code, column.texts)):
         return "number"
     if {text.casefold() for text in column.texts} in _ANSWERS:
         return "boolean"
@@ -175,8 +173,8 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, 
 
 def _dates(column: TextColumn, settings: TableSettings) -> ReadColumn:
     reason, order = None, day_first(column.texts)
-    found = ((text, date_in(text)) for text in column.texts)
-    if example := next((text for text, match in found if match and len(match["year"]) == 2), None):
+    short = (text for text in column.texts if (match := date_in(text)) and len(match["year"]) == 2)
+    if example := next(short, None):
         reason = f"the year of {quoted(example)} has two digits and may be in any century"
     elif order is None and (example := next(filter(YEAR_LAST[True].fullmatch, column.texts), None)):
         reason = f"{quoted(example)} does not say whether the day or the month comes first"
@@ -226,14 +224,11 @@ def _answers(column: TextColumn) -> ReadColumn:
 def read_categories(column: TextColumn, parsed: NDArray[np.float64] | None = None, is_given: bool = True) -> ReadColumn:
     """Read a column of categories; `parsed` has the numbers among them where they may be something else."""
     notes = [] if parsed is None else _what_else(column, parsed)
-    reason = None
-    if len(column.texts) > MAX_CATEGORIES:
-        reason = f"it has {len(column.texts):,} different values that are not read as numbers"
-    elif 1 < len(column.texts) == column.counts.sum():
-        reason = "every row with a value has a different text"
-    if reason and not is_given:
-        notes.append(f"{reason}, so it is left out; write types: category to keep it")
-        return ReadColumn(column.name, notes=tuple(notes))
+    are_many = len(column.texts) > MAX_CATEGORIES
+    if not is_given and (are_many or 1 < len(column.texts) == column.counts.sum()):
+        many = f"it has {len(column.texts):,} different values that are not read as numbers"
+        reason = many if are_many else "every row with a value has a different text"
+        return ReadColumn(column.name, notes=(*notes, f"{reason}, so it is left out; write types: category to keep it"))
     return ReadColumn(column.name, "category", column.labels(), (*notes, *_words_for_missing(column), *_alike(column)))
 
 
@@ -475,8 +470,8 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
     if kind == "boolean":
         return ReadColumn(name, "boolean", label_column(column))
     if kind == "date":
-        notes = [_DAYS_READ + ", periods by their first day" * (found == "period")]
-        return _finished(name, "date", _days(column, found), missing, notes)
+        note = _DAYS_READ + ", periods by their first day" * (found == "period")
+        return _finished(name, "date", _days(column, found), missing, [note])
     notes = []
     if found.startswith("time"):
         notes.append("durations and times of the day were read as days")
@@ -498,12 +493,9 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
 
 def _days(column: pd.Series[Any], found: str) -> NDArray[np.float64]:
     """Return days since 1970-01-01, of any year that the type can hold."""
-    import pandas as pd
-
     if found == "period":
-        known = pd.PeriodIndex(column.dropna()).asfreq("D", how="S").astype("int64")
-        days = pd.Series(known, index=column.dropna().index, dtype="float64").reindex(column.index)
-        return days.to_numpy()
+        days = column.dropna().map(lambda one: one.asfreq("D", how="S").ordinal)
+        return days.reindex(column.index).to_numpy(dtype=np.float64)
     if column.dtype == object:
         texts = column.map(lambda value: value.isoformat().replace("T", " "), na_action="ignore")
         return np.array([days_of(text, True) if isinstance(text, str) else np.nan for text in texts])

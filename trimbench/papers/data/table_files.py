@@ -82,7 +82,7 @@ def read_file(
     `DeclarationError` if the file holds no table, or its names are not those of the settings: before all else is read.
     """
     check = functools.partial(check_columns, owner, settings=settings, target=target, most=most)
-    wanted = settings.columns(target) if target else ()
+    wanted = {*itertools.chain(*settings.roles(target).values())} if target else set[str]()
     try:
         body = _content(path)
         if body.startswith((_PARQUET, _ARROW, _FEATHER_1)):
@@ -118,7 +118,7 @@ def _content(path: Path) -> bytes:
 
 def _columnar(body: bytes, check: Callable[[list[str]], None]) -> pd.DataFrame:
     import pyarrow as pa
-    from pyarrow import feather, parquet, types
+    from pyarrow import compute, feather, parquet, types
 
     def judge(schema: pa.Schema, n_values: int, n_bytes: int) -> None:
         check(list(schema.names))
@@ -143,7 +143,9 @@ def _columnar(body: bytes, check: Callable[[list[str]], None]) -> pd.DataFrame:
         # As codes: a text that is written once may stand in a million rows.
         table = parquet.read_table(pa.BufferReader(buffer), read_dictionary=list(filter(None, schema.names)))
         coded = [one for one, field in zip(table.columns, schema, strict=True) if not types.is_dictionary(field.type)]
-        _check_size(len(body), 0, sum(_decoded(one) for one in coded if types.is_dictionary(one.type)))
+        chunks = [chunk for one in coded if types.is_dictionary(one.type) for chunk in one.chunks]
+        lengths = (compute.binary_length(chunk.dictionary).take(chunk.indices) for chunk in chunks)
+        _check_size(len(body), 0, sum(compute.sum(one.cast("int64")).as_py() or 0 for one in lengths))
         table = table.cast(schema)
     return in_pandas(table)
 
@@ -169,18 +171,10 @@ def _check_size(size: int, n_values: int, n_bytes: int) -> None:
             raise _NoTableError(f"{reason}; take a sample of its rows, or a part of its columns")
 
 
-def _decoded(column: pa.ChunkedArray) -> int:
-    """Return how many bytes the texts of a column of codes are."""
-    from pyarrow import compute
-
-    lengths = (compute.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
-    return sum(compute.sum(one.cast("int64")).as_py() or 0 for one in lengths)
-
-
 def _in_parquet(about: Any) -> tuple[int, int]:
     """Return how many values, those in lists among them, and bytes a Parquet file becomes."""
-    groups = map(about.row_group, range(about.num_row_groups))
-    chunks = [group.column(place) for group in groups for place in range(about.num_columns)]
+    places = itertools.product(range(about.num_row_groups), range(about.num_columns))
+    chunks = [about.row_group(group).column(place) for group, place in places]
     n_values = max(about.num_rows * about.num_columns, sum(chunk.num_values for chunk in chunks))
     # Without a name, a column cannot be read as codes.
     return n_values, sum(one.total_uncompressed_size * (1 if one.path_in_schema else one.num_values) for one in chunks)
@@ -291,7 +285,6 @@ def _plain(column: pd.Series[Any], encoding: str | None, notes: list[str]) -> pd
 
 
 def _text(body: bytes, encoding: str | None) -> str:
-    """Return what a file says."""
     if not body.strip():
         raise _NoTableError("it is empty")
     if other := other_format(body):
@@ -334,7 +327,8 @@ def _from_text(
     table, surplus = _values(lines, names, separator)
     frame, repairs = plain(table, settings.encoding)
     few = names[:: len(names) // 200 + 1]
-    if 2 * sum((_is_number(name) and not name.isdecimal()) or frame[name].eq(name).any() for name in few) > len(few):
+    values = [(number_of(name) > -math.inf and not name.isdecimal()) or frame[name].eq(name).any() for name in few]
+    if 2 * sum(values) > len(few):
         repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {_NO_HEADER}")
     return frame, [*notes, *surplus, *repairs]
 
@@ -359,7 +353,9 @@ def _names(first: list[str], written: list[str]) -> tuple[list[str], list[str]]:
         is_quoted = written[0].lstrip().startswith('"')
         advice = "remove the quotation marks around whole lines" if is_quoted else f"write separator={other!r}"
         raise _NoTableError(f"its header line has one column, {quoted(first[0])}; {advice}")
-    names = [_tidy_name(name) or f"Unnamed: {place}" for place, name in enumerate(first)]
+    # Without invisible characters, and with blanks for line breaks.
+    seen = ["".join(one for one in name if unicodedata.category(one) != "Cf").strip() for name in first]
+    names = [re.sub(r"\s*[\r\n\v\f]\s*", " ", name) or f"Unnamed: {place}" for place, name in enumerate(seen)]
     named = [raw.strip() for raw in first]
     notes = []
     if nameless := [place for place, name in enumerate(named) if not name]:
@@ -374,12 +370,6 @@ def _names(first: list[str], written: list[str]) -> tuple[list[str], list[str]]:
         what = f"blanks around the name{'s' * (len(blank) > 1)} {shown(blank, 3)}"
         notes.append(f"{what} in the header line were removed")
     return names, notes
-
-
-def _tidy_name(name: str) -> str:
-    """Return a name without invisible characters, and with blanks for line breaks."""
-    seen = "".join(one for one in name if unicodedata.category(one) != "Cf").strip()
-    return re.sub(r"\s*[\r\n\v\f]\s*", " ", seen)
 
 
 def _line_of_names(text: str, wanted: Collection[str]) -> int | None:
@@ -404,10 +394,9 @@ def _values(lines: Iterator[tuple[int, list[str]]], names: list[str], separator:
         for line in itertools.chain([first] * (first[0] > 0), lines):
             if len(line[1]) != width:
                 place, row = line if width == len(names) else first
-                reason = (
-                    f"line {place} has {len(row)} value{'s' * (len(row) != 1)} where there are {len(names)} columns"
-                )
-                raise _NoTableError(f"{reason}; correct it, or name the separator ({separator!r} was taken)")
+                reason = f"line {place} has {len(row)} value{'s' * (len(row) != 1)}"
+                advice = f"correct it, or name the separator ({separator!r} was taken)"
+                raise _NoTableError(f"{reason} where there are {len(names)} columns; {advice}")
             yield line[1]
 
     rows, parts = checked(), list[pd.DataFrame]()
@@ -457,7 +446,7 @@ def open_source(source: Any, settings: TableSettings, target: str, most: int) ->
         repairs = [f"{what} no text: the column {shortened(repr(other[0]))} is called {quoted(str(other[0]))}"]
     frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
     check_columns(owner, list(frame.columns), settings)
-    frame, more = plain(frame, settings.encoding, settings.columns(target))
+    frame, more = plain(frame, settings.encoding, {*itertools.chain(*settings.roles(target).values())})
     check_columns(owner, list(frame.columns), settings, target, most)
     return SourceTable("table", owner, frame, [*repairs, *more])
 
@@ -483,8 +472,8 @@ def _from_arrow(owner: str, source: Any) -> pd.DataFrame:
     try:
         return in_pandas(table)
     except (ValueError, TypeError, NotImplementedError, KeyError) as error:
-        reason = one_line_reason(error)
-        raise DeclarationError(f"{owner}: reading it failed: {reason}; make it a pandas DataFrame") from error
+        reason = f"reading it failed: {one_line_reason(error)}"
+        raise DeclarationError(f"{owner}: {reason}; make it a pandas DataFrame") from error
 
 
 def check_columns(
@@ -494,13 +483,17 @@ def check_columns(
 
     The target and all columns that settings name must exist, none may have two roles, and some must be features.
     """
-    no_names = f"; the names look like values: {_NO_HEADER}" if 2 * sum(map(_is_number, names)) > len(names) else ""
+    no_names = (
+        f"; the names look like values: {_NO_HEADER}"
+        if 2 * sum(number_of(name) > -math.inf for name in names) > len(names)
+        else ""
+    )
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         what = f"every column must have a name of its own, got {shown(twice, 3)} more than once"
         raise DeclarationError(f"{owner}: {what}; rename one{no_names}")
     if target is None:
         return
-    roles = {"target": (target,), **settings.named}
+    roles = settings.roles(target)
     known = set(names)
     for role, name in [(role, name) for role, wanted in roles.items() for name in wanted if name not in known]:
         hint = _separated(name, names) or did_you_mean(name, names)
@@ -517,10 +510,6 @@ def check_columns(
     if len(features) > most:
         what = f"at most {most:,} columns can be features, got {len(features):,}"
         raise DeclarationError(f"{owner}: {what}; name those of interest in features, or the others in drop")
-
-
-def _is_number(name: str) -> bool:
-    return not math.isnan(number_of(name))
 
 
 def _separated(name: str, names: Sequence[str]) -> str:

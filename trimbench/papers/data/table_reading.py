@@ -117,7 +117,7 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     import pandas as pd
 
     table = open_source(source, settings, target, _MOST_FEATURES)
-    classes, notes, repairs = read_classes(table, target, settings)
+    classes, notes, repairs = _classes(table, target, settings)
     rows = np.flatnonzero(classes.notna())
     labels = np.asarray(classes.cat.codes, dtype=np.int64)[rows]
     if len(labels) < _FEWEST_ROWS:
@@ -137,12 +137,8 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     same = equal_columns([*features.values()], codes)
     more = {name: suspicion(values, codes[name], labels, same.get(name)) for name, values in features.items()}
     columns = {one.name: replace(one, notes=(*one.notes, *more.get(one.name, ()))) for one in read}
-    card = tuple(
-        _card(target, "target", classes, notes)
-        if name == target
-        else _card_of(columns.get(name), name, table, settings)
-        for name in map(str, table.frame)
-    )
+    columns[target] = ReadColumn(target, "target", classes, tuple(notes))
+    card = tuple(_card_of(columns.get(name), name, table, settings) for name in map(str, table.frame))
     frame = pd.DataFrame({name: values.array for name, values in features.items()})
     repairs = [*table.repairs, *repairs, *repeated_rows([*codes.values(), labels])]
     return ReadTable(
@@ -161,10 +157,8 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) 
     """Return a column in the rows with a class, left out if it is none then."""
     if column.data is None:
         return column
-    values = column.data
-    if len(rows) < len(values):
-        values = values.iloc[rows].reset_index(drop=True)
-    if values.dtype == "category" and len(np.unique(_known(values))) < len(values.cat.categories):
+    values = column.data if len(rows) == len(column.data) else column.data.iloc[rows].reset_index(drop=True)
+    if values.dtype == "category":
         values = values.cat.remove_unused_categories()
     asked_for = column.name in (settings.features or ()) or column.name in settings.types
     if reason := reason_to_leave_out(values, asked_for):
@@ -175,30 +169,12 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) 
 # The column of classes.
 
 
-def read_classes(
-    table: SourceTable, target: str, settings: TableSettings
-) -> tuple[pd.Series[Any], list[str], list[str]]:
+def _classes(table: SourceTable, target: str, settings: TableSettings) -> tuple[pd.Series[Any], list[str], list[str]]:
     """Return the target as categories in the order of `ReadTable.classes`, notes on it, and what is left out.
 
     Raises `DeclarationError` if there are not several classes.
     """
     column = TextColumn.of(target, table.frame[target], settings.missing_values)
-    _check_classes(table, column)
-    numbers = {text: number_of(text) for text in column.texts}
-    if any(map(math.isnan, numbers.values())):
-        numbers = dict.fromkeys(numbers, 0.0)
-    order = sorted(column.texts, key=lambda text: (numbers[text], text))
-    notes, repairs = [*column.missing_notes()], []
-    if rare := [text for text, count in zip(column.texts, column.counts.tolist(), strict=True) if count < 2]:
-        notes.append(f"only 1 row each of {shown(rare)}: too few to learn from and to test")
-    if gaps := column.rows_of([-1]):
-        what = f"{rows_in(len(gaps))} without a class in {quoted(target)} ({rows_named(gaps)})"
-        repairs.append(f"{what} {'was' if len(gaps) == 1 else 'were'} left out")
-    notes += read_categories(column).notes
-    return column.labels().cat.reorder_categories(order), notes, repairs
-
-
-def _check_classes(table: SourceTable, column: TextColumn) -> None:
     what = f"{table.owner}: the target {quoted(column.name)} must have from 2 to {MAX_CATEGORIES} classes"
     if not len(column.codes):
         raise DeclarationError(f"{table.owner}: there must be rows to learn from, got a table without any; add rows")
@@ -211,6 +187,18 @@ def _check_classes(table: SourceTable, column: TextColumn) -> None:
     if len(column.texts) > MAX_CATEGORIES:
         got = f"got {len(column.texts):,} different values such as {shown(column.texts, 3)}"
         raise DeclarationError(f"{what}, {got}; name another column, or cut it into classes first")
+    numbers = {text: number_of(text) for text in column.texts}
+    if any(map(math.isnan, numbers.values())):
+        numbers = dict.fromkeys(numbers, 0.0)
+    order = sorted(column.texts, key=lambda text: (numbers[text], text))
+    notes, repairs = [*column.missing_notes()], []
+    if rare := [text for text, count in zip(column.texts, column.counts.tolist(), strict=True) if count < 2]:
+        notes.append(f"only 1 row each of {shown(rare)}: too few to learn from and to test")
+    if left := column.rows_of([-1]):
+        what = f"{rows_in(len(left))} without a class in {quoted(target)} ({rows_named(left)})"
+        repairs.append(f"{what} {'was' if len(left) == 1 else 'were'} left out")
+    notes += read_categories(column).notes
+    return column.labels().cat.reorder_categories(order), notes, repairs
 
 
 def _positive(table: SourceTable, classes: pd.Series[Any], wanted: str | None) -> str | None:
@@ -239,11 +227,10 @@ def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
         return "it has no values in the rows with a class, so it is left out"
     if len(known) == len(column) and (known == known[0]).all():
         return f"it has the same value in every row, {quoted(str(column.iloc[0]))}, so it is left out"
-    if not asked_for and _numbers_rows(column):
-        span = int(column.max() - column.min())
-        if span == len(column) - 1 or _NAME_OF_ID.search(str(column.name)):
-            return "it numbers the rows, so it is left out; to keep it, write types: number"
-    return None
+    if asked_for or not _numbers_rows(column):
+        return None
+    is_id = column.max() - column.min() == len(column) - 1 or _NAME_OF_ID.search(str(column.name))
+    return "it numbers the rows, so it is left out; to keep it, write types: number" if is_id else None
 
 
 def suspicion(
@@ -269,12 +256,11 @@ def suspicion(
 
 def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> list[str]:
     """Return that rows occur more than once, if so, given the codes of all columns and of the target."""
-    import pandas as pd
-
-    twice = np.flatnonzero(pd.Index([row.tobytes() for row in np.column_stack(codes)]).duplicated()) + 1
-    verb = "repeats" if len(twice) == 1 else "repeat"
-    said = f"{rows_in(len(twice))} {verb} an earlier one in all features and the class; they were kept"
-    return [said] if len(twice) else []
+    rows = [row.tobytes() for row in np.column_stack(codes)]
+    n_again = len(rows) - len(set(rows))
+    verb = "repeats" if n_again == 1 else "repeat"
+    said = f"{rows_in(n_again)} {verb} an earlier one in all features and the class; they were kept"
+    return [said] if n_again else []
 
 
 def equal_columns(columns: Sequence[pd.Series[Any]], codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
@@ -311,15 +297,14 @@ def _errors(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np
         return _errors_by_value(codes, labels)
     if not is_number_column(column):
         return len(labels)
-    order = np.argsort(column.to_numpy(dtype=np.float64), kind="stable")
-    if _is_sorted_by_class(column.to_numpy(dtype=np.float64)[order], labels[order]):
+    values = column.to_numpy(dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    if _is_sorted_by_class(values[order], labels[order]):
         return 0
     n_bins = min(_MOST_BINS, len(order) // _ROWS_PER_BIN)
     if n_bins < 2:
         return len(labels)
-    bins = np.empty(len(order), dtype=np.int64)
-    bins[order] = np.arange(len(order)) * n_bins // len(order)
-    return max(1, _errors_by_value(bins, labels))
+    return max(1, _errors_by_value(np.arange(len(order)) * n_bins // len(order), labels[order]))
 
 
 def _errors_by_value(codes: NDArray[np.int64], labels: NDArray[np.int64]) -> int:
@@ -338,8 +323,6 @@ def _is_sorted_by_class(values: NDArray[np.float64], labels: NDArray[np.int64]) 
 
 # What is said about each column.
 
-_EXAMPLES = 3
-
 
 def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[str]) -> ColumnCard:
     """Return the card of a column of numbers or categories."""
@@ -351,7 +334,7 @@ def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[st
         said = f"{text(known[0])} to {text(known[-1])}, median {text(middle)}"
     else:
         counts, names = np.bincount(known), values.cat.categories
-        top = range(distinct) if read_as == "target" else np.argsort(-counts, kind="stable")[:_EXAMPLES].tolist()
+        top = range(distinct) if read_as == "target" else np.argsort(-counts, kind="stable")[:3].tolist()
         said = ", ".join(f"{quoted(str(names[place]))} {counts[place]:,}" for place in top)
         said += f" and {distinct - len(top):,} more" if distinct > len(top) else ""
     return ColumnCard(name, read_as, distinct, missing, said, tuple(notes))

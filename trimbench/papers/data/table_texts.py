@@ -16,10 +16,7 @@ from numpy.typing import NDArray
 
 from trimbench.papers.validation import DeclarationError, rows_in, rows_named
 
-# What is known about a table.
-
 ColumnType = Literal["category", "number", "boolean", "date"]
-COLUMN_TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
 ReadAs = Literal["category", "number", "boolean", "date", "id", "target", "left out"]
 # What pandas takes for missing, the question mark of many UCI files, marks of databases and errors of spreadsheets.
 MISSING_VALUES = (
@@ -29,7 +26,6 @@ MISSING_VALUES = (
     *("#VALUE!", "#NAME?", "#NULL!", "#WERT!", "#BEZUG!", "#ZAHL!", "#VALEUR!", "#NOMBRE!", "#VALOR!", "#VALORE!"),
     *("0000-00-00", "0000-00-00 00:00:00"),
 )
-_LISTS = ("drop", "features", "id", "missing_values")
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ class TableSettings:
     positive: str | None = None
 
     def __post_init__(self) -> None:
-        for name in _LISTS:
+        for name in ("drop", "features", "id", "missing_values"):
             value = getattr(self, name)
             if name == "id" and isinstance(value, str):
                 value = (value,)
@@ -93,8 +89,8 @@ class TableSettings:
             allowed = "one that Python knows, such as 'utf-8' or 'cp1252'"
             raise DeclarationError(f"encoding must be {allowed}, got {self.encoding!r}") from error
         for column, kind in self.types.items():
-            if kind not in COLUMN_TYPES:
-                raise DeclarationError(f"types.{column} must be one of {', '.join(COLUMN_TYPES)}, got {kind!r}")
+            if kind not in get_args(ColumnType):
+                raise DeclarationError(f"types.{column} must be one of {', '.join(get_args(ColumnType))}, got {kind!r}")
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -107,14 +103,10 @@ class TableSettings:
         wanted = None if self.features is None else set(self.features)
         return [name for name in names if name not in outside and (wanted is None or name in wanted)]
 
-    def columns(self, target: str) -> set[str]:
-        """Return the target and all columns that a setting names."""
-        return {target}.union(*self.named.values())
-
-    @property
-    def named(self) -> dict[str, tuple[str, ...]]:
-        """The columns that each setting names."""
-        return {"drop": self.drop, "features": self.features or (), "id": self.ids, "types": tuple(self.types)}
+    def roles(self, target: str) -> dict[str, tuple[str, ...]]:
+        """Return the columns that the target and each setting name."""
+        named = {"drop": self.drop, "features": self.features or (), "id": self.ids, "types": tuple(self.types)}
+        return {"target": (target,), **named}
 
 
 # Numbers as people write them: decimal points and commas, groups of three digits, "<5".
@@ -331,10 +323,8 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
         rows = (np.flatnonzero(values == code) + 1).tolist()
         is_far = max(low - code, code - high) > high - low or (not days and code < 0 <= low)
         if (len(rows) > 1 and is_far) or (code in ENDS_AS_FLOATS and not days):
-            found.append(
-                f"{text(code)} in {rows_in(len(rows))} ({rows_named(rows)}) is apart from the others, {text(low)} to "
-                f"{text(high)}; if it stands for missing, add it to missing_values"
-            )
+            said = f"{text(code)} in {rows_in(len(rows))} ({rows_named(rows)}) is apart from the others"
+            found.append(f"{said}, {text(low)} to {text(high)}; if it stands for missing, add it to missing_values")
     return found
 
 

@@ -125,7 +125,7 @@ def _compose(line: CommandLine) -> Invocation | None:
     own = [Path(line.options.config_dir)] if line.options.config_dir else []
     composer = Composer(Catalogue((*own, configuration_folder())), line.root)
     check_settings(line, composer)
-    if (line.options.help or line.task == "describe") and not line.options.resolve:
+    if line.options.help or line.task == "describe":
         sys.stdout.write(help_text(composer, line.points[0]))
         return None
     if not line.is_for_hydra:

@@ -99,6 +99,8 @@ ROWS = [
     "  property source = http://example.org/table ;\n  (a) 0.9, 0.1;\n  default 0.5, 0.5;\n}",
     "  property path = /usr/*/x ;\n  (a) 0.9, 0.1; /* one\n two */ /**/ default 0.5, 0.5;\n}",
     '  property weight = None ;\n  (a) 0.9, 0.1;\n  property "a; (b) 1 0;" ;\n  default 0.5, 0.5;\n}',
+    pytest.param("  property weight = None ;\n  (a) 0.9, 0.1;\n  (b) 0.5, 0.5;\n}", id="pgmpy#1552"),
+    pytest.param("  (b) 0.5, 0.5;\n  (a) 0.9, 0.1;\n}", id="pgmpy#1053"),
     '  property size = 5" ;\n  (a) 0.9, 0.1;\n  property long = one\n    two ;\n  default 0.5, 0.5;\n}',
     "  // property of nothing\n  (a) 0.9, 0.1; // (a) 1, 0;\n  default 0.5, 0.5; // last\n}",
 ]

@@ -22,6 +22,7 @@ from trimbench.papers.data.table_reading import ReadTable, read_table
 from trimbench.papers.data.table_texts import TableSettings
 from trimbench.papers.validation import DeclarationError
 
+param = pytest.param  # with the number of the report that an input is from
 ROWS = 60
 CLASSES = ["ill" if row % 3 == 0 else "well" for row in range(ROWS)]
 HUGE = 2**53
@@ -432,6 +433,13 @@ POINTED = [f"{size:,}".replace(",", ".") for size in AMOUNTS]
         (cycled("12.", "7.5", "8.25"), "number", 12, ""),
         (cycled("1 234,5", "7", "9"), "number", 1234.5, "groups of digits"),
         (cycled("0,250", "0,125", "1,500"), "number", 0.25, "decimal commas"),
+        param(cycled("-0.70", "0.00", "3,276.28", *map(str, range(20))), "number", -0.7, "groups", id="readr#487"),
+        param(cycled("1,20", "22,3", "1.234,56", "0", "-7,5"), "number", 1.2, "decimal commas", id="pandas#59299"),
+        param(cycled("1.299,99", "15", "2.010,50"), "number", 1299.99, "groups of digits", id="polars#18797"),
+        param(cycled("5.00-", "2000.00", *map(str, range(20))), "number", -5, "accounting", id="rustledger#1473"),
+        param(cycled("1.300", "2.222", "3.333"), "number", 1.3, "if it parts thousands", id="enso#7930"),
+        param(cycled("0047583E590003", "0047583587"), "category", "0047583E590003", "", id="smarter_csv#345"),
+        param(cycled("E76565", "E76428"), "category", "E76565", "", id="ClickHouse#59476"),
     ],
 )  # fmt: skip
 def test_texts_are_read_with_the_whole_column_as_evidence(
@@ -459,6 +467,8 @@ def test_a_column_with_another_text_in_every_row_is_no_feature(n_rows: int) -> N
         ("-9,999", "-9999"),
         ("-999", "-999.0"),
         ("(999)", "-999"),
+        param("-99.0", "-99", id="pandas#59303"),
+        param("-99", "-99.0", id="pandas#3615"),
     ],
 )
 def test_missing_values_are_compared_as_values(spelling: str, named: str) -> None:
@@ -501,6 +511,7 @@ def test_labels_that_look_alike_are_pointed_out_in_features_and_target(other: st
 # Files as programs leave them.
 
 HEAD, BODY = "a;b;y", LINES
+R_TABLE = "\n".join(['"a"\t"b"\t"y"', *(f'"{row}"\t{line}'.replace(";", "\t") for row, line in enumerate(BODY, 1))])
 
 
 @pytest.mark.parametrize(
@@ -510,6 +521,7 @@ HEAD, BODY = "a;b;y", LINES
         ("\n".join([HEAD, *BODY[:20], "A; B ;y", *BODY[20:40], HEAD, *BODY[40:]]), ["a", "b"], "again, in rows 21, 42"),
         ("\n".join([HEAD, *(f'"{i}";{line}' for i, line in enumerate(BODY))]), ["a", "b"], "where it names the rows"),
         ("\n".join([HEAD, *(f"car {i};{line}" for i, line in enumerate(BODY))]), ["a", "b"], "where it names the rows"),
+        param(R_TABLE, ["a", "b"], "where it names the rows", id="data.table#763"),
         ("\n".join([HEAD, *(f"{line};" for line in BODY)]), ["a", "b"], "at their ends, where it is empty"),
         ("\n".join([f"{line};" for line in [HEAD, *BODY]]), ["a", "b"], "column 4 of the header line has no name"),
         ("\n".join([f";{HEAD}", *(f"{i};{line}" for i, line in enumerate(BODY))]), ["a", "b"], "it numbers the rows"),

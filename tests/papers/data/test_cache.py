@@ -32,25 +32,21 @@ def test_named_folder_comes_first_and_gets_the_downloads(
         assert not cache.writable.exists(), "looking up the cache must not create it"
 
 
-def test_read_only_folder_is_read_but_not_touched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    folder = tmp_path / "read-only"
-    folder.mkdir()
-    folder.chmod(0o555)
-    before = listing(folder)
-    monkeypatch.setenv("TRIMBENCH_CACHE", str(folder))
-    cache = Cache.from_environment()
-    assert cache.folders == (folder, tmp_path / "xdg" / "trimbench")
-    assert cache.writable == tmp_path / "xdg" / "trimbench"
-    assert listing(folder) == before
-
-
-def test_folder_that_refuses_the_probe_is_not_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o555, 0o755], ids=["read-only", "refuses the probe"])
+def test_a_folder_that_cannot_be_written_is_read_but_not_touched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: int
+) -> None:
     def refuse(**_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("trimbench.papers.data.cache.tempfile.TemporaryFile", refuse)
-    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path))
-    assert Cache.from_environment().writable == tmp_path / "xdg" / "trimbench"
+    folder = tmp_path / "shared"
+    folder.mkdir(mode)
+    before = listing(folder)
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(folder))
+    cache = Cache.from_environment()
+    assert (cache.folders, cache.writable) == ((folder, tmp_path / "xdg/trimbench"), tmp_path / "xdg/trimbench")
+    assert listing(folder) == before
 
 
 @pytest.mark.parametrize(
@@ -80,12 +76,9 @@ def test_a_new_folder_is_named_once(
     assert capsys.readouterr().err == note
 
 
-def test_writable_is_searched_even_if_it_is_not_listed(tmp_path: Path) -> None:
+def test_writable_is_searched_even_if_it_is_not_listed_and_its_workspace_vanishes(tmp_path: Path) -> None:
     assert Cache((tmp_path / "a",), tmp_path / "b").places == (tmp_path / "a", tmp_path / "b")
     assert Cache((tmp_path / "a",), tmp_path / "a").places == (tmp_path / "a",)
-
-
-def test_workspace_is_inside_the_writable_folder_and_vanishes(tmp_path: Path) -> None:
     cache = Cache((), tmp_path / "new")
     with cache.workspace() as folder:
         (folder / "something").write_text("x")

@@ -130,23 +130,22 @@ def test_a_declaration_of_the_same_path_with_another_hash_evicts_nothing(
 
 
 @every_kind
-def test_offline_never_downloads(offer: Offer, cache: Cache, loopback: Loopback) -> None:
-    with pytest.raises(DataUnavailable, match="downloads are switched off; run trimbench task=fetch without offline=t"):
-        load(offer, replace(cache, offline=True))
-    with pytest.raises(
-        DataUnavailable, match=r"not among the roads that are on; add (openml|file) to roads, or set TR"
-    ):
-        load(offer, replace(cache, roads=("package",)))
-    assert loopback.requests == []
-
-
-@every_kind
-def test_a_cache_that_cannot_be_written_is_not_blamed_on_the_host(offer: Offer, cache: Cache, tmp_path: Path) -> None:
+def test_what_keeps_data_away_is_said_before_a_host_is_asked(
+    offer: Offer, cache: Cache, loopback: Loopback, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
-    folder = tmp_path / "file" / "cache"
-    why = rf"is not available from the cache folder {folder}: it cannot be written \(.*\); make that folder writable"
-    with pytest.raises(DataUnavailable, match=why):
-        load(offer, replace(cache, folders=(), writable=folder))
+    folder = tmp_path / "file/cache"
+    for found, message in (
+        (replace(cache, offline=True), "downloads are switched off; run trimbench task=fetch without offline=true"),
+        (replace(cache, roads=("package",)), r"not among the roads that are on; add (openml|file) to roads, or set TR"),
+        (
+            replace(cache, folders=(), writable=folder),
+            rf"from the cache folder {folder}: it cannot be written \(.*\); make that folder writable",
+        ),
+    ):
+        with pytest.raises(DataUnavailable, match=message):
+            load(offer, found)
+    assert loopback.requests == []
 
 
 @every_kind

@@ -26,20 +26,16 @@ def git(folder: Path, *arguments: str) -> str:
     return answer.stdout.strip()
 
 
-def test_it_says_with_what_and_where() -> None:
+def test_it_says_with_what_and_where_and_is_handed_out_as_a_copy() -> None:
     facts = provenance()
     assert facts["packages"]["numpy"] == metadata.version("numpy")
     assert facts["trimbench"]
     assert facts["cpus"] == usable_cpus() >= 1
     assert facts["time"].endswith("+00:00")
     assert json.loads(json.dumps(facts)) == facts
-
-
-def test_it_is_collected_once_and_handed_out_as_a_copy() -> None:
-    first = provenance()
-    first["packages"].clear()
+    facts["packages"].clear()
     assert provenance()["packages"]
-    assert provenance()["time"] == first["time"]
+    assert provenance()["time"] == facts["time"]
 
 
 def test_a_record_says_where_its_data_came_from_even_if_it_was_encoded_before(
@@ -48,17 +44,16 @@ def test_a_record_says_where_its_data_came_from_even_if_it_was_encoded_before(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(store, "_roads", {})
     job = Job.create(sample_jobs.square, {"x": 2}, {"dataset/a": "a" * 64, "network/b": "b" * 64})
-    assert store.provenance_of(job)["roads"] == {}
 
     def encoded() -> store.Arrays:
         store.note_road("a" * 64, "a package")
         return {"rows": np.ones(2)}
 
-    store.remember("rows", {"of": "a"}, encoded)
-    assert store.provenance_of(job) == provenance() | {"roads": {"dataset/a": "a package"}}
-    monkeypatch.setattr(store, "_roads", {})
-    assert store.remember("rows", {"of": "a"}, encoded).keys() == {"rows"}
-    assert execute(job).provenance["roads"] == {"dataset/a": "a package"}
+    for _ in range(2):
+        monkeypatch.setattr(store, "_roads", {})
+        assert store.provenance_of(job)["roads"] == {}
+        assert store.remember("rows", {"of": "a"}, encoded).keys() == {"rows"}
+        assert execute(job).provenance == provenance() | {"roads": {"dataset/a": "a package"}}
     assert store.PROVENANCE.holds(store.provenance_of(job))
     assert not store.PROVENANCE.holds(provenance() | {"roads": {"dataset/a": 5}})
 

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -97,7 +98,11 @@ def test_two_cases_are_enough_to_learn_from() -> None:
 
 
 def written(cells: list[float | None]) -> dict[str, pd.Series]:
-    """The same column of zeros, ones and gaps in the types of several libraries."""
+    """The same column of zeros, ones and gaps in the types of several libraries.
+
+    See pandas-dev/pandas#59122 (Arrow's NaN), scikit-learn/scikit-learn#32312 (pd.NA among objects) and #21112 (text
+    with pd.NA), fastai/fastai#1403 (truth with gaps), mloda-ai/mloda#1538 (decimals), PriorLabs/TabPFN#1265 (objects).
+    """
     pa = pytest.importorskip("pyarrow")
     arrow = pa.array([np.nan if cell is None else cell for cell in cells])  # NaN, which Arrow does not call null
     mark = iter([None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.ma.masked, np.datetime64("NaT")] * len(cells))
@@ -115,7 +120,11 @@ def written(cells: list[float | None]) -> dict[str, pd.Series]:
         "Arrow's NaN": pd.Series(pd.arrays.ArrowExtensionArray(arrow)),
         "Arrow's null": pd.Series(cells, dtype=pd.ArrowDtype(pa.float64())),
         "Arrow's bool": pd.Series([None if x is None else bool(x) for x in cells], dtype=pd.ArrowDtype(pa.bool_())),
+        "Arrow's decimals": pd.Series(
+            [None if x is None else Decimal(x) for x in cells], dtype=pd.ArrowDtype(pa.decimal128(3, 1))
+        ),
         "category": pd.Series(pd.Categorical(cells)),
+        "objects": pd.Series(pd.Categorical(pd.Series(cells, dtype=object))),
         "words": pd.Series([None if cell is None else str(bool(cell)) for cell in cells], dtype=object),
     }
 
@@ -143,7 +152,7 @@ def test_a_value_is_the_same_in_every_type(kind: str, form: str) -> None:
     for fitted in (of_complete, of_gaps, MAKERS[kind]().fit(complete.astype(bool), Y)):
         expected = fitted.predict_proba(usual.astype({"b": bool, "c": bool}))
         np.testing.assert_allclose(fitted.predict_proba(FORMS[form]), expected, rtol=0, atol=1e-12)
-    if form not in ("category", "text", "string", "words"):  # which are statements of their own
+    if form not in ("category", "objects", "text", "string", "words"):  # which are statements of their own
         learned = MAKERS[kind]().fit(FORMS[form], Y)
         np.testing.assert_allclose(learned.predict_proba(usual), of_gaps.predict_proba(usual), rtol=0, atol=1e-9)
 
@@ -167,12 +176,19 @@ def test_library_functions_take_the_same_values(form: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "towns", ["BONN", ["London", "Oslo", "Rom"] * 40]
+)  # scikit-learn-contrib/category_encoders#154
 @pytest.mark.parametrize("kind", ["trimmed", "conformant"])
-def test_a_column_of_unknown_values_is_pointed_out(kind: str) -> None:
+def test_a_column_of_unknown_values_is_pointed_out(kind: str, towns: Any) -> None:
     X = pd.DataFrame({"town": np.where(Y, "Bonn", "Ulm"), "b": ONES[:, 1]})
     fitted = MAKERS[kind]().fit(X, Y)
-    with pytest.warns(UnknownValuesWarning, match=r"column 'town' has no value that the training rows had, .*'BONN'"):
-        fitted.predict(X.assign(town="BONN"))
+    with pytest.warns(
+        UnknownValuesWarning, match=r"column 'town' has no value that the training rows had, .*'(BONN|London)'"
+    ):
+        found = fitted.predict_proba(X.assign(town=towns))
+    nothing = pd.Series([pd.NA] * 120, dtype="string")  # alteryx/evalml#3959
+    np.testing.assert_array_equal(fitted.predict_proba(X.assign(town=nothing)), found)
 
 
 @given(
@@ -202,7 +218,7 @@ NUMERIC: dict[str, list[dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("value", [0.1, 14.62, np.log(1e-5), 1e-200, 1e200])
+@pytest.mark.parametrize("value", [0.1, 14.62, np.log(1e-5), 1e-200, 1e200])  # 14.62: scikit-learn/scikit-learn#17794
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_column_that_is_constant_up_to_rounding_says_nothing(kind: str, value: float) -> None:
     shaken = np.where(RNG.random(120) < 0.5, value, np.nextafter(value, np.inf))
@@ -216,8 +232,9 @@ def test_a_column_that_is_constant_up_to_rounding_says_nothing(kind: str, value:
         np.testing.assert_allclose(fitted.predict_proba(other), fitted.predict_proba(X), rtol=0, atol=1e-6)
 
 
+# See scikit-learn/scikit-learn#5314 (1e-7), #19726 (1e-15) and awslabs/gluonts#3312 (1e20).
 @pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("unit", [1e-200, 1e-100, 1e200])
+@pytest.mark.parametrize("unit", [1e-200, 1e-100, 1e-15, 1e-7, 1e20, 1e200])
 def test_the_unit_of_a_column_changes_nothing(kind: str, unit: float) -> None:
     X = pd.DataFrame({"a": RNG.normal(size=120) + 2 * Y, "b": RNG.normal(size=120)})
     for settings in NUMERIC[kind]:
@@ -233,11 +250,13 @@ def test_the_unit_of_a_column_changes_nothing(kind: str, unit: float) -> None:
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_folds_with_a_new_count_or_an_empty_column_have_a_score(kind: str) -> None:
+    """As an island in five rows (ageron/handson-ml2#521), and scikit-learn/scikit-learn#8613."""
     rows = np.arange(120)
     X = pd.DataFrame({"count": np.where(rows == 7, 2.0, ONES[:, 0]), "b": ONES[:, 1]})
     X["rare"] = np.where(rows < 40, RNG.random(120), np.nan)
     X["note"] = pd.Series(np.where(rows < 40, np.where(Y, "x", "y"), None), dtype=object)
-    table = X.drop(columns="note") if kind == "corrected" else X
+    X["ocean"] = np.where(rows // 5 == 1, "ISLAND", np.where(ONES[:, 2], "INLAND", "BAY"))
+    table = X.drop(columns=["note", "ocean"]) if kind == "corrected" else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scores = cross_val_score(MAKERS[kind](), table, Y, cv=KFold(3), error_score="raise")
@@ -258,6 +277,25 @@ def test_a_weight_is_as_good_as_copies_for_every_rule() -> None:
     assert [group.tolist() for group in weighted._one_hot_groups] == [
         group.tolist() for group in copied._one_hot_groups
     ]
+
+
+@pytest.mark.parametrize("kind", ["conformant", "corrected"])
+def test_rows_of_weight_zero_are_no_rows(kind: str) -> None:
+    """Also for cuts, scales and choices of columns: bbstats/chimeraboost#22."""
+    X = pd.DataFrame({name: RNG.normal(size=120) + Y for name in "abc"})
+    both, y = pd.concat([X, X[:30] * 1e6 - 7], ignore_index=True), np.r_[Y, ~Y[:30]]
+    for settings in NUMERIC[kind]:
+        bare, weighted = (clone(MAKERS[kind]()).set_params(**settings) for _ in range(2))
+        weighted.fit(both, y, sample_weight=np.r_[np.ones(120), np.zeros(30)])
+        np.testing.assert_allclose(weighted.predict_proba(X), bare.fit(X, Y).predict_proba(X), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", ["balanced", {0: 1, 1: 20, 2: 0.05}])
+def test_the_most_probable_class_is_predicted(weights: Any) -> None:
+    """Of 30 irises, in any order: scikit-learn/scikit-learn#14100."""
+    X, y = (part[::5] for part in load_iris(return_X_y=True))
+    fitted = NaiveConformantClassifier(class_weight=weights).fit(X, y)
+    np.testing.assert_array_equal(fitted.classes_[fitted.predict_proba(X).argmax(axis=1)], fitted.predict(X))
 
 
 @pytest.mark.parametrize("gaps", [False, True])
@@ -281,18 +319,21 @@ def test_a_class_of_weight_zero_has_probability_zero(gaps: bool) -> None:
         NaiveConformantClassifier(class_weight={"none": 1, "no": 0, "yes": 0}).fit(X, y)
 
 
-@pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented", "mixture"])
-def test_empty_text_is_a_label_and_a_category(density: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("density", "other"), [("naive_bayes", "ill"), ("tree_augmented", "ill"), ("mixture", " ")]
+)  # argilla-io/biome-text#336
+def test_empty_text_is_a_label_and_a_category(density: str, other: str, tmp_path: Path) -> None:
     X = pd.DataFrame({"a": np.where(Y, "", "full"), "b": ONES[:, 1]})
-    y = np.where(Y, "", "ill")
+    y = np.where(Y, "", other)
     trimmed = TrimmedClassifier(1, density=density, rows_weight=0).fit(X, y)
     assert trimmed.score(X, y) == NaiveConformantClassifier().fit(X, y).score(X, y) == 1.0
     trimmed.save(tmp_path / "empty.json")
     assert TrimmedClassifier.load(tmp_path / "empty.json").score(X, y) == 1.0
 
 
+# See Hvass-Labs/TensorFlow-Tutorials#122 (a date as text) and AutoViML/Auto_TS#103 (a date).
 @pytest.mark.parametrize(
-    "value", ["tall", pd.Timestamp("2020-01-01"), pd.Timedelta("1D"), np.datetime64("2020-01-01"), 1j]
+    "value", ["tall", "", "28-12-2017", pd.Timestamp("2020-01-01"), pd.Timedelta("1D"), np.datetime64("2020-01-01"), 1j]
 )
 def test_what_is_no_number_is_named_with_its_column(value: Any) -> None:
     X = pd.DataFrame({"a": RNG.normal(size=120) + 2 * Y, "size": RNG.normal(size=120)})

@@ -51,7 +51,7 @@ def test_ctrl_c_at_any_moment_ends_with_one_line(tmp_path: Path) -> None:
         # Workers start once the store is there.
         wait_for((tmp_path / "results/jobs").exists, seconds=60)
         wait_for(lambda n=n_records: len(records(tmp_path / "results")) >= n, seconds=60)  # type: ignore[misc]
-        # A container's manager tells the first process alone.
+        # A container's manager tells the first process alone: watchexec/watchexec#140.
         os.killpg(program.pid, sent) if sent == signal.SIGINT else program.send_signal(sent)
         out, _ = program.communicate(timeout=60)
         assert program.returncode in (130, -signal.SIGINT), out  # a shell calls both 130

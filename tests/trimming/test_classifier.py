@@ -340,6 +340,7 @@ def test_evidence_may_be_a_row_of_a_table() -> None:
 
 @pytest.mark.parametrize("kind", ["two", "several", "learned"])
 def test_an_impossible_row_is_marked_and_has_the_class_of_no_features(kind: str) -> None:
+    """As in a part of the network Asia: pgmpy/pgmpy#1595."""
     either = [[[1, 0], [1, 0]], [[1, 0], [0, 1]]]
     tables = {"tub": [0.1, 0.9], "lung": [0.2, 0.8], "either": either, "dysp": [[0.8, 0.2], [0.1, 0.9]]}
     states = {name: ["y", "n"] for name in tables}

@@ -95,7 +95,7 @@ def test_without_git_or_with_a_broken_repository_there_is_no_commit(
 
 
 def test_gits_own_settings_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As those by which a user trusts the clone of another."""
+    """As those by which a user trusts the clone of another: rerun-io/rerun#2171, InfiniTimeOrg/InfiniTime#1935."""
     program = tmp_path / "bin/git"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\necho "# branch.oid $GIT_CONFIG_VALUE_0$GIT_DIR"\n')

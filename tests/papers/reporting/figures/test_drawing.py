@@ -253,7 +253,7 @@ def test_a_long_title_is_not_cut_off() -> None:
     assert_readable(picture(figure(title="Average minus log probability on subsets of the features " * 3)))
 
 
-@pytest.mark.parametrize("most", [100, 1])  # twice as many are an error, others a warning
+@pytest.mark.parametrize("most", [100, 1])  # twice as many are an error (mpetroff/pannellum#596)
 def test_a_picture_beyond_the_limit_of_pillow_stays_as_it_was_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:

@@ -301,25 +301,21 @@ def test_lemma_1(model: tuple[float, np.ndarray, np.ndarray]) -> None:
         assert posterior(*model, np.array(x)) == pytest.approx(by_weights, abs=1e-12)
 
 
-@given(model=naive_bayes())
-@settings(max_examples=200)
-def test_round_trip(model: tuple[float, np.ndarray, np.ndarray]) -> None:
-    prior, positive, negative = model
-    bias, weights = weights_of_naive_bayes(prior, positive, negative)
-    back_prior, back_negative = naive_bayes_of_weights(bias, weights, positive)
-    assert back_prior == pytest.approx(prior, abs=1e-10)
-    np.testing.assert_allclose(back_negative, negative, atol=1e-10)
-
-
 @given(model=naive_bayes(), seed=st.integers(0, 2**32))
 @settings(max_examples=200)
 def test_lemma_2(model: tuple[float, np.ndarray, np.ndarray], seed: int) -> None:
+    """For any weights and any parameters of one class there is a model, and it is the only one."""
+    prior, positive, negative = model
     rng = np.random.default_rng(seed)
-    bias, weights = rng.normal(), rng.normal(0, 2, len(model[1]))
-    prior, negative = naive_bayes_of_weights(bias, weights, model[1])
-    again = weights_of_naive_bayes(prior, model[1], negative)
+    bias, weights = rng.normal(), rng.normal(0, 2, len(positive))
+    found_prior, found_negative = naive_bayes_of_weights(bias, weights, positive)
+    again = weights_of_naive_bayes(found_prior, positive, found_negative)
     assert again[0] == pytest.approx(bias, abs=1e-9)
     np.testing.assert_allclose(again[1], weights, atol=1e-9)
+    # Whatever model has these weights and parameters is the one that they give.
+    only_prior, only_negative = naive_bayes_of_weights(*weights_of_naive_bayes(prior, positive, negative), positive)
+    assert only_prior == pytest.approx(prior, abs=1e-10)
+    np.testing.assert_allclose(only_negative, negative, atol=1e-10)
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 6))
@@ -338,6 +334,23 @@ def test_examples_1_and_2(seed: int, n: int) -> None:
     assert imputed >= expected - 1e-15
     negated = chance @ (1 / (1 + np.exp(bias + instances @ weights)))
     assert 1 / (1 + np.exp(bias + means @ weights)) <= negated + 1e-15
+
+
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 6))
+@settings(max_examples=100)
+def test_example_1_is_bayes_optimal(seed: int, n: int) -> None:
+    """If a linear function is the probability, the class of its imputed value is the likelier one of what is seen."""
+    rng = np.random.default_rng(seed)
+    weights, means = rng.uniform(-1, 1, n) / n, rng.uniform(0.05, 0.95, n)
+    row = np.where(rng.random(n) < 0.5, rng.integers(0, 2, n), np.nan)
+    instances = np.array(list(itertools.product([0, 1], repeat=n)))
+    agrees = (np.isnan(row) | (instances == row)).all(axis=1)
+    chance = np.prod(np.where(instances, means, 1 - means), axis=1) * agrees
+    positive = chance @ (0.5 + (instances - 0.5) @ weights)
+    imputed = 0.5 + (np.where(np.isnan(row), means, row) - 0.5) @ weights
+    assert positive / chance.sum() == pytest.approx(imputed)
+    chosen = positive if imputed > 0.5 else chance.sum() - positive
+    assert chosen >= max(positive, chance.sum() - positive) - 1e-12
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 6))

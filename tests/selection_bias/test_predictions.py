@@ -42,6 +42,26 @@ def test_marginals_are_integrals(n0: int, n1: int, theta0: float) -> None:
             assert found.theta_rest[place, column] == pytest.approx(1 - mean, rel=1e-10)
 
 
+@given(f=st.tuples(*2 * [st.integers(1, 4)]), n=st.tuples(*2 * [st.integers(0, 9)]))
+def test_the_probability_of_the_class_is_that_of_the_slides_and_their_exponents_are_not(
+    f: tuple[int, int], n: tuple[int, int]
+) -> None:
+    def of_one_more(exponents: tuple[int, int]) -> Fraction:
+        """Return P(y*, y) / P(y) by integrals over psi with such exponents in the prior."""
+        (e0, e1), (n0, n1) = exponents, n
+        numerator, denominator = (
+            Fraction(math.factorial(e0 + n0) * math.factorial(e1 + more), math.factorial(e0 + n0 + e1 + more + 1))
+            for more in (n1 + 1, n1)
+        )
+        return numerator / denominator
+
+    said = Fraction(f[1] + n[1], sum(f) + sum(n))
+    pseudo_counts = Prior(f0=f[0], f1=f[1]).pseudo_counts(2)
+    assert pseudo_counts == f
+    assert of_one_more((f[0] - 1, f[1] - 1)) == said
+    assert (of_one_more(f) == said) == (f[0] + n[0] == f[1] + n[1])
+
+
 def test_simpsons_rule_of_the_slides_comes_near() -> None:
     pairs = np.array([[0, 0], [10, 12], [10, 0], [3, 7], [1, 0]])
     exact = marginals(Prior(n_alpha=9), pairs, 10, 12)

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import rankdata
 
 import trimbench as tb
+from tests.trimming import brute_force
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.encodings import categorize
 from trimbench.papers.data.masks import split_rows
@@ -198,6 +199,15 @@ def test_the_numbers_of_a_real_quiz_are_not_called_a_contradiction() -> None:
     assert numbers["pass"] == pytest.approx(
         sum(p * a1 * (a2 * 1 + (1 - a2) * a3) for p, a1, a2, a3 in ((0.1, 0.9, 0.9, 0.4), (0.9, 0.3, 0.55, 0.2)))
     )
+
+
+def test_q3_alone_disagrees_on_the_outcomes_of_footnote_1() -> None:
+    quiz = trimming_quiz._quiz(0.1, 0.4, np.array([0.9, 0.3, 0.9, 0.55, 0.2]), 0.07)
+    alone = brute_force.instances(quiz, [2])
+    outcomes = brute_force.whole(quiz)
+    passed = {answers for answers, joint in outcomes.items() if brute_force.positive(joint, 0.07)}
+    by_q3 = {answers for answers in outcomes if brute_force.positive(alone[answers[2:]], 0.15)}
+    assert {"".join("-+"[right] for right in one) for one in passed ^ by_q3} == {"++-", "-++", "--+"}
 
 
 def test_posteriors_that_no_quiz_has_are_refused() -> None:

@@ -13,13 +13,14 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
+from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.trimming import table6
 from trimbench.papers.trimming.figure5 import contradiction, is_share, possible_sizes, stated_sizes
 from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.trimming.table6 import Table6
-from trimbench.papers.vocabulary.reported import Reported, Rule, printed_numbers
+from trimbench.papers.vocabulary.reported import Literature, Reported, Rule, printed_numbers
 
-from ..command_line import Command
+from ..command_line import PROJECT, Command
 from .every_subset import best, potential_agreements
 from .experiments import rows_of as rows_of_experiment
 from .experiments import values_of
@@ -175,6 +176,18 @@ def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
     assert values_of(outcome)["all/no_lower_percent"] == 100.0
     assert number.explanation is not None
     assert (number.explanation.value, "all 5 instances" in number.explanation.setup) == (20.0, True)
+
+
+def test_a_slower_trimming_is_not_explained_by_its_evaluations() -> None:
+    networks, seconds = ["bupa", "pima", "ident"], {"eca_trim": 0.9, "fs_sdd": 0.3}
+    same = dict.fromkeys(("agreement", "agreement_at_best_threshold", "agreement_of_best_tie"), 0.9)
+    rows = [
+        made_up(name, 0.5, method, method_seconds=seconds[method], **same) for name in networks for method in seconds
+    ]
+    numbers = Table6(networks=networks, thresholds=[0.5]).outcome(pd.DataFrame(rows)).numbers
+    judged = {one.reported.label: one for one in compare(Literature.of(PROJECT).reported("trimming/table6"), numbers)}
+    found = judged["smaller networks/seconds_by_fs_sdd"]
+    assert (found.verdict, found.cause) == ("fails", "unexplained")
 
 
 def test_table_6_explains_evaluations_by_those_of_algorithm_1_at_one_threshold() -> None:

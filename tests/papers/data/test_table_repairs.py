@@ -324,7 +324,8 @@ TYPED = {
     "datetimes": (pd.Series(ENDLESS, dtype=object), "date", 17897.0, FAR),
     "dates": (pd.Series([day.date() for day in ENDLESS], dtype=object), "date", 17897.0, FAR),
     "the first year": (pd.Series([dt.datetime(1, 1, 1)] * 2 + DAYS), "date", -719162.0, "0001-01-01 in 2 rows"),
-    "periods": (pd.period_range("2019-01", periods=ROWS, freq="M").to_series(), "date", 17897.0, "by their first day"),
+    "periods": (pd.period_range("2019-01", periods=ROWS, freq="M").to_series(), "date", 17897.0, "by their start"),
+    "fastparquet#543": (pd.Series(pd.period_range("2020-01-02 06:00", periods=ROWS, freq="2h")), "date", 18263.25, ""),
     "durations": (pd.Series([None, *pd.to_timedelta(SIZES[1:], unit="h")]), "number", np.nan, "read as days"),
     "times": (pd.Series([dt.time(size % 24, 30) for size in SIZES]), "number", 0.5 / 24, "read as days"),
     "fastparquet's durations": (
@@ -347,6 +348,14 @@ TYPED = {
     "the least of 32 bits": ([-(2**31), *SIZES[1:]], "number", -2.0**31, "-2147483648 in 1 row"),
     "the least of 64 bits": ([-(2**63), *SIZES[1:]], "number", -2.0**63, "e+18 in 1 row"),
     "the largest float": ([1.7976931348623157e308, *SIZES[1:]], "number", np.nan, "e+308 in row 1 counts as missing"),
+    "saspy#602": (pd.Series([dt.datetime(9999, 12, 31), *DAYS, None], dtype=object), "date", 2932896.0, "31 in 1 row"),
+    "ParquetViewer#55": ([dt.datetime.max, dt.datetime.min, *DAYS], "date", np.nextafter(2932897, 0), "31 in 1 row"),
+    "cudf#5593": (pd.Series(cycled(b"abc", b"def", b"ghi")), "category", "abc", ""),
+    "chdb#92": (arrow(cycled(b"SP98", None, b"Longu\xc3\xa9")), "category", "SP98", ""),
+    "pandas#11731": (pd.to_timedelta(cycled("-1 days +23:30:00", "06:40:00")), "number", -0.5 / 24, "read as days"),
+    "cces_cumulative#64": (cycled(*range(1, 10), -(2**31)), "number", 1.0, "-2147483648 in 6 rows"),
+    "tablesaw#82": ([-32768, *SIZES[1:]], "number", -32768.0, "-32768 in 1 row"),
+    "spss#25": (cycled(-1.79769e308, 1, 2, 3), "number", np.nan, "counts as missing"),
     "the largest of 32 bits": ([-3.4028234663852886e38] * 2 + SIZES[2:], "number", -3.4028234663852886e38, "it stands"),
 }  # fmt: skip
 
@@ -357,7 +366,7 @@ def test_a_type_says_what_a_column_is_in_frames_and_files(tmp_path: Path, case: 
     values, read_as, first, note = TYPED[case]
     source = frame(x=values if isinstance(values, list) else pd.Series(values).reset_index(drop=True))
     sources: list[Any] = [source]
-    if case not in ("complex", "sparse", "periods", "intervals"):  # which Arrow does not hold, or in its own way
+    if not {case} & {"complex", "sparse", "periods", "fastparquet#543", "intervals"}:  # Arrow has none, or other ones
         sources += [pa.Table.from_pandas(source), tmp_path / "t.parquet"]
         source.to_parquet(tmp_path / "t.parquet")
     tables = [read_table(one, "y") for one in sources]
@@ -377,10 +386,12 @@ def test_an_index_is_no_feature_unless_it_is_asked_for(tmp_path: Path) -> None:
     for name, repair in ((None, "the index '__index_level_0__'"), ("patient", "the index 'patient'")):
         shuffled.rename_axis(name).to_parquet(tmp_path / "t")
         table = pa.Table.from_pandas(shuffled.rename_axis(name))
-        sources = [tmp_path / "t", table] + [table.replace_schema_metadata(None)] * (name is None)
+        # As polars#7291 and milvus#33197 have them: without what pandas says about the columns, in any order.
+        bare = table.replace_schema_metadata(None)
+        sources = [tmp_path / "t", table] + [bare, bare.select(bare.column_names[::-1])] * (name is None)
         for source in sources:
             found = read_table(source, "y")
-            assert list(found.features) == ["a", "z"]
+            assert {*found.features} == {"a", "z"}
             assert found.repairs[0] == f"{repair} {left_out}"
     assert read_table(tmp_path / "t", "y", TableSettings(id="patient")).card[0].read_as == "id"
     assert read_table(table.select(["a", "z", "y"]).replace_schema_metadata(None), "y").features.shape[1] == 2
@@ -440,6 +451,19 @@ POINTED = [f"{size:,}".replace(",", ".") for size in AMOUNTS]
         param(cycled("1.300", "2.222", "3.333"), "number", 1.3, "if it parts thousands", id="enso#7930"),
         param(cycled("0047583E590003", "0047583587"), "category", "0047583E590003", "", id="smarter_csv#345"),
         param(cycled("E76565", "E76428"), "category", "E76565", "", id="ClickHouse#59476"),
+        param(cycled("49.03", "-49.03", "49.01-", "5.5"), "number", 49.03, "accounting", id="sheetjs#1966"),
+        param(cycled("108093.94", "(2493662.12)"), "number", 108093.94, "accounting", id="CsvHelper#951"),
+        param(cycled("-1e1", "-10.0", "0e1"), "number", -10, "", id="polars#5819"),
+        param(cycled("01JAN2024:12:00:00.0000", "30JUL1756:00:45:00.1234"), "date", 19723.5, "", id="haven#780"),
+        param(cycled("08-10-65", "01-17-68", "01-01-69"), "left out", None, "has two digits", id="lubridate#1048"),
+        param(cycled("9999-12-31 06:00:00", "2021-06-09 03:02:37"), "date", 2932896.25, "apart", id="datafusion#1360"),
+        param(cycled("0 days 06:00:00", "1 days 00:10:00"), "number", 0.25, "read as days", id="cudf#6225"),
+        param(cycled("6:00:00", "06:40:00", "", "38:27:15.5"), "number", 0.25, "read as days", id="pandas#9851"),
+        param([str(dt.timedelta(hours=7 * row)) for row in range(ROWS)], "number", 0, "read as days", id="guildai#243"),
+        (cycled("10:30", "11:45"), "category", "10:30", ""),
+        param(cycled("43025712", "43025713", "#nv"), "category", "43025712", "'#nv' in 20 rows", id="xlsx2csv#268"),
+        param(cycled("154598", "9218868437227407266"), "category", "154598", "types: number", id="data.table#488"),
+        param([f"BU{79786 + row}" for row in range(ROWS)], "left out", None, "to keep it", id="mindsdb_native#120"),
     ],
 )  # fmt: skip
 def test_texts_are_read_with_the_whole_column_as_evidence(
@@ -493,13 +517,15 @@ def test_missing_values_are_compared_in_the_type_of_the_column() -> None:
     assert list(named.features["x"].cat.categories) == ["007", "b"]
 
 
-@pytest.mark.parametrize("mark", ["\\N", "#NV", "#DIV/0!", "#BEZUG!", "#N/A", "NaT", "[NULL]"])
+# In the order of blaze#1466, xlsx#74, pandas#29668, orange3#5172 and cudf#6678; then others.
+@pytest.mark.parametrize("mark", ["\\N", "#NV", "#DIV/0!", "#VALUE!", "<NA>", "#BEZUG!", "#N/A", "NaT", "[NULL]"])
 def test_marks_of_databases_and_spreadsheets_are_missing(mark: str) -> None:
     found = read_table(frame(x=cycled(mark, "a", "b", "c"), y=cycled("p", "q", mark)), "y")
     assert found.card[0].missing == 10
     assert found.classes == ("p", "q")
 
 
+# The first two are from deepchecks#1970 and postmangovsg#88.
 @pytest.mark.parametrize("other", ["b.", "b\u200b", "\ufeffb", "b\u00ad", "B", "b\u00a0", "b;", "'b'"])
 def test_labels_that_look_alike_are_pointed_out_in_features_and_target(other: str) -> None:
     found = read_table(frame(x=cycled("a", "b", other, "c"), y=cycled("a", "b", other)), "y")
@@ -518,17 +544,20 @@ R_TABLE = "\n".join(['"a"\t"b"\t"y"', *(f'"{row}"\t{line}'.replace(";", "\t") fo
     ("text", "columns", "repair"),
     [
         ("\n".join([HEAD, *BODY[:20], HEAD, *BODY[20:40], HEAD, *BODY[40:]]), ["a", "b"], "again, in rows 21, 42"),
+        param("\n".join(['"a";"b";"y"', *BODY[:9], HEAD, *BODY[9:]]), ["a", "b"], "again, in ", id="mb2-analysis#89"),
+        param("\ufeff" + "\n\ufeff".join([HEAD, *BODY[:9], HEAD, *BODY[9:]]), ["a", "b"], "again, in ", id="g2p#182"),
         ("\n".join([HEAD, *BODY[:20], "A; B ;y", *BODY[20:40], HEAD, *BODY[40:]]), ["a", "b"], "again, in rows 21, 42"),
         ("\n".join([HEAD, *(f'"{i}";{line}' for i, line in enumerate(BODY))]), ["a", "b"], "where it names the rows"),
         ("\n".join([HEAD, *(f"car {i};{line}" for i, line in enumerate(BODY))]), ["a", "b"], "where it names the rows"),
         param(R_TABLE, ["a", "b"], "where it names the rows", id="data.table#763"),
-        ("\n".join([HEAD, *(f"{line};" for line in BODY)]), ["a", "b"], "at their ends, where it is empty"),
+        param("\n".join([HEAD, *(f"{line};" for line in BODY)]), ["a", "b"], "at their ends, where", id="pandas#14124"),
+        param("\n".join(f";{line};" for line in [HEAD, *BODY]), ["a", "b"], "columns 1, 5 of the", id="CSV.jl#1162"),
         ("\n".join([f"{line};" for line in [HEAD, *BODY]]), ["a", "b"], "column 4 of the header line has no name"),
         ("\n".join([f";{HEAD}", *(f"{i};{line}" for i, line in enumerate(BODY))]), ["a", "b"], "it numbers the rows"),
-        ("\n".join(['"dose\n(mg)";b;y', *BODY]), ["dose (mg)", "b"], "line breaks or invisible characters"),
+        param("\n".join(['"Dose\nTwo";b;y', *BODY]), ["Dose Two", "b"], "line breaks or invisible", id="readr#784"),
         ("\n".join(['"dose,\r\nor, mg";b;y', *BODY]), ["dose, or, mg", "b"], "line breaks or invisible characters"),
         ("\n".join(["a\u200b;b;y", *BODY]), ["a", "b"], "line breaks or invisible characters"),
-        ("\n".join([HEAD, *BODY[:9], f"{'q' * 200_000};1;ill", *BODY[10:]]), ["a", "b"], "most rows have numbers"),
+        param("\n".join([HEAD, f"{'q' * 200_000};1;ill", *BODY[1:]]), ["a", "b"], "most rows have", id="clevercsv#21"),
         ("\n".join([line.replace(";", ",5;", 1).replace(";well", ";y") for line in BODY]), ["0,5", "0"], "write one"),
     ],
 )  # fmt: skip
@@ -543,7 +572,9 @@ def test_files_as_programs_leave_them(tmp_path: Path, text: str, columns: list[s
 
 @pytest.mark.parametrize("n_lines", [15, ROWS])
 def test_a_file_without_names_is_named_as_such(tmp_path: Path, n_lines: int) -> None:
-    for lines in (LINES, [f"{line}1;{line}" for line in LINES]):
+    # The latter two are from pandas#57792 and arrow#26743.
+    floats = [f"0;1.99e-06;0;{line}" for line in LINES]
+    for lines in (LINES, [f"{line}1;{line}" for line in LINES], floats, [f"{line};" for line in LINES]):
         with pytest.raises(
             DeclarationError, match="the names look like values: if the file has no line with the names"
         ) as caught:
@@ -555,7 +586,7 @@ def test_a_file_without_names_is_named_as_such(tmp_path: Path, n_lines: int) -> 
 ADVICE = [
     cycled("39e1804", "3901805"), cycled("00501", "10115"), cycled("1", "2", "3", "A"), cycled("12e5", "3901805"),
     cycled("Null", "1", "2"), [f"{row}.5" if row % 2 else f"{row},5" for row in range(ROWS)],
-    POINTED, cycled("1,234", "12"), cycled("20200101", "20200102"),
+    cycled("9999-12-31 06:00", "2021-06-09"), POINTED, cycled("1,234", "12"), cycled("20200101", "20200102"),
     [f"Person {row}" for row in range(ROWS)], [f"town {row % 55}" for row in range(ROWS)], cycled("a", "unknown", "b"),
     [*cycled(*range(20))[:-2], "-999", "-999"], cycled(1.0, float("inf")), cycled("inf", *map(str, range(20))),
 ]  # fmt: skip
@@ -575,11 +606,12 @@ def test_advice_works_when_it_is_followed(values: list[Any]) -> None:
     if "decimal=" in said or "say which in decimal" in said:
         wanted["decimal"] = ","
     if "missing_values" in said:
-        wanted["missing_values"] = ("inf", "-inf", "unknown", "-999", "Null")
+        wanted["missing_values"] = ("inf", "-inf", "unknown", "-999", "Null", "9999-12-31")
     assert wanted or "39e1804" in values
     found = read_table(source, "y", TableSettings(**wanted))
     assert found.card[0].read_as != "left out"
     assert "types" not in wanted or found.card[0].read_as == wanted["types"]["x"]
+    assert "missing_values" not in wanted or found.features["x"].isna().any()
 
 
 TEXT = "\n".join(["a;b;y", *LINES])

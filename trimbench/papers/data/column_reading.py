@@ -59,8 +59,10 @@ LEFT_OUT, MISSING = "it is left out,", "counted as missing:"
 _DAYS_READ = "dates were read as days since 1970-01-01"
 # As most programs write them: without groups, or more digits than a float keeps.
 _USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCII)
+_DURATION = re.compile(r"-?(?:\d{1,5} days?,? \+?)?\d{1,3}:[0-5]\d:[0-5]\d(?:\.\d{1,9})?", re.ASCII)
 LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
 _LARGEST = 1e150  # whose square is no float
+_AFTER_9999 = 2932897.0  # days, which the last moments of that year are rounded to
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ def read_texts(
 def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     """Return what most values of a column are."""
     known, n_rows = ~np.isnan(parsed), column.counts.sum()
-    if column.is_plain and known.all():
+    if (column.is_plain and known.all()) or all(map(_DURATION.fullmatch, column.texts)):
         return "number"
     odd = [*itertools.compress(column.texts, ~known)]
     are_limits = all(map(LIMIT.fullmatch, odd))
@@ -150,6 +152,11 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
 
 
 def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, settings: TableSettings) -> ReadColumn:
+    if all(map(_DURATION.fullmatch, column.texts)):
+        import pandas as pd
+
+        lengths = pd.Series(pd.to_timedelta([*column.texts, None])[column.codes])
+        return read_typed(column.name, lengths, "number", settings.missing_values)
     if mark is None and (example := column.ambiguous(",")):
         reason = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
         return _refused(column, "number", reason, settings)
@@ -214,9 +221,8 @@ def _answers(column: TextColumn) -> ReadColumn:
         what = f"the column has {len(spelling)} different values, got {shown(column.texts, 3)}"
         raise DeclarationError(f"types.{column.name} is boolean, but {what}; make it a category")
     usual = {text: spelling[text.casefold()] for text in counts}
-    other = [
-        f"{quoted(text)} in {rows_in(counts[text])} is {quoted(one)}" for text, one in usual.items() if text != one
-    ]
+    joined = ((text, one) for text, one in usual.items() if text != one)
+    other = [f"{quoted(text)} in {rows_in(counts[text])} is {quoted(one)}" for text, one in joined]
     notes = (f"other spellings were joined: {some(other, 3)}",) if other else ()
     return ReadColumn(column.name, "boolean", column.labels().map(usual).astype("category"), notes)
 
@@ -295,8 +301,10 @@ def _finished(
 
     is_date, notes = kind == "date", list(notes)
     show = text_of if is_date else "{:.15g}".format
+    values = np.where(is_date & (values == _AFTER_9999), np.nextafter(_AFTER_9999, 0), values)
     for text, number in numbers_among(tuple(missing), is_date):
-        gaps = values == number
+        # A day that is named without a time of the day is missing at any time.
+        gaps = (np.floor(values) if is_date and number.is_integer() else values) == number
         if gaps.any():
             values[gaps] = np.nan
             notes.append(f"{text!r} counts as missing in {rows_in(int(gaps.sum()))}")
@@ -348,10 +356,8 @@ class TextColumn:
             column = column.map(label_text, na_action="ignore")
         if isinstance(column.dtype, pd.StringDtype) and len(column) < _SHORT:
             places: dict[str, int] = {}
-            texts = column.to_numpy(dtype=object).tolist()
-            codes = np.array(
-                [places.setdefault(one, len(places)) if isinstance(one, str) else -1 for one in texts], int
-            )
+            rows = column.to_numpy(dtype=object).tolist()
+            codes = np.array([places.setdefault(one, len(places)) if isinstance(one, str) else -1 for one in rows], int)
             found = [*places]
         else:
             codes, values = pd.factorize(column)
@@ -470,7 +476,7 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
     if kind == "boolean":
         return ReadColumn(name, "boolean", label_column(column))
     if kind == "date":
-        note = _DAYS_READ + ", periods by their first day" * (found == "period")
+        note = _DAYS_READ + ", periods by their start" * (found == "period")
         return _finished(name, "date", _days(column, found), missing, [note])
     notes = []
     if found.startswith("time"):
@@ -494,7 +500,7 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
 def _days(column: pd.Series[Any], found: str) -> NDArray[np.float64]:
     """Return days since 1970-01-01, of any year that the type can hold."""
     if found == "period":
-        days = column.dropna().map(lambda one: one.asfreq("D", how="S").ordinal)
+        days = column.dropna().map(lambda one: one.asfreq("s", how="S").ordinal / 86_400)
         return days.reindex(column.index).to_numpy(dtype=np.float64)
     if column.dtype == object:
         texts = column.map(lambda value: value.isoformat().replace("T", " "), na_action="ignore")

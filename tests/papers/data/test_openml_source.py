@@ -169,6 +169,13 @@ def test_what_servers_have_is_held_against_what_is_declared(cache: Cache, loopba
         assert line["what it has"] == found
         assert line["why"].startswith("data set 'toy' ")
         loopback.faults[DESCRIPTION_PATH] = "404"
+    n_asked = len(loopback.requests)
+    for off, found in (
+        (replace(cache, roads=("file",)), "not asked (roads)"),
+        (replace(cache, offline=True), "not asked (offline)"),
+    ):
+        assert [line["what it has"] for line in held_against_servers(TOY, off)] == [found]
+    assert len(loopback.requests) == n_asked
 
 
 SCRIPT = """

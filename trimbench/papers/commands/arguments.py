@@ -99,6 +99,7 @@ class CommonSettings:
 # Keys that every command has; the others belong to the experiment.
 SHARED_KEYS = (*(field.name for field in fields(CommonSettings)), "executor", "profile", "figure")
 _KEYS = (*SHARED_KEYS, "experiment")
+_SWITCHES = tuple(field.name for field in fields(CommonSettings) if field.type == "bool")
 _EXAMPLES = "for example experiment=trimming/table4 or task=list; trimbench --help shows more"
 # Groups of the configuration that a command line chooses from.
 GROUPS = ("experiment", "executor", "profile", "figure")
@@ -243,8 +244,16 @@ def _check_dashes(arguments: Sequence[str]) -> None:
     for word, following in itertools.pairwise([*arguments, ""]):
         key, equals, value = word.lstrip("-").partition("=")
         if word.startswith("-") and key in _KEYS and (equals or key != "run"):  # --run is an option of Hydra
-            meant = f"{key}={value or following or '...'}"
+            meant = f"{key}={value}" if value else _meant(key, following)
             raise ConfigurationError(f"settings are written without dashes, got {word!r}; write {meant}")
+
+
+def _meant(key: str, following: str) -> str:
+    """Return a setting that was written without its value: the next word is that, unless it is a setting itself."""
+    value = following.lstrip("=")
+    if key in _SWITCHES:
+        return f"{key}={'false' if value == 'false' else 'true'}"
+    return f"{key}={'...' if '=' in value else value or '...'}"
 
 
 def _parsed(words: Sequence[str]) -> list[Override]:
@@ -267,7 +276,7 @@ def _no_setting(word: str, following: str) -> ConfigurationError:
     catalogue = Catalogue((configuration_folder(),))
     names: dict[str, Sequence[str]] = {group: catalogue.names(group) for group in GROUPS} | {"task": TASKS}
     if word in _KEYS:
-        meant = [f"{word}={following.lstrip('=') or '...'}"]
+        meant = [_meant(word, following)]
     else:
         ends = [(group, name) for group, known in names.items() for name in known if f"/{name}".endswith(f"/{word}")]
         close = [(group, name) for group, known in names.items() for name in get_close_matches(word, known)]

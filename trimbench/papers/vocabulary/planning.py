@@ -123,7 +123,9 @@ def held_against_servers(declaration: DatasetDeclaration, cache: Cache) -> list[
             except (DeclarationError, FactsMismatch) as error:
                 found, why = "other rows", str(error)
             except (DataUnavailable, OSError) as error:
-                found, why = "not reached", str(error)
+                is_on = not cache.offline and source.road in ("", *cache.roads)
+                switched_off = "not asked (offline)" if cache.offline else "not asked (roads)"
+                found, why = "not reached" if is_on else switched_off, str(error)
             lines.append({"data": declaration.name, "from": source.where, "what it has": found, "why": why})
     return lines
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -267,20 +269,57 @@ def test_what_a_machine_lacks_is_found_on_another_and_the_machine_named(
     assert sorted(caplog.messages) == ["Left out of the run: node B: OSError: no b", "Left out of the run: node C: !"]
 
 
-def test_a_job_that_fails_everywhere_is_a_row_and_no_machine_is_to_blame(cluster: Pretended) -> None:
-    cluster.names, cluster.jobs_per_task = ["a", "b"], 1
-    lacking = [Job.create(sample_jobs.miss_a_file, {"path": f"/not/here/{n}"}) for n in range(12)]
-    found = run(PretendingExecutor(), [*lacking, *squares(3)])
-    assert [found[job.key].status for job in lacking] == ["failed"] * 12
+LACKING = [Job.create(sample_jobs.miss_a_file, {"path": f"/not/here/{n}"}) for n in range(12)]
+
+
+@pytest.mark.parametrize("jobs_per_task", [1, 20])
+@pytest.mark.parametrize("names", ["a", "ab", "abcde"])
+def test_a_job_that_fails_everywhere_is_a_row_and_no_machine_is_to_blame(
+    cluster: Pretended, caplog: pytest.LogCaptureFixture, names: str, jobs_per_task: int
+) -> None:
+    cluster.names, cluster.jobs_per_task = list(names), jobs_per_task
+    found = run(PretendingExecutor(), [*LACKING, *squares(3)])
+    assert [found[job.key].status for job in LACKING] == ["failed"] * 12
     assert all(found[job.key].ok for job in squares(3))
-    assert len(cluster.tasks) == 2 * 12 + 3
-    assert not any("left_out" in record.provenance for record in list(found.values())[-1:])
+    assert sum(LACKING[0] in task for task in cluster.tasks) == len(names)
+    assert not any("left_out" in record.provenance for record in found.values())
+    assert "Left out" not in caplog.text
+
+
+def test_where_all_machines_lack_something_one_sentence_says_so(
+    cluster: Pretended, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.names, cluster.lacks = ["a", "b"], {"a": "disk", "b": "disk"}
+    assert {record.status for record in run(PretendingExecutor(), squares(6)).values()} == {"failed"}
+    (line,) = caplog.messages
+    assert re.match(r"No machine could run the last 6 jobs: OSError: no [ab]; what was done is stored, and the", line)
 
 
 def test_where_no_machine_works_one_sentence_says_why(cluster: Pretended) -> None:
     cluster.names, cluster.lacks = ["a", "b"], dict.fromkeys("ab", "!")
     with pytest.raises(ExecutorError, match=r"^no machine can run the jobs: node A: !; node B: !; what was done is st"):
         PretendingExecutor().run(squares(30), lambda record: None)
+
+
+@pytest.mark.parametrize("look", range(2, 12))
+def test_machines_may_join_and_leave_between_any_two_looks(
+    cluster: Pretended, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, look: int
+) -> None:
+    """One that is left out and then leaves keeps the first reason."""
+    cluster.names, cluster.lacks, looks = ["a", "b"], {"a": "!old", "b": "!old"}, itertools.count(1)
+
+    def machines() -> dict[str, str]:
+        if next(looks) == look:
+            cluster.names = ["b", "c"]
+        return {name: name.upper() for name in cluster.names}
+
+    monkeypatch.setattr(cluster, "machines", machines)
+    with contextlib.suppress(ExecutorError):  # before the third is there
+        assert all(record.ok for record in run(PretendingExecutor(), squares(20)).values())
+    assert {re.sub("it left.*", "!old", line) for line in caplog.messages} <= {
+        f"Left out of the run: node {name}: !old" for name in "AB"
+    }
+    assert len(caplog.messages) <= 2
 
 
 def test_a_machine_that_was_looked_at_first_and_can_run_nothing_gets_no_task(
@@ -295,12 +334,17 @@ def test_a_machine_that_was_looked_at_first_and_can_run_nothing_gets_no_task(
 
 
 @settings(max_examples=40)
-@given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["disk", "!"]), max_size=3), st.integers(1, 9))
+@given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["disk", "!"]), max_size=3), st.integers(1, 20))
 def test_any_machine_that_works_is_enough(tmp_path_factory: pytest.TempPathFactory, lacks: Any, room: int) -> None:
     made = Pretended(tmp_path_factory.getbasetemp(), room=room, jobs_per_task=1 + room % 3)
     made.names, made.lacks = list("abcd"), lacks
     pretended.append(made)
-    assert all(record.ok for record in run(PretendingExecutor(retries=3), squares(12)).values())
+    found = run(PretendingExecutor(), [*squares(20), *LACKING, *squares(40)[20:]])
+    assert all(found[job.key].ok for job in squares(40))
+    assert {found[job.key].status for job in LACKING} == {"failed"}
+    lists = [record.provenance.get("left_out", ()) for record in found.values()]
+    lines = {str(line) for lines in lists for line in lines}  # type: ignore[union-attr]
+    assert sorted(line[5].lower() for line in lines) == sorted({*lacks} & {line[5].lower() for line in lines})
 
 
 def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

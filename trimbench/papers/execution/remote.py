@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -89,10 +89,10 @@ class RemoteExecutor(WorkerSettings, ABC):
     """Runs the jobs as tasks of a cluster.
 
     An exception, a job over a limit and a worker process that dies each cost one job. A job that fails for want of
-    data, memory, disk or an import runs again on other machines, and a machine on which two in a row do so takes no
-    more. The jobs of a task whose machine is lost run again, too; all of this up to `retries` times. A machine with
-    other versions of what decides the results is refused. `workers` tasks run at the same time, by default as many as
-    the cluster has processors for.
+    data, memory, disk or an import runs once on each other machine, until one has what it needs; a machine on which two
+    in a row failed that ended well elsewhere takes no more. The jobs of a task whose machine is lost run again up to
+    `retries` times. A machine with other versions of what decides the results is refused. `workers` tasks run at the
+    same time, by default as many as the cluster has processors for.
     """
 
     retries: int = 2
@@ -122,18 +122,22 @@ class _Sweep:
         self._cluster, self._on_record, self._retries = cluster, on_record, retries
         self._waiting = deque(jobs)
         self._again: deque[Job] = deque()  # each in a task of its own
-        self._running: dict[Task, tuple[Sequence[Job], set[str]]] = {}  # with the machines that must not run them
+        self._running: dict[Task, tuple[Sequence[Job], Collection[str]]] = {}  # with machines that must not run them
         self._n_useless = 0.0  # tasks that could not run, until one could
-        self._tried: dict[Job, list[tuple[str, Record]]] = {}  # failures, with the machine if it is known
-        self._in_a_row: dict[str, dict[Job, str]] = {}  # the last of each machine, without a success between them
-        self._unfit: dict[str, str] = {}  # machines that can run no job, and why
+        self._n_lost: Counter[Job] = Counter()
+        # What jobs lacked, on which machines, until it is known whose fault that was; the last such jobs of each.
+        self._lacked: dict[Job, dict[str, Record]] = {}
+        self._in_a_row: dict[str, dict[Job, str]] = {}
+        self._nowhere: list[str] = []  # what the last jobs lacked on all machines
+        self._there: Mapping[str, str] = {}
         self._names: dict[str, str] = {}  # of all machines that were there
-        self._told: set[str] = set()
+        self._out: dict[str, str] = {}  # a line for each machine that takes no more jobs
         self._seconds, self._n_done = 0.0, 0
 
     def run(self, terms: Terms) -> None:
         """Run the jobs; raise ExecutorError if no machine can."""
         try:
+            self._look()
             for answer in self._cluster.send(terms):
                 self._read(answer, ())
             while self._waiting or self._again or self._running:
@@ -144,54 +148,59 @@ class _Sweep:
                     self._collect(task, self._running.pop(task)[0])
         finally:
             self._cluster.cancel(self._running)
+        if (n := len(self._nowhere)) >= _MOST_IN_A_ROW:
+            why = f"{self._nowhere[-1]}; what was done is stored, and the next run tries these again"
+            _log.warning("No machine could run the last %s jobs: %s", n, why)
 
     def _look(self) -> None:
         """Note which machines have left; the tasks that wait for those alone are ended, and their jobs run again."""
-        there = self._cluster.machines()
-        self._names |= there
-        self._unfit |= dict.fromkeys(self._names.keys() - there, "it left the cluster while the jobs ran")
-        stuck = [task for task, (_, out) in self._running.items() if not self._others(out | self._unfit.keys())]
+        self._there = self._cluster.machines()
+        self._names |= self._there
+        for machine in self._names.keys() - self._there:
+            self._leave_out(machine, "it left the cluster while the jobs ran")
+        stuck = [task for task, (_, out) in self._running.items() if not self._others({*out, *self._out})]
         self._cluster.cancel(stuck)
         for task in stuck:
             self._again.extend(self._running.pop(task)[0])
 
-    def _others(self, machines: Collection[str]) -> bool:
-        """Tell whether there are machines other than these."""
-        return not machines or not self._cluster.machines().keys() <= {*machines}
+    def _leave_out(self, machine: str, why: str) -> None:
+        """Give a machine no more jobs, and say so with the first reason."""
+        if machine not in self._out:
+            self._out[machine] = f"node {self._names.get(machine, machine)}: {why}"
+            _log.warning("Left out of the run: %s", self._out[machine])
 
-    def _out(self) -> dict[str, str]:
-        """Return a line for each machine that takes no more jobs, and say it once."""
-        rows = self._in_a_row.items()
-        out = self._unfit | {one: list(row.values())[-1] for one, row in rows if len(row) >= _MOST_IN_A_ROW}
-        lines = {one: f"node {self._names.get(one, one)}: {why}" for one, why in sorted(out.items())}
-        for machine in lines.keys() - self._told:
-            _log.warning("Left out of the run: %s", lines[machine])
-        self._told |= lines.keys()
-        return lines
+    def _others(self, machines: Collection[str]) -> bool:
+        """Tell whether there are machines other than these; where nobody can name them, there may be."""
+        return not self._names or not self._there.keys() <= {*machines}
 
     def _barred(self, job: Job | None) -> set[str] | None:
-        """Return which machines must not run a job, or a new one; None if there are no others.
+        """Return which machines must not run a job that runs again, or a new one; None if there are no others.
 
-        Where no other is left, those on which jobs failed get more: the jobs may be to blame.
+        Those that fail in a row get no new job, and another only where no better one is left.
         """
-        tried = {machine for machine, _ in self._tried.get(job, ()) if machine} if job else set()
-        return next(filter(self._others, (out.keys() | tried for out in (self._out(), self._unfit))), None)
+        tried = self._lacked.get(job, {}) if job else {}
+        if not self._names and len(tried) > self._retries:
+            return None
+        out = {*self._out, *tried}
+        suspected = {machine for machine, row in self._in_a_row.items() if len(row) >= _MOST_IN_A_ROW}
+        return next(filter(self._others, (out | suspected, out) if job else (out | suspected,)), None)
 
     def _submit(self, room: int) -> bool:
         """Submit jobs to the machines that may run them, or give up one; tell whether there was any."""
         if room <= 0 or not (self._again or self._waiting):
             return False
-        barred = [self._barred(job) for job in itertools.islice(self._again or [None], room)]
-        if (without := barred[0]) is None:
-            if self._others(self._unfit):
-                self._give_up(self._again.popleft())
+        if (without := self._barred(self._again[0] if self._again else None)) is None:
+            if self._again and self._others(self._out):
+                *_, last = self._lacked[self._again.popleft()].values()
+                self._hand_over(last, is_own=True)
                 return True
             if self._running:
                 return False
-            lines = "; ".join(self._out().values())
+            lines = "; ".join(sorted(self._out.values()))
             raise ExecutorError(f"no machine can run the jobs: {lines}; what was done is stored")
         if self._again:
-            chunks = [[self._again.popleft()] for _ in itertools.takewhile(without.__eq__, barred)]
+            alike = itertools.takewhile(lambda job: self._barred(job) == without, itertools.islice(self._again, room))
+            chunks = [[self._again.popleft()] for _ in list(alike)]
         else:
             size, n = self._cluster.jobs_per_task or self._size(room), len(self._waiting)
             starts = range(0, min(room * size, n), size)
@@ -225,44 +234,45 @@ class _Sweep:
 
     def _lose(self, jobs: Sequence[Job], why: str) -> None:
         """Run the jobs of a lost task again; those that were lost too often have crashed."""
+        self._n_lost.update(jobs)
         for job in jobs:
             log = take(self._cluster.logs / job.key)
-            self._retry(failure(job, "crashed", f"the task ended without a result: {why}", 0.0, log), "")
+            if self._n_lost[job] <= self._retries:
+                self._again.append(job)
+            else:
+                error = f"the task ended without a result: {why}"
+                self._hand_over(failure(job, "crashed", error, 0.0, log), is_own=True)
 
     def _read(self, answer: bytes, jobs: Sequence[Job]) -> None:
         """Hand over the records of a task, but for jobs that may find elsewhere what this machine lacked."""
         machine, why, records = read_answer(answer, jobs)
         if why:
-            self._unfit[machine] = without_homes(why)
+            self._leave_out(machine, without_homes(why))
             self._again.extend(jobs)
         for record in records:
             if record.lacking and machine:
                 self._in_a_row.setdefault(machine, {})[record.job] = without_homes(last_line(str(record.error)))
-                self._retry(record, machine)
+                self._lacked.setdefault(record.job, {})[machine] = record
+                self._again.append(record.job)
             else:
                 self._in_a_row.pop(machine, None)
-                self._tried.pop(record.job, None)
                 self._hand_over(record)
 
-    def _retry(self, record: Record, machine: str) -> None:
-        """Run a job again, in a task of its own, unless it has failed too often."""
-        tried = self._tried.setdefault(record.job, [])
-        tried.append((machine, record))
-        if len(tried) <= self._retries:
-            self._again.append(record.job)
-        else:
-            self._give_up(record.job)
-
-    def _give_up(self, job: Job) -> None:
-        """Hand over the last failure of a job, which is then not that of the machines."""
-        tried = self._tried.pop(job)
-        for machine, _ in tried:
-            self._in_a_row.get(machine, {}).pop(job, None)
-        self._hand_over(tried[-1][1])
-
-    def _hand_over(self, record: Record) -> None:
+    def _hand_over(self, record: Record, *, is_own: bool = False) -> None:
+        """Hand over the record of a job: what it lacked before was its machines' fault, or else its own."""
+        tried = self._lacked.pop(record.job, {})
+        if record.ok:
+            self._nowhere.clear()
+        elif is_own and tried:
+            self._nowhere.append(last_line(str(record.error)))
+        for machine in tried:
+            row = self._in_a_row.get(machine, {})
+            if is_own:
+                row.pop(record.job, None)
+            elif len(known := [why for job, why in row.items() if job not in self._lacked]) >= _MOST_IN_A_ROW:
+                self._leave_out(machine, known[0])
         self._seconds, self._n_done = self._seconds + record.seconds, self._n_done + 1
-        left_out: dict[str, Any] = {"left_out": list(out.values())} if (out := self._out()) else {}
+        left_out: dict[str, Any] = {"left_out": sorted(self._out.values())} if self._out else {}
         self._on_record(replace(record, provenance=record.provenance | left_out))
 
 

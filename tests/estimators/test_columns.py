@@ -46,7 +46,7 @@ from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import UnknownValuesWarning
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.values import places_among, plain_columns, value_names
+from trimbench.networks.values import places_among, plain_columns, value_names, widened
 
 
 def test_a_number_at_the_cut_is_not_above_it() -> None:
@@ -98,11 +98,9 @@ def test_two_cases_are_enough_to_learn_from() -> None:
 
 
 def written(cells: list[float | None]) -> dict[str, pd.Series]:
-    """The same column of zeros, ones and gaps in the types of several libraries.
-
-    See pandas-dev/pandas#59122 (Arrow's NaN), scikit-learn/scikit-learn#32312 (pd.NA among objects) and #21112 (text
-    with pd.NA), fastai/fastai#1403 (truth with gaps), mloda-ai/mloda#1538 (decimals), PriorLabs/TabPFN#1265 (objects).
-    """
+    """The same column of zeros, ones and gaps in the types of several libraries."""
+    # See pandas-dev/pandas#59122 (Arrow's NaN), scikit-learn/scikit-learn#32312 (marks) and #21112 (text with pd.NA),
+    # fastai/fastai#1403 (truth with gaps), mloda-ai/mloda#1538 (decimals) and PriorLabs/TabPFN#1265 (objects).
     pa = pytest.importorskip("pyarrow")
     arrow = pa.array([np.nan if cell is None else cell for cell in cells])  # NaN, which Arrow does not call null
     mark = iter([None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.ma.masked, np.datetime64("NaT")] * len(cells))
@@ -155,6 +153,24 @@ def test_a_value_is_the_same_in_every_type(kind: str, form: str) -> None:
     if form not in ("category", "objects", "text", "string", "words"):  # which are statements of their own
         learned = MAKERS[kind]().fit(FORMS[form], Y)
         np.testing.assert_allclose(learned.predict_proba(usual), of_gaps.predict_proba(usual), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["float32", "Float32", "float[pyarrow]", "mixed"])
+def test_a_decimal_is_the_same_in_narrow_types(form: str) -> None:
+    """At a cut, which is a median here, and as a category: BayesWitnesses/m2cgen#168."""
+    X = pd.DataFrame({"x": (RNG.normal(size=120) + Y).round(1), "y": RNG.choice([0.1, 0.3, 0.7], 120), "z": ONES[:, 0]})
+    other = X.astype({"x": "float32", "y": "float32"} if form == "mixed" else form)
+    fits = [make().fit for make in MAKERS.values()] + [NaiveConformantClassifier(categorical_features=["y"]).fit]
+    for fit in (*fits, lambda X, y: tb.fit_selection_corrected(X, y, k=2)):
+        for first, then in ((X, other), (other, X), (other, other)):
+            found = fit(first, Y).predict_proba(then)
+            np.testing.assert_allclose(found, fit(X, Y).predict_proba(X), rtol=0, atol=1e-6)
+
+
+@given(st.integers(-(10**6) + 1, 10**6 - 1), st.integers(-15, 15))
+def test_six_digits_survive_narrow_floats(digits: int, exponent: int) -> None:
+    number = float(f"{digits}e{exponent}")
+    assert widened(np.float32([number, np.nan])).tolist()[0] == pytest.approx(number, rel=1e-7 * (exponent >= 0), abs=0)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -250,8 +266,7 @@ def test_the_unit_of_a_column_changes_nothing(kind: str, unit: float) -> None:
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_folds_with_a_new_count_or_an_empty_column_have_a_score(kind: str) -> None:
-    """As an island in five rows (ageron/handson-ml2#521), and scikit-learn/scikit-learn#8613."""
-    rows = np.arange(120)
+    rows = np.arange(120)  # with an island in five (ageron/handson-ml2#521); see scikit-learn/scikit-learn#8613, too
     X = pd.DataFrame({"count": np.where(rows == 7, 2.0, ONES[:, 0]), "b": ONES[:, 1]})
     X["rare"] = np.where(rows < 40, RNG.random(120), np.nan)
     X["note"] = pd.Series(np.where(rows < 40, np.where(Y, "x", "y"), None), dtype=object)
@@ -279,9 +294,8 @@ def test_a_weight_is_as_good_as_copies_for_every_rule() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", ["conformant", "corrected"])
+@pytest.mark.parametrize("kind", ["conformant", "corrected"])  # bbstats/chimeraboost#22
 def test_rows_of_weight_zero_are_no_rows(kind: str) -> None:
-    """Also for cuts, scales and choices of columns: bbstats/chimeraboost#22."""
     X = pd.DataFrame({name: RNG.normal(size=120) + Y for name in "abc"})
     both, y = pd.concat([X, X[:30] * 1e6 - 7], ignore_index=True), np.r_[Y, ~Y[:30]]
     for settings in NUMERIC[kind]:
@@ -290,9 +304,8 @@ def test_rows_of_weight_zero_are_no_rows(kind: str) -> None:
         np.testing.assert_allclose(weighted.predict_proba(X), bare.fit(X, Y).predict_proba(X), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("weights", ["balanced", {0: 1, 1: 20, 2: 0.05}])
+@pytest.mark.parametrize("weights", ["balanced", {0: 1, 1: 20, 2: 0.05}])  # scikit-learn/scikit-learn#14100
 def test_the_most_probable_class_is_predicted(weights: Any) -> None:
-    """Of 30 irises, in any order: scikit-learn/scikit-learn#14100."""
     X, y = (part[::5] for part in load_iris(return_X_y=True))
     fitted = NaiveConformantClassifier(class_weight=weights).fit(X, y)
     np.testing.assert_array_equal(fitted.classes_[fitted.predict_proba(X).argmax(axis=1)], fitted.predict(X))

@@ -167,7 +167,7 @@ def test_tables_of_other_libraries_keep_their_names_in_files(library: str, tmp_p
     loaded = TrimmedClassifier.load(tmp_path / "trimmed.json")
     assert loaded.feature_names_in_.tolist() == list(X)
     np.testing.assert_array_equal(loaded.predict(table), loaded.predict(X))
-    with pytest.raises(ValueError, match="must be in the same order"):  # lightgbm-org/LightGBM#6682
+    with pytest.raises(ValueError, match="must be in the same order"):  # dmlc/xgboost#8910, lightgbm-org/LightGBM#6682
         loaded.predict(table.select(["rash", "cough", "fever"]))
     model = tb.conform(LogisticRegression().fit(X, y), table)
     np.testing.assert_array_equal(model.predict_proba(table.select(["rash", "cough", "fever"])), model.predict_proba(X))

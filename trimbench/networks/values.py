@@ -233,7 +233,22 @@ def is_plain(kind: object) -> bool:
     import pandas as pd
 
     is_text = isinstance(kind, pd.StringDtype) and kind.na_value is not pd.NA  # whose missing cells are NaN
-    return is_text or isinstance(kind, pd.CategoricalDtype) or (isinstance(kind, np.dtype) and kind.kind != "O")
+    is_numpy = isinstance(kind, np.dtype) and kind.kind != "O" and not is_narrow(kind)
+    return is_text or isinstance(kind, pd.CategoricalDtype) or is_numpy
+
+
+def is_narrow(kind: Any) -> bool:
+    """Return whether a type, of NumPy or of columns, is one of floats of fewer than 64 bits."""
+    return getattr(kind, "numpy_dtype", kind) in (np.dtype(np.float16), np.dtype(np.float32))
+
+
+def widened(numbers: NDArray[Any]) -> NDArray[np.float64]:
+    """Return narrow floats as the decimals that they stand for: 0.3, not 0.300000012, but for those of more digits."""
+    wide = numbers.astype(np.float64)
+    with np.errstate(all="ignore"):
+        scale = 10.0 ** np.clip(np.finfo(numbers.dtype).precision - 1 - np.floor(np.log10(np.abs(wide))), 0, 22)
+        short = np.round(wide * scale) / scale
+        return np.where(short.astype(numbers.dtype) == numbers, short, wide)
 
 
 def plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -245,6 +260,10 @@ def plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
 
     if is_plain(column.dtype):
         return column
+    if is_narrow(column.dtype):
+        kind: Any = getattr(column.dtype, "numpy_dtype", column.dtype)
+        numbers = widened(column.to_numpy(dtype=kind, na_value=np.nan))
+        return pd.Series(numbers, index=column.index, name=column.name)
     cells = np.asarray(column, dtype=object)
     absent = is_missing(cells)
     known = cells[~absent]
@@ -338,7 +357,7 @@ def as_numbers(values: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} must be dense, got a sparse {type(values).__name__}; use {name}.toarray()")
     values = plain_table(unmasked(values))
     if isinstance(values, pd.DataFrame):
-        if any(not isinstance(kind, np.dtype) or kind.kind not in "biuf" for kind in values.dtypes):
+        if any(not is_plain(kind) or kind.kind not in "biuf" for kind in values.dtypes):
             columns = [values.iloc[:, place] for place in range(values.shape[1])]
             return np.column_stack([column_numbers(column, str(column.name), finite=False) for column in columns])
     elif isinstance(values, pd.Series):

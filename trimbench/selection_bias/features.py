@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.values import as_numbers, in_order, is_constant, is_missing, unmasked
+from trimbench.networks.values import as_numbers, in_order, is_constant, is_missing, is_narrow, unmasked, widened
 
 # Values of a block of columns or rows.
 _BLOCK_ENTRIES = 2**20
@@ -76,7 +76,8 @@ class Binariser:
                 "X must hold only 0 and 1, as the training cases did, got other values; fit with real values to "
                 "have them cut at their medians, or give cuts"
             )
-        return chosen
+        # What stands for the decimal at a cut is not above it.
+        return np.minimum(chosen, widened(chosen)) if is_narrow(chosen.dtype) else chosen
 
     def cut(self, values: NDArray[Any], columns: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.uint8]:
         """Return zeros and ones for values of all features, or of some columns, that have been checked; 0 for NaN."""

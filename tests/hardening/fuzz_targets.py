@@ -130,11 +130,7 @@ def _models() -> list[Target]:
             lambda: tb.NaiveBayesMixture(_naive_bayes(), ["u", "v"], class_variable="k"),
             tb.NaiveBayesMixture.load,
         ),
-        (
-            "classifier",
-            lambda: tb.BayesianClassifier(_naive_bayes(), positive="1"),
-            tb.BayesianClassifier.load,
-        ),
+        ("classifier", lambda: tb.BayesianClassifier(_naive_bayes(), positive="1"), tb.BayesianClassifier.load),
         ("arg_max", lambda: tb.BayesianClassifier(_naive_bayes()), tb.BayesianClassifier.load),
     ]
     found = [

@@ -49,6 +49,7 @@ UAI = """BAYES
  0.0 0.1 0.9 0.0 0.3 0.7
  0.1 0.5 0.4 1.0 0.0 0.0
 """
+# As in pgmpy#1073, it is the first parent that changes from row to row.
 BIF = """// a lawn
 network unknown {
   property version 1.1 ;
@@ -70,8 +71,8 @@ probability ( "sprinkler" | rain ) {
 probability ( grass | rain, sprinkler ) { /* the last
   row */ default 1 0 0;
   (yes, on) 0.0, 0.1, 0.9;
-  (yes, off) 0.0, 0.3, 0.7;
   (no, on) 0.1, 0.5, 0.4;
+  (yes, off) 0.0, 0.3, 0.7;
 }
 """
 XMLBIF = """<?xml version="1.0" encoding="US-ASCII"?>

@@ -203,10 +203,9 @@ def test_the_lines_of_a_file_are_free(tmp_path: Path, text: str) -> None:
     assert network.read_evidence(tmp_path / "a.evid") == {"a": "t", "c": "s"}
 
 
-def test_evidence_may_be_a_truth_value() -> None:
-    network = tb.BayesianNetwork(
-        {"C": ["true", "false"], "F": ["TRUE", "FALSE"]}, {}, {"C": [0.3, 0.7], "F": [0.5, 0.5]}
-    )
+@pytest.mark.parametrize("states", [("TRUE", "FALSE"), pytest.param(("True", "False"), id="pgmpy#1391")])
+def test_evidence_may_be_a_truth_value(states: tuple[str, str]) -> None:
+    network = tb.BayesianNetwork({"C": ["true", "false"], "F": states}, {}, {"C": [0.3, 0.7], "F": [0.5, 0.5]})
     assert checked_evidence(network, {"C": True, "F": np.bool_(False)}) == {"C": 0, "F": 1}  # type: ignore[dict-item]
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
-from tests.networks.lawn_files import ERGO, TEXTS, XMLBIF, write
+from tests.networks.lawn_files import ERGO, TEXTS, UAI, XMLBIF, write
 
 # (ending, what stands in the file, what stands there instead, the line that the message names, the message)
 DAMAGE = [
@@ -38,16 +38,10 @@ DAMAGE = [
     ("bif", "network", "net", 2, "'network' must follow, got 'net'"),
     ("bif", "[ 2 ]", "[ 3 ]", 6, "the number of states must be that of ['yes', 'no'], all distinct, got '3'"),
     ("bif", "yes, no", "yes, yes", 6, "the number of states must be that of ['yes', 'yes'], all distinct, got '2'"),
-    (
-        "bif",
-        "type discrete [ 3 ]",
-        "type continuous [ 3 ]",
-        11,
-        "'discrete [ number of states ]' must follow, got 'continuous'",
-    ),
+    ("bif", "discrete [ 3 ]", "continuous [ 3 ]", 11, "'discrete [ number of states ]' must follow, got 'continuous'"),
     ("bif", "  type discrete [ 3 ] { dry, damp, wet };\n", "", 11, "a variable must have a type, got '}'"),
     ("bif", "wet };", "wet }; type discrete [ 1 ] { x };", 11, "a variable must have one type, got 'type'"),
-    ("bif", "(no, on) 0.1, 0.5, 0.4;", "property x", 23, "';' must follow a property; end it with one, on its line"),
+    ("bif", "(no, on) 0.1, 0.5, 0.4;", "property x", 22, "';' must follow a property; end it with one, on its line"),
     ("bif", "variable grass", "variable rain", 10, "the variable 'rain' must be declared once, got 'variable'"),
     ("bif", "variable grass", "node grass", 10, "'variable' or 'probability' must follow, got 'node'"),
     ("bif", "( grass |", "( rain |", 19, "the probabilities of 'rain' must be stated once"),
@@ -57,11 +51,13 @@ DAMAGE = [
     ("bif", "table 0.2, 0.8;", "table 0.2, 0.8", 15, "a probability or ';' must follow, got '}'"),
     ("bif", "table 0.2, 0.8", "table 0.2, 0.3, 0.5", 14, "the row table of 'rain' must have 2 numbers and not be besi"),
     ("bif", "table 0.2, 0.8;", "table 0.2 0.8; default 0.2 0.8;", 14, "not be beside a table, got 2"),
-    ("bif", "(yes, off)", "(yes, on)", 22, "the row ('yes', 'on') must be stated once, got '('"),
-    ("bif", "(yes, off)", "(yes)", 22, "must name a state of each of ['rain', 'sprinkler'], got ('yes',)"),
-    ("bif", "(yes, off)", "(yes, dry)", 22, "a row of 'grass' must name a state of each of ['rain', 'sprinkler'], got"),
+    ("bif", "(yes, off)", "(yes, on)", 23, "the row ('yes', 'on') must be stated once, got '('"),
+    ("bif", "(yes, off)", "(yes)", 23, "must name a state of each of ['rain', 'sprinkler'], got ('yes',)"),
+    ("bif", "(yes, off)", "(yes, dry)", 23, "a row of 'grass' must name a state of each of ['rain', 'sprinkler'], got"),
+    ("bif", "on) 0.0, 0.1, 0.9", "on) 0.1, 0.1, 0.9", 21, "within 0.02), got a sum of 1.1"),  # quantum-fog#10
+    ("uai", UAI[: UAI.index("2\n 0.2")], "MARKOV\n3\n2 2 3\n1\n2 0 1\n", 1, "must begin with BAYES"),  # pgmpy#458
     ("bif", "default 1 0 0;", "", 19, "1 rows of 'grass' must be stated, or a default"),
-    ("bif", "0.1, 0.5, 0.4", "0.1, 0.5, 0.5", 23, "table of 'grass' must sum to 1 along the last axis (within 0.02)"),
+    ("bif", "0.1, 0.5, 0.4", "0.1, 0.5, 0.5", 22, "table of 'grass' must sum to 1 along the last axis (within 0.02)"),
     ("xmlbif", "<NAME>rain</NAME>", "<NAME>rain", 7, "NAME must hold ['text'], got 'OUTCOME'"),
     ("xmlbif", "<NAME>rain</NAME>", "<NAME></NAME>", 5, "there must be one NAME with a text, got ['']"),
     ("xmlbif", "<NAME>grass</NAME>", "<NAME>rain</NAME>", 16, "the variable 'rain' must be declared once"),
@@ -77,13 +73,7 @@ DAMAGE = [
     # The network makes no sense as a whole: no line is named.
     ("erg", "0\n1  0\n", "1  1\n1  0\n", None, "table 0 must have 4 entries"),
     ("erg", "rain\n", "grass\n", 22, "the name of variable 2 must differ from the names before it, got 'grass'"),
-    (
-        "erg",
-        "yes no",
-        "yes yes",
-        25,
-        "the name of state 1 of variable 0 must differ from the names before it, got 'yes'",
-    ),
+    ("erg", "yes no", "yes yes", 25, "the name of state 1 of variable 0 must differ from the names before it, got 'y"),
     ("erg", "0.2 0.8", "0.2 0.81", 8, "table of 'rain' must sum to 1 along the last axis (within 0.0001)"),
     ("erg", "0.2 0.8", "0.0 0.0", 8, "tables into which evidence was entered are not conditional distributions"),
     ("uai", "1 0\n", "2 0 0\n", None, "the table of variable 0 must have 4 entries"),
@@ -91,13 +81,7 @@ DAMAGE = [
     ("xmlbif", XMLBIF[XMLBIF.rindex("<DEF") : XMLBIF.rindex("</NET")], "", None, "a definition, got none for 'grass'"),
     ("xmlbif", "US-ASCII", "no-such-code", None, "must be an XML file: "),
     ("xmlbif", "</BIF>", "", None, "must be an XML file: no element found: line 44, column 0; is it cut short?"),
-    (
-        "xmlbif",
-        XMLBIF[XMLBIF.index("<BIF") :],
-        "<BIF/>",
-        None,
-        "must hold a BIF element with a NETWORK of at least one",
-    ),
+    ("xmlbif", XMLBIF[XMLBIF.index("<BIF") :], "<BIF/>", None, "must hold a BIF element with a NETWORK of at least o"),
     ("xmlbif", "<OUTCOME>no<", "<OUTCOME>yes<", None, "states of 'rain' must be distinct, got 'yes' more than once"),
 ]
 

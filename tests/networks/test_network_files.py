@@ -96,6 +96,7 @@ probability ( B | A ) {
 """
 # What is read, by the standard and by what other programs write: of each, a row or a name was lost.
 ROWS = [
+    pytest.param('  property "position = (257, 99)" ;\n  (a) \t0.9 0.1 ;\n  (b) 0.5 0.5 ;\n}', id="pgmpy#885"),
     "  property source = http://example.org/table ;\n  (a) 0.9, 0.1;\n  default 0.5, 0.5;\n}",
     "  property path = /usr/*/x ;\n  (a) 0.9, 0.1; /* one\n two */ /**/ default 0.5, 0.5;\n}",
     '  property weight = None ;\n  (a) 0.9, 0.1;\n  property "a; (b) 1 0;" ;\n  default 0.5, 0.5;\n}',
@@ -112,6 +113,11 @@ def test_a_property_ends_at_its_semicolon(tmp_path: Path, rows: str) -> None:
     assert network.table("B").tolist() == [[0.9, 0.1], [0.5, 0.5]]
 
 
+def test_tables_of_xmlbif_are_not_transposed(tmp_path: Path) -> None:  # as in pgmpy#712
+    network = tb.BayesianNetwork.read(write(tmp_path, "xmlbif", XMLBIF.replace("0.0 1.0 0.4 0.6", ".8 .2 .4 .6")))
+    assert network.table("sprinkler").tolist() == [[0.8, 0.2], [0.4, 0.6]]
+
+
 @pytest.mark.parametrize("line", ["property note = expert", 'property note = "expert;"', 'property "a" x'])
 def test_a_property_without_its_semicolon_is_an_error(tmp_path: Path, line: str) -> None:
     path = write(tmp_path, "bif", f"{HEAD}  {line}\n  (a) 0.9, 0.1;\n  default 0.5, 0.5;\n}}\n")
@@ -126,11 +132,12 @@ def test_comments_without_number_and_quotes_without_end_take_no_time(tmp_path: P
         tb.BayesianNetwork.read(write(tmp_path, "bif", f"{HEAD} property " + '"a" ' * 30_000))
 
 
-@pytest.mark.parametrize("name", ["_0_25]", "[0-25", "<5", "a/b", "x[1]"])
+# The latter two are from pgmpy#1493 and pgmpy#1557.
+@pytest.mark.parametrize("name", ["_0_25]", "[0-25", "<5", "a/b", "x[1]", "0", "节点1"])
 def test_brackets_in_names_are_read(tmp_path: Path, name: str) -> None:
     text = f"{HEAD}  ({name}) 0.9, 0.1;\n  (b) 0.5, 0.5;\n}}\n".replace("{ a, b }", f"{{ {name}, b }}")
-    network = tb.BayesianNetwork.read(write(tmp_path, "bif", text))
-    assert network.states("A") == (name, "b")
+    network = tb.BayesianNetwork.read(write(tmp_path, "bif", re.sub(r"\bA\b", name if name[0] in "0节" else "A", text)))
+    assert network.states(network.nodes[0]) == (name, "b")
     network.write(tmp_path / "again.bif")
     assert same(tb.BayesianNetwork.read(tmp_path / "again.bif"), network)
 
@@ -152,7 +159,7 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path, ending: str) -> None:
     [
         ("bif", "utf-16", r"must be UTF-8 text, got UTF-16 \(.*\); save it as UTF-8"),
         ("uai", "utf-16-le", r"must be UTF-8 text, got zero bytes, which UTF-16 has; save it as UTF-8"),
-        ("erg", "shift_jis", r"must be UTF-8 text, got another encoding \(.*\); save it as UTF-8"),
+        ("bif", "gbk", r"must be UTF-8 text, got another encoding \(.*\); save it as UTF-8"),  # pgmpy#1560
         ("xmlbif", "shift_jis", r"network.xmlbif cannot be read: multi-byte encodings are not supported; save it as U"),
         ("xmlbif", "gbk", r"network.xmlbif cannot be read: multi-byte encodings are not supported; save it as UTF-8"),
     ],

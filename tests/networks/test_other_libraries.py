@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,7 +55,7 @@ def test_a_network_is_converted(kind: Any) -> None:
     assert same(tb.BayesianNetwork.from_library(kind(lawn())), lawn())
 
 
-@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+@pytest.mark.parametrize("order", [[0, 1], pytest.param([1, 0], id="pgmpy#1093")])
 def test_states_of_parents_go_by_their_names(order: list[int]) -> None:
     model = Pgmpy(lawn())
     get = model.get_cpds
@@ -71,7 +72,8 @@ def test_states_of_parents_go_by_their_names(order: list[int]) -> None:
     assert same(tb.BayesianNetwork.from_library(model), lawn())
 
 
-def test_states_that_two_tables_do_not_share_are_refused() -> None:
+@pytest.mark.parametrize("names", ["?!~", pytest.param(range(3), id="pgmpy#1691")])
+def test_states_that_two_tables_do_not_share_are_refused(names: Sequence[object]) -> None:
     model = Pgmpy(lawn())
     get, child = model.get_cpds, next(node for node in lawn().nodes if lawn().parents(node))
     parent = lawn().parents(child)[0]
@@ -79,7 +81,7 @@ def test_states_that_two_tables_do_not_share_are_refused() -> None:
     def renamed(node: str) -> Any:
         found = get(node)
         if node == child:
-            found.state_names[parent] = [f"{state}?" for state in found.state_names[parent]]
+            found.state_names[parent] = [*names][: len(found.state_names[parent])]
         return found
 
     model.get_cpds = renamed  # type: ignore[method-assign]

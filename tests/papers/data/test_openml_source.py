@@ -236,8 +236,7 @@ def test_home_need_not_be_writable(cache: Cache) -> None:
 
 # See openml/openml-python#1337 (none left), BEEmod/BEE2.4#511 (zeros) and t4d/StalkPhish#20 (a mark of the byte order).
 @pytest.mark.parametrize(
-    "text",
-    ["apikey", "[FAKE", "apikey = a\napikey = b", "retry_policy = never", "", "\0" * 99, "\ufeffapikey = a"],
+    "text", ["apikey", "[FAKE", "apikey = a\napikey = b", "retry_policy = never", "", "\0" * 99, "\ufeffapikey = a"]
 )
 def test_damaged_settings_of_the_client_are_passed_over(tmp_path: Path, text: str) -> None:
     (tmp_path / "openml").mkdir()

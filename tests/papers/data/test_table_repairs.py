@@ -216,11 +216,6 @@ def test_columns_that_were_not_told_apart(
         read_table(written(tmp_path, change("\n".join(["a;b;y", *LINES]))), "y", TableSettings(**settings))
 
 
-def test_a_tab_may_be_written_as_on_a_command_line(tmp_path: Path) -> None:
-    path = written(tmp_path, "\n".join(["a;b;y", *LINES]).replace(";", "\t"))
-    assert list(read_table(path, "y", TableSettings(separator=r"\t")).features) == ["a", "b"]
-
-
 def zipped(name: str) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -321,9 +316,7 @@ TYPED = {
     "intervals": (pd.cut(SIZES, 3), "category", "(-0.1, 33.333]", ""),
     "endless": (pd.Series(ENDLESS, dtype="datetime64[us]"), "date", 17897.0, FAR),
     "endless in a zone": (pd.Series(ENDLESS).dt.tz_localize("America/Lima"), "date", 17897 + 5 / 24, FAR),
-    "datetimes": (pd.Series(ENDLESS, dtype=object), "date", 17897.0, FAR),
     "dates": (pd.Series([day.date() for day in ENDLESS], dtype=object), "date", 17897.0, FAR),
-    "the first year": (pd.Series([dt.datetime(1, 1, 1)] * 2 + DAYS), "date", -719162.0, "0001-01-01 in 2 rows"),
     "periods": (pd.period_range("2019-01", periods=ROWS, freq="M").to_series(), "date", 17897.0, "by their start"),
     "fastparquet#543": (pd.Series(pd.period_range("2020-01-02 06:00", periods=ROWS, freq="2h")), "date", 18263.25, ""),
     "durations": (pd.Series([None, *pd.to_timedelta(SIZES[1:], unit="h")]), "number", np.nan, "read as days"),
@@ -344,13 +337,10 @@ TYPED = {
     "Arrow's decimals": (arrow([Decimal(size) for size in SIZES], pa.decimal128(10, 2)), "number", 0.0, ""),
     "Arrow's durations": (arrow(pd.to_timedelta(SIZES, unit="h"), pa.duration("us")), "number", 0.0, "read as days"),
     "Arrow's days": (arrow([day.date() for day in ENDLESS]), "date", 17897.0, FAR),
-    "Arrow's bytes": (arrow(cycled(b"yes", b"no")), "boolean", "yes", ""),
     "the least of 32 bits": ([-(2**31), *SIZES[1:]], "number", -2.0**31, "-2147483648 in 1 row"),
     "the least of 64 bits": ([-(2**63), *SIZES[1:]], "number", -2.0**63, "e+18 in 1 row"),
-    "the largest float": ([1.7976931348623157e308, *SIZES[1:]], "number", np.nan, "e+308 in row 1 counts as missing"),
     "saspy#602": (pd.Series([dt.datetime(9999, 12, 31), *DAYS, None], dtype=object), "date", 2932896.0, "31 in 1 row"),
     "ParquetViewer#55": ([dt.datetime.max, dt.datetime.min, *DAYS], "date", np.nextafter(2932897, 0), "31 in 1 row"),
-    "cudf#5593": (pd.Series(cycled(b"abc", b"def", b"ghi")), "category", "abc", ""),
     "chdb#92": (arrow(cycled(b"SP98", None, b"Longu\xc3\xa9")), "category", "SP98", ""),
     "pandas#11731": (pd.to_timedelta(cycled("-1 days +23:30:00", "06:40:00")), "number", -0.5 / 24, "read as days"),
     "cces_cumulative#64": (cycled(*range(1, 10), -(2**31)), "number", 1.0, "-2147483648 in 6 rows"),
@@ -412,9 +402,6 @@ POINTED = [f"{size:,}".replace(",", ".") for size in AMOUNTS]
         ([f"{size:,}" for size in [1_234_567, *AMOUNTS[1:]]], "number", 1_234_567, "groups of digits"),
         (POINTED, "number", 1.0, "if it parts thousands, say decimal=','"),
         ([f"{size:,}.5".replace(",", "\u2019") for size in AMOUNTS], "number", 1000.5, "groups of digits"),
-        (["2,923", "1,045,442.22", *cycled("10.44", "76.33")[:-2]], "number", 2923, "groups of digits"),
-        (cycled("(517)", *map(str, range(516, 540))), "number", -517, "'(517)' is -517"),
-        (cycled("517-", *map(str, range(516, 540))), "number", -517, "'517-' is -517"),
         (cycled("(1.517,5)", *(f"{size},25" for size in range(516, 540))), "number", -1517.5, "'(1.517,5)' is -1517.5"),
         (cycled("(1)", "(2)"), "category", "(1)", ""),
         (cycled("1970-01-02 12:00 UTC", "1970-01-03 GMT"), "category", "1970-01-02 12:00 UTC", ""),
@@ -422,11 +409,9 @@ POINTED = [f"{size:,}".replace(",", ".") for size in AMOUNTS]
         (cycled("0000-00-00", "1970-01-02"), "date", np.nan, "counted as missing: '0000-00-00' in 30 rows"),
         (cycled("#SPILL!", "nil", "{null}", "\u2026", *map(str, range(20))), "number", np.nan, "count as missing"),
         (cycled("01JAN1970", "31DEC2020"), "date", 0, ""),
-        (cycled("01JAN1970:12:00:00", "31DEC2020:00:00:00.5"), "date", 0.5, ""),
         (cycled("1/13/1970 6:00 PM", "1/2/1970 12:00 AM"), "date", 12.75, "the month first"),
         (cycled("01JAN20", "31DEC21"), "left out", None, "the year of '01JAN20' has two digits"),
-        (cycled("1/13/20", "12/2/45"), "left out", None, "the year of '1/13/20' has two digits"),
-        (cycled("december-30-11 1:14 pm", "january-04-10 11:02 am"), "left out", None, "has two digits"),
+        param(cycled("december-30-11 1:14 pm", "january-04-10 11:02 am"), "left out", None, "two", id="parsedate#38"),
         (cycled(*(f"202001{day:02}" for day in range(1, 29))), "number", 20200101, "types: date reads them"),
         (cycled("39e1804", "3901805", "3901806"), "category", "39e1804", "digits such as '39e1804' were taken"),
         (cycled("3.9e3", "1e5", "2E+02", *map(str, range(20))), "number", 3900, ""),
@@ -618,6 +603,7 @@ TEXT = "\n".join(["a;b;y", *LINES])
 FOLLOWED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"body": TEXT.replace(";", ":")}, "separator=':'", {"separator": ":"}),
     ({"body": TEXT, "separator": ","}, "separator=';'", {"separator": ";"}),
+    ({"body": TEXT.replace(";", "\t"), "separator": ";"}, r"separator='\\t'", {"separator": r"\t"}),
     ({"body": TEXT.replace("ill", "\u00fcbel").encode("cp1252")}, "encoding=cp1252", {"encoding": "cp1252"}),
     ({"body": f"Report\n\n{TEXT}"}, "in line 3; delete the lines before it", {"body": TEXT}),
     ({"body": TEXT.replace("a", '"a', 1)}, "a quotation mark that is not closed|cannot be read", {"body": TEXT}),

@@ -16,14 +16,7 @@ from hypothesis import strategies as st
 from trimbench.papers.data.column_reading import LIMIT, TextColumn
 from trimbench.papers.data.sources import CsvSource
 from trimbench.papers.data.table_reading import equal_columns, read_table, repeated_rows, suspicion
-from trimbench.papers.data.table_texts import (
-    TableSettings,
-    day_first,
-    days_of,
-    is_code,
-    number_of,
-    signed,
-)
+from trimbench.papers.data.table_texts import TableSettings, day_first, days_of, is_code, number_of, signed
 from trimbench.papers.validation import DeclarationError
 
 QUICK = settings(max_examples=60)

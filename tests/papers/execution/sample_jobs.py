@@ -44,10 +44,7 @@ def square(x: float) -> dict[str, Any]:
 @job_function
 def draw(repetition: int, seconds: float = 0.0) -> dict[str, Any]:
     time.sleep(seconds)
-    return {
-        "draws": generator_for(repetition=repetition).normal(size=3).tolist(),
-        "name": "naïve 朴素",
-    }
+    return {"draws": generator_for(repetition=repetition).normal(size=3).tolist(), "name": "naïve 朴素"}
 
 
 @job_function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import json
@@ -10,6 +11,8 @@ import math
 import os
 import pickle
 import re
+import sqlite3
+import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +24,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trimbench.papers.execution import remote, workers
 from trimbench.papers.execution import task as tasks
 from trimbench.papers.execution.job import Job, JobLimits
 from trimbench.papers.execution.remote import Cluster, RayCluster, RayExecutor, RemoteExecutor, TaskLost
@@ -226,17 +230,34 @@ def test_no_task_waits_for_machines_that_have_left(
         assert cluster.cancelled
 
 
+def pretended_ray(**functions: Any) -> Any:
+    """Return what stands for the module of Ray."""
+    errors = SimpleNamespace(RayError=pickle.PickleError, RayTaskError=pickle.PickleError)
+    context = SimpleNamespace(gcs_address="127.0.0.1:1")
+    fixed = {"remote": lambda **_: lambda _: None, "get_runtime_context": lambda: context, "exceptions": errors}
+    return SimpleNamespace(**fixed, **functions)
+
+
+def test_the_first_machine_of_a_ray_cluster_leaves(tmp_path: Path) -> None:
+    with pytest.raises(ExecutorError, match=r"^the first machine of the cluster has left; what was done is stored; "):
+        RayCluster(pretended_ray(), RayExecutor(), tmp_path).machines()
+
+
+def test_the_address_asked_for_joins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray knows it by a number then."""
+    made = pretended_ray(is_initialized=lambda: True)
+    monkeypatch.setitem(sys.modules, "ray", made)
+    monkeypatch.setattr(remote, "_asked_for", ["head:6379"])
+    for address in ("head:6379", "127.0.0.1:1", "auto", None):
+        assert RayExecutor(address=address)._connected_ray() is made
+    with pytest.raises(ExecutorError, match=r"got 'other:6379': it is connected to 127\.0\.0\.1:1 already"):
+        RayExecutor(address="other:6379")._connected_ray()
+
+
 @pytest.mark.parametrize("given_back", [Path("x"), squares, ValueError("x"), {1: 2}])
 def test_no_object_is_made_of_what_a_task_sends_back(cluster: Pretended, given_back: Any) -> None:
     """Ray itself would look up whatever a pickle names."""
-    ray = SimpleNamespace(
-        remote=lambda **_: lambda _: None,
-        nodes=list,
-        exceptions=SimpleNamespace(RayError=pickle.PickleError),
-        cloudpickle=SimpleNamespace(register_pickle_by_value=lambda _: None),
-    )
-    ray.exceptions.RayTaskError = pickle.PickleError
-    ray.get = lambda task: pickle.loads(pickle.dumps(given_back))
+    ray = pretended_ray(get=lambda task: pickle.loads(pickle.dumps(given_back)))
     cluster.result = RayCluster(ray, RayExecutor(), cluster.logs).result  # type: ignore[method-assign]
     (record,) = run(PretendingExecutor(), squares(1)).values()
     assert record.status == "crashed"
@@ -353,7 +374,12 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
         (tmp_path / "here" / name).write_text(f"content of {name}")
     job = Job.create(sample_jobs.miss_a_file, {"path": "<mine>"}, places={"<mine>": str(tmp_path / "here/mine")})
     terms = Terms.of([job], {"files/one": tmp_path / "here/files/one"}, JobLimits(), tmp_path)
-    (tmp_path / "here").rename(tmp_path / "there")
+    (tmp_path / "here/mine").write_text("other text, content")
+    (tmp_path / "here/files").rename(tmp_path / "there")
+    for file, why in zip(terms.files, ("No such file", "changed on the way"), strict=True):
+        with pytest.raises(ExecutorError, match=f"could not be sent: .*{why}.*; run again"):
+            file.content()
+    (tmp_path / "here/mine").unlink()
     contents = {
         hashlib.sha256(text.encode()).hexdigest(): text.encode() for text in ("content of files/one", "content of mine")
     }
@@ -366,6 +392,11 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
     tasks._stop_kept()
     assert record.result == {"text": "content of mine"}
     assert sorted(fetched) == sorted(contents)
+    assert (user_cache() / "files/one").read_text() == "content of files/one"
+    (user_cache() / "files/one").write_text("CONTENT of files/one")  # of the same size
+    _, why, _ = read_answer(run_task([], terms, "b", lambda _: b"junk"), [])
+    assert re.fullmatch(r"ValueError: /.*/files/one changed on the way: its SHA-256 is not that .*", why)
+    run_task([], terms, "b", contents.__getitem__)
     assert (user_cache() / "files/one").read_text() == "content of files/one"
     (kept,) = (user_cache() / "sent").iterdir()
     os.utime(kept, (0, 0))
@@ -381,3 +412,20 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
     assert (machine, records) == ("b", [])
     _, why, _ = read_answer(run_task([job], terms._replace(versions={"numpy": "0.1"}), "b"), [job])
     assert re.fullmatch(r"it has numpy \d\S+, and the run 0\.1", why)
+
+
+@pytest.mark.parametrize(
+    ("error", "lacking"),
+    [
+        (OSError(errno.ENOMEM, "no memory"), True),
+        (sqlite3.OperationalError("database or disk is full"), True),
+        (OSError("1000 requested and 12 written"), True),
+        (sqlite3.OperationalError("no such table"), False),
+        (ValueError("the rest"), False),
+    ],
+)
+def test_what_a_job_fails_with_where_a_machine_lacks_something(error: Exception, lacking: bool) -> None:
+    assert workers._is_lacking(error) is lacking
+    outer = RuntimeError("around it")
+    outer.__cause__ = error
+    assert workers._is_lacking(outer) is lacking

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from trimbench.papers.execution import remote
+from trimbench.papers.execution import remote, task
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import SlurmExecutor
 from trimbench.papers.execution.store import Record
@@ -113,11 +116,11 @@ def test_files_of_tasks_are_in_no_folder_with_a_percent_sign(tmp_path: Path, nam
 # What Slurm's programs do, as far as submitit sees: `sbatch` runs a script once for each task of an array, and there
 # `srun` runs a command on each node of the task. The second node does not see the data.
 SLURM = """#!{python}
-import os, re, subprocess, sys
+import os, re, subprocess, sys, time
 from pathlib import Path
 program, room, nodes = Path(sys.argv[0]).name, Path({room!r}), ["n1", "n2", "n3"]
 if program == "sinfo":
-    print(*nodes, sep="\\n")
+    {sinfo}
 if program == "sbatch":
     flags = dict(re.findall("#SBATCH --([a-z-]+)=(.*)", Path(sys.argv[1]).read_text()))
     job = len((room / "log").read_text().splitlines()) if (room / "log").exists() else 0
@@ -142,23 +145,85 @@ if program == "srun":
 """
 
 
-def test_a_small_job_says_at_the_start_what_is_missing_on_which_node(
-    local: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[Record]]:
+    """Run four jobs that read a file where `sinfo` does what is given."""
+
+    def run_jobs(sinfo: str) -> list[Record]:
+        for name in ("sinfo", "sbatch", "srun", "sacct", "scancel"):
+            program = SLURM.format(python=sys.executable, room=str(tmp_path), sinfo=sinfo)
+            (tmp_path / "bin" / name).write_text(program)
+            (tmp_path / "bin" / name).chmod(0o755)
+        records: list[Record] = []
+        executor = SlurmExecutor(folder=str(tmp_path / "slurm"), jobs_per_task=2)
+        executor.run(squares(4), records.append, {"files/data": tmp_path / "cache/files/data"})
+        return records
+
     (tmp_path / "bin").mkdir()
-    for name in ("sinfo", "sbatch", "srun", "sacct", "scancel"):
-        (tmp_path / "bin" / name).write_text(SLURM.format(python=sys.executable, room=str(tmp_path)))
-        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setitem(remote._LOOK_SECONDS, "slurm", 0.1)
     (tmp_path / "cache/files").mkdir(parents=True)
     (tmp_path / "cache/files/data").write_text("content")
     monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
-    records: list[Record] = []
-    executor = SlurmExecutor(folder=local["folder"], jobs_per_task=2)
-    executor.run(squares(4), records.append, {"files/data": tmp_path / "cache/files/data"})
+    return run_jobs
+
+
+def test_a_small_job_says_at_the_start_what_is_missing_on_which_node(
+    slurm: Callable[[str], list[Record]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    records = slurm("print(*nodes, sep='\\n')")
     assert [record.status for record in records] == ["ok"] * 4
     (line,) = records[0].provenance["left_out"]  # type: ignore[misc, union-attr]
     assert re.fullmatch(r"node n2: FileNotFoundError: 1 of the 1 files .* are not here, for example /.*/data", line)
     assert caplog.messages == [f"Left out of the run: {line}"]
     assert (tmp_path / "log").read_text().splitlines() == ["1-3 ", "1 n2"]
+
+
+@pytest.mark.parametrize(
+    ("sinfo", "why"),
+    [
+        ("pass", "it named none"),
+        ("sys.exit('no controller')", "returned non-zero exit status 1. no controller"),
+        ("time.sleep(60)", "timed out after 0.5 seconds"),
+    ],
+)
+def test_where_sinfo_names_no_nodes_the_run_goes_on(
+    slurm: Callable[[str], list[Record]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    sinfo: str,
+    why: str,
+) -> None:
+    monkeypatch.setattr(task, "_SINFO_SECONDS", 0.5)
+    assert {record.status for record in slurm(sinfo)} == {"ok"}
+    said, *left_out = caplog.messages
+    assert said.startswith("Nobody looks at the nodes first, as sinfo did not name them: ")
+    assert why in said
+    assert all("node n2: " in line for line in left_out)
+
+
+def test_names_of_nodes_may_be_any_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sinfo").write_text("#!/bin/sh\nprintf 'n1\\n\\377\\n'\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert task.slurm_nodes("long") == ["n1", "\N{REPLACEMENT CHARACTER}"]
+
+
+def test_tasks_that_wrote_nothing_are_waited_for_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_END_SECONDS", 0.5)
+    monkeypatch.setitem(remote._LOOK_SECONDS, "local", 0.05)
+    tasks = [Mock() for _ in range(9)]
+    with SlurmExecutor(folder=str(tmp_path / "slurm"), cluster="local").connected() as cluster:
+        monkeypatch.setattr(cluster, "_is_local", False)
+        monkeypatch.setitem(remote._LOOK_SECONDS, "slurm", 0.05)
+        for n, one in enumerate(tasks):
+            one.paths.result_pickle = tmp_path / f"{n}.pkl"
+        (tmp_path / "8.json").write_bytes(b"answer")
+        assert cluster.wait(tasks) == tasks[8:]
+        started = time.perf_counter()
+        while not (done := cluster.wait(tasks[:8])):
+            pass
+        assert done == tasks[:8]
+        assert 0.3 < time.perf_counter() - started < 2.0
+        monkeypatch.setattr(cluster, "_is_local", True)

@@ -28,7 +28,16 @@ from typing import Any, Literal
 
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record, usable_cpus
-from trimbench.papers.execution.task import ANSWER, Terms, last_line, only_data, read_answer, this_machine, write_task
+from trimbench.papers.execution.task import (
+    ANSWER,
+    Terms,
+    last_line,
+    only_data,
+    read_answer,
+    slurm_nodes,
+    this_machine,
+    write_task,
+)
 from trimbench.papers.execution.workers import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
 from trimbench.papers.files import temporary_folder, without_homes
 from trimbench.papers.validation import reason, settings
@@ -237,11 +246,11 @@ class _Sweep:
         self._n_lost.update(jobs)
         for job in jobs:
             log = take(self._cluster.logs / job.key)
-            if self._n_lost[job] <= self._retries:
-                self._again.append(job)
+            lost = failure(job, "crashed", f"the task ended without a result: {why}", 0.0, log)
+            if self._n_lost[job] > self._retries:
+                self._hand_over(lost, is_own=True)
             else:
-                error = f"the task ended without a result: {why}"
-                self._hand_over(failure(job, "crashed", error, 0.0, log), is_own=True)
+                self._again.append(job)
 
     def _read(self, answer: bytes, jobs: Sequence[Job]) -> None:
         """Hand over the records of a task, but for jobs that may find elsewhere what this machine lacked."""
@@ -291,6 +300,7 @@ _NOT_RUN = ("RaySystemError", "UnserializableException")
 _TASKS_PER_PROCESSOR = 2
 # The name of a Unix socket has at most 107 bytes (103 on macOS), and Ray's are up to 66 below a folder of 20 in this.
 _LONGEST_ROOM = 16
+_asked_for: list[str | None] = []  # the address of the connection, before Ray found its number
 _at_end = contextlib.ExitStack()
 atexit.register(_at_end.close)
 # The folder for logs of all runs of this program, which share the workers.
@@ -328,7 +338,7 @@ class RayExecutor(RemoteExecutor):
 
         if ray.is_initialized():
             connected = ray.get_runtime_context().gcs_address
-            if self.address in (None, "auto", connected):
+            if self.address in (None, "auto", connected, *_asked_for):
                 return ray
             raise ExecutorError(
                 f"address must be that of a running Ray cluster which this program may join, got {self.address!r}: it "
@@ -342,6 +352,7 @@ class RayExecutor(RemoteExecutor):
             else:
                 _check_reachable(self.address)
             ray.init(address=self.address or "local", **options)
+            _asked_for[:] = [self.address]
         except (OSError, RuntimeError, ValueError) as error:
             raise ExecutorError(
                 f"address must be that of a running Ray cluster, got {self.address!r}: {error}; start one with "
@@ -376,13 +387,18 @@ class RayCluster(Cluster):
         """Give the files of a run to Ray, from which each machine takes them that has them not."""
         if self._options.address is None:  # on this machine, all are here
             terms = terms._replace(files=())
-        contents = {file.sha256: self._ray.put(file.path.read_bytes()) for file in terms.files}
+        contents = {file.sha256: self._ray.put(file.content()) for file in terms.files}
         self._terms = pickle.dumps(terms), [self._ray.put(contents)]
         return ()
 
     def machines(self) -> Mapping[str, str]:
         """Return the machines with processors as of a moment ago; several may have the same host."""
         if time.monotonic() > self._looked + _GLANCE_SECONDS:
+            try:  # Ray itself would wait for a minute, then end the process
+                _connect(self._ray.get_runtime_context().gcs_address)
+            except OSError as error:
+                why = "the first machine of the cluster has left; what was done is stored; start it and run again"
+                raise ExecutorError(why) from error
             nodes = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
             self._machines = {one["NodeID"]: f"{one['NodeManagerHostname']} ({one['NodeID'][:8]})" for one in nodes}
             n_processors = sum(node["Resources"]["CPU"] for node in nodes)
@@ -425,11 +441,14 @@ class RayCluster(Cluster):
             self._ray.wait(list(tasks), num_returns=len(tasks), timeout=_END_SECONDS)
 
 
+def _connect(address: str) -> None:
+    if found := _ADDRESS.fullmatch(address):
+        socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=_REACH_SECONDS).close()
+
+
 def _check_reachable(address: str) -> None:
     """Raise an OSError unless a cluster answers: Ray itself would try for minutes, then end the process."""
-    if found := _ADDRESS.fullmatch(address):
-        with socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=_REACH_SECONDS):
-            pass
+    _connect(address)
     command = [sys.executable, "-c", _PROBE, address]
     try:
         subprocess.run(command, timeout=_ANSWER_SECONDS, check=True, capture_output=True, text=True)
@@ -528,17 +547,15 @@ class SubmititCluster(Cluster):
         self.jobs_per_task = options.jobs_per_task
         # Slurm has a queue of its own; on this machine tasks run as soon as they are submitted.
         self.room = options.workers or usable_cpus() if self._is_local else 10**9
-        command = ["sinfo", "-hrN", "-o%N", *([f"-p{options.partition}"] if options.partition else [])]
-        names = [this_machine()]
-        if not self._is_local:  # those that answer Slurm
-            names = subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
+        names = [this_machine()] if self._is_local else slurm_nodes(options.partition)
         self._machines = dict(zip(names, names, strict=True))
+        self._ended: dict[Task, float] = {}  # when it was seen
 
     def send(self, terms: Terms) -> Iterator[bytes]:
         """Keep what the tasks of a run need; look, with one small job, at the nodes that are free, but not for long."""
         self._terms = terms
-        if not self._is_local:
-            over, nodes = self._place / "over", {"nodes": f"1-{len(self._machines) or 1}"}
+        if not self._is_local and self._machines:
+            over, nodes = self._place / "over", {"nodes": f"1-{len(self._machines)}"}
             more = {"slurm_additional_parameters": nodes, "slurm_teardown": [f"touch {shlex.quote(str(over))}"]}
             (look,) = self._array([()], timeout_min=_LOOK_MINUTES, **more)
             limit = time.monotonic() + 60 * _LOOK_MINUTES
@@ -570,23 +587,26 @@ class SubmititCluster(Cluster):
 
     def wait(self, tasks: Collection[Task]) -> list[Task]:
         """Return the tasks that have ended; wait a moment if there is none."""
-        done = [task for task in tasks if task.done()]
+        now = time.monotonic()
+        # The file system may be slow to show what tasks wrote: those that wrote nothing are waited for together.
+        ended = {task: self._ended.setdefault(task, now) for task in tasks if task.done()}
+        last = now - (0 if self._is_local else _END_SECONDS)
+        done = [task for task, at in ended.items() if at <= last or self._answer(task).is_file()]
         if not done:
             os.utime(self._place)  # tells programs on other machines that it is in use
             time.sleep(_LOOK_SECONDS[self._options.cluster])
         return done
+
+    def _answer(self, task: Task) -> Path:
+        return Path(task.paths.result_pickle).with_suffix(ANSWER)
 
     def result(self, task: Task) -> bytes:
         """Return what a task wrote; the logs of one that wrote nothing stay in the folder above.
 
         submitit's own file with the result is not read, which could run anything.
         """
-        answer: Path = task.paths.result_pickle.with_suffix(ANSWER)
-        limit = time.monotonic() + (0 if self._is_local else _END_SECONDS)
-        while not answer.is_file() and time.monotonic() < limit:  # the file system may be slow
-            time.sleep(_LOOK_SECONDS["local"])
         try:
-            return answer.read_bytes()
+            return self._answer(task).read_bytes()
         except OSError:
             said, has_run = last_line(task.stderr() or task.state), task.paths.result_pickle.exists()
             for path in (task.paths.stdout, task.paths.stderr):

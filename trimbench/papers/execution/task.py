@@ -8,9 +8,11 @@ import functools
 import hashlib
 import itertools
 import json
+import logging
 import os
 import pickle
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +24,14 @@ from typing import NamedTuple
 from trimbench.papers.execution.here import Workers
 from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
 from trimbench.papers.execution.store import PROVENANCE, RUN_VARIABLE, Record, deciding_versions
-from trimbench.papers.execution.workers import LONGEST_LOG, TRACEBACK_CHARACTERS, Files, describe, failure
+from trimbench.papers.execution.workers import (
+    LONGEST_LOG,
+    TRACEBACK_CHARACTERS,
+    ExecutorError,
+    Files,
+    describe,
+    failure,
+)
 from trimbench.papers.files import remove_abandoned, user_cache, write_bytes
 from trimbench.papers.validation import reason
 
@@ -47,14 +56,35 @@ class SentFile(NamedTuple):
         """Whether the file is one of the user's own."""
         return self.name.startswith(f"{_SENT}/")
 
+    def checked(self, content: bytes) -> bytes:
+        """Return a content, if it is that of the file; raise ValueError otherwise."""
+        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise ValueError(f"{self.path} changed on the way: its SHA-256 is not that at the start of the run")
+        return content
+
+    def content(self) -> bytes:
+        """Return what the file holds on the machine of the run; raise ExecutorError if that is no longer there."""
+        try:
+            return self.checked(self.path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise ExecutorError(f"a file that jobs read could not be sent: {error}; run again") from error
+
     def found(self) -> Path | None:
-        """Return where this machine has a file as long as this one; what it holds, jobs verify."""
+        """Return where this machine has the file."""
         folders = os.environ.get("TRIMBENCH_CACHE") or user_cache(), user_cache()
         for place in (*([self.path] if self.is_own else []), *(Path(folder, self.name) for folder in folders)):
             with contextlib.suppress(OSError):
-                if place.stat().st_size == self.size:
+                status = place.stat()
+                if status.st_size == self.size and _sha256(place, status.st_mtime_ns) == self.sha256:
                     return place
         return None
+
+
+@functools.cache
+def _sha256(place: Path, changed: int) -> str:
+    """Return the hash of a file as of its last change, which this process computes once."""
+    with place.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class Terms(NamedTuple):
@@ -122,7 +152,7 @@ def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> d
             raise FileNotFoundError(f"{n} files that the run reads are not here, {example}")
         remove_abandoned((user_cache() / _SENT).glob("*"))
         for file in missing:
-            write_bytes(fetch(file.sha256), user_cache() / file.name)
+            write_bytes(file.checked(fetch(file.sha256)), user_cache() / file.name)
     own = {str(file.path): str(file.found()) for file in files if file.is_own}
     for found in map(Path, own.values()):
         if found.is_relative_to(user_cache() / _SENT):
@@ -186,7 +216,9 @@ def _refuse_objects(event: str, _: object) -> None:
         raise pickle.UnpicklingError("a task must send back bytes, got an object")
 
 
-# What submitit calls on a machine of Slurm.
+# What is asked of Slurm, and what submitit calls on its machines.
+
+_SINFO_SECONDS = 30.0
 
 ANSWER = ".json"  # beside submitit's own file with the result
 
@@ -197,6 +229,19 @@ def write_task(jobs: Sequence[Job], terms: Terms) -> None:
 
     place = submitit.JobEnvironment().paths.result_pickle.with_suffix(ANSWER)
     write_bytes(run_task(jobs, terms, this_machine()), place)
+
+
+def slurm_nodes(partition: str | None) -> list[str]:
+    """Return the nodes that answer Slurm; none, with a line that says why, if it does not name them."""
+    command, why = ["sinfo", "-hrN", "-o%N", *([f"-p{partition}"] if partition else [])], "it named none"
+    try:
+        said = subprocess.run(command, capture_output=True, check=True, timeout=_SINFO_SECONDS).stdout
+        if names := said.decode(errors="replace").split():
+            return names
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        why = f"{error} {last_line((error.stderr or b'').decode(errors='replace'))}"
+    logging.getLogger(__name__).warning("Nobody looks at the nodes first, as sinfo did not name them: %s", why)
+    return []
 
 
 def this_machine() -> str:

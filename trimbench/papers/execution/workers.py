@@ -153,7 +153,9 @@ _THREAD_VARIABLES = (
 )
 
 # What a job fails with for want of data, disk, memory or an import, on one machine and not on another.
-_NO_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM)
+# SQLite and NumPy say so in words alone.
+_FULL_DISK = re.compile(r"database or disk is full|\d+ requested and \d+ written")
 _NO_DATA = (DataUnavailable, FactsMismatch, FileNotFoundError, PermissionError)
 _LACKING = (*_NO_DATA, MemoryError, ImportError)
 
@@ -193,9 +195,10 @@ def failure(job: Job, status: str, error: str, seconds: float, log: str = "", *,
 
 def _is_lacking(error: BaseException | None) -> bool:
     """Tell whether an error, or one behind it, says that this machine lacks what another may have."""
-    if isinstance(error, _LACKING) or (isinstance(error, OSError) and error.errno in _NO_DISK):
+    if isinstance(error, _LACKING) or (isinstance(error, OSError) and error.errno in _NO_ROOM):
         return True
-    return error is not None and _is_lacking(error.__cause__)
+    said = "".join(traceback.format_exception_only(error))
+    return error is not None and (bool(_FULL_DISK.search(said)) or _is_lacking(error.__cause__))
 
 
 def describe(error: BaseException) -> str:

@@ -43,6 +43,7 @@ class Sample:
     rows: Annotated[list[int], Field(min_length=1, max_length=2)] = field(default_factory=lambda: [1])
     code: Annotated[str, Field(pattern="^[a-z]$")] = "a"
     pair: tuple[int, str] = (1, "a")
+    words: tuple[str, ...] | None = None
     main: Drawing | None = None
     others: list[Drawing] = field(default_factory=list)
 
@@ -86,7 +87,7 @@ BOX = {"shape": "box", "sides": [1]}
     ("change", "message"),
     [
         ({"cuont": 1}, "a key must be one of code, count, k, label, main, names, others, pair, quick, rate, rounding, "
-         "rows, share, size, got 'cuont'; did you mean 'count'?"),
+         "rows, share, size, words, got 'cuont'; did you mean 'count'?"),
         ({"rate": "fast"}, "rate must be a number, got 'fast'"),
         ({"rate": True}, "rate must be a number, got True"),
         ({"count": 1.5}, "count must be a whole number, got 1.5"),
@@ -106,6 +107,7 @@ BOX = {"shape": "box", "sides": [1]}
         ({"rows": [1, 2, 3]}, "rows must be a list of at most 2 value(s), got [1, 2, 3]"),
         ({"code": "A"}, "code must be a text that matches ^[a-z]$, got 'A'"),
         ({"pair": 3}, "pair must be a list, got 3"),
+        ({"words": "a"}, "words must be a list, got 'a'; write words=[a]"),
         ({"pair": [1, 2]}, "pair.1 must be a text (in quotes), got 2"),
         ({"main": 3}, "main must be keys and values, got 3"),
         ({"main": {}}, "key main.shape is missing; add it"),

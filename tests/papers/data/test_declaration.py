@@ -189,7 +189,7 @@ def test_columns_without_a_type_are_read_as_in_a_study(cache: Cache, tmp_path: P
     np.testing.assert_array_equal(dataset.features["dose"], [-9.0, 1.5, np.nan])
     assert dataset.features["ward"].tolist() == [3.0, 3.0, 4.0]
     assert list(load(cache, tmp_path, features=["ward", "dose"]).features) == ["dose", "ward"]
-    assert load(cache, tmp_path, features=["ward"], missing_values=["3"]).features["ward"].isna().sum() == 2
+    assert load(cache, tmp_path, features=["ward"], missing_values=[3]).features["ward"].isna().sum() == 2
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ import pytest
 from trimbench import papers
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import read_table
+from trimbench.papers.data.table_texts import MISSING_VALUES
 from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.own_table import steps
 from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, stored_table
 from trimbench.papers.own_table.steps import CANDIDATES, by_sequential_selection, informative
-from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.validation import ConfigurationError, validated
 
 from ..command_line import Command
 from .studies import SMALL, iris, studied
@@ -141,6 +142,24 @@ def test_missing_values_in_the_table(tmp_path: Path) -> None:
     assert found.findings.failures == 0
     (group,) = found.steps.gaps
     assert group.values("nacl", "accuracy")[0] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(None, MISSING_VALUES), (["NA"], ("NA",)), ([-999, "gone", 1e20], ("-999", "gone", "1e+20"))],
+)
+def test_what_stands_for_missing_is_text(given: Any, expected: tuple[str, ...]) -> None:
+    found = validated(StudySettings, {"missing_values": given, "drop": [7], "id": 8}, "study")
+    assert (found.missing_values, found.drop, found.ids) == (expected, ("7",), ("8",))
+
+
+def test_what_stands_for_missing_can_be_said(command: Command) -> None:
+    values = ["NA", "-999.0", "gone"] * 10 + ["a", "b", "c"] * 40
+    iris().iloc[:, 2:].assign(x=values).to_csv("t.csv", index=False)
+    command(*STUDY, "data=t.csv", "target=species", "missing_values=[-999,gone]", "explained=0", code=0)
+    found = papers.study("t.csv", "species", missing_values=["NA"], **{**SMALL, "explained": 0})
+    for card, expected in ((pd.read_csv("results/study-t/study_card.csv"), 20), (found.tables["card"], 10)):
+        assert pd.DataFrame(card).set_index("column")["missing"]["x"] == expected
 
 
 def test_a_study_from_python(tmp_path: Path) -> None:

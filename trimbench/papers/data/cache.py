@@ -15,6 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 from urllib.parse import urlsplit
 
+from pydantic import BeforeValidator
+
 from trimbench.papers.files import named_folder, temporary_folder, user_cache
 from trimbench.papers.validation import ConfigurationError, must_be
 
@@ -179,6 +181,8 @@ def _is_inside(path: str) -> bool:
 
 
 Text = Annotated[str, must_be("a text that is not empty (put it in quotes)", bool)]
+# A name or value of a table, which is text also where YAML or a command line has a number.
+Label = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
 Natural = Annotated[int, must_be("a whole number of at least 0", lambda number: number >= 0)]
 Positive = Annotated[int, must_be("a whole number of at least 1", lambda number: number >= 1)]
 Probability = Annotated[float, must_be("a number between 0 and 1 (both excluded)", lambda number: 0 < number < 1)]

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from trimbench.papers.data.cache import (
     Cache,
     HostMemory,
+    Label,
     Natural,
     Positive,
     Probability,
@@ -108,11 +109,11 @@ class _TextSource(Source):
     separator: str | None = None
     encoding: str | None = None
     decimal: str | None = None
-    drop: list[Text] = field(default_factory=list)
-    features: list[Text] | None = None
-    id: list[Text] | Text | None = None
+    drop: list[Label] = field(default_factory=list)
+    features: list[Label] | None = None
+    id: list[Label] | Label | None = None
     types: dict[Text, ColumnType] = field(default_factory=dict)
-    missing_values: list[str] = field(default_factory=lambda: list(MISSING_VALUES))
+    missing_values: list[Label] = field(default_factory=lambda: list(MISSING_VALUES))
 
     def __post_init__(self) -> None:
         super().__post_init__()

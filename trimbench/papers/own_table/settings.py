@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from trimbench.papers.beyond.incomplete_methods import METHODS
-from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.cache import Cache, Label
 from trimbench.papers.data.dataset import fingerprint
 from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, split_rows
 from trimbench.papers.data.table_files import read_file
@@ -36,12 +36,9 @@ _SHARES = (0.05, 0.1, 0.2, 0.35, 0.6)
 
 
 def _or_usual(missing_values: object) -> object:
+    if isinstance(missing_values, list):  # behind a validator, only a tuple is one
+        return tuple(missing_values)
     return MISSING_VALUES if missing_values is None else missing_values
-
-
-def _as_text(value: object) -> object:
-    """Return a class as tables have it: text, also where a command line has a number."""
-    return str(value) if isinstance(value, int | float) else value
 
 
 @settings
@@ -70,8 +67,11 @@ class StudySettings(TableSettings):
         Seconds for the search of each trimming.
     """
 
-    missing_values: Annotated[tuple[str, ...], BeforeValidator(_or_usual)] = MISSING_VALUES
-    positive: Annotated[str | None, BeforeValidator(_as_text)] = None
+    drop: tuple[Label, ...] = ()
+    features: tuple[Label, ...] | None = None
+    id: Label | tuple[Label, ...] | None = None
+    missing_values: Annotated[tuple[Label, ...], BeforeValidator(_or_usual)] = MISSING_VALUES
+    positive: Label | None = None
     budget: NonNegativeFloat | None = None
     budgets: list[NonNegativeFloat] = field(default_factory=list)
     test_share: Annotated[float, Field(gt=0, lt=1)] = 0.25

@@ -291,20 +291,6 @@ def test_silence_needs_no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_an_exchange_of_features_is_approximated_as_the_set_that_it_gives(seed: int) -> None:
-    problem = problem_of(*random_case(seed, 6))
-    decision = SameDecision(problem, np.arange(len(problem.hidden)))
-    none = np.array([-1])
-    base, others = problem.candidates[:3].tolist(), problem.candidates[3:].tolist()
-    removed, added = [*base, -1], [*others, -1]
-    found = decision.approximate(base, np.array(removed), np.array(added))
-    for (r, a), value in np.ndenumerate(found):
-        kept = [one for one in (*base, added[a]) if one not in (removed[r], -1)]
-        again = decision.approximate(kept, none, none)[0, 0]
-        assert value == pytest.approx(again, abs=1e-9)
-
-
 def test_rounding_of_a_term_is_bounded() -> None:
     """Mean and largest distance of the errors of values in cells, by many values of each cell."""
     rng = np.random.default_rng(0)

@@ -20,6 +20,7 @@ from trimbench.papers.commands.arguments import SHARED_KEYS, Composer, setting
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.reported import Literature
+from trimbench.papers.vocabulary.tables import shown_name
 
 from .command_line import PROJECT
 
@@ -167,3 +168,10 @@ def test_files_that_are_the_projects_own_replace_nothing(tmp_path: Path) -> None
     assert catalogue.replaced() == {}
     (tmp_path / "dataset/digits.yaml").write_bytes(text + b"# another\n")
     assert catalogue.replaced() == {"dataset/digits": tmp_path / "dataset/digits.yaml"}
+
+
+def test_everything_that_is_declared_has_a_name_for_titles() -> None:
+    names = [name for group in ("dataset", "network", "protocol") for name in PROJECT.names(group)]
+    assert [name for name in names if shown_name(name) == name] == []
+    assert (shown_name("my_data"), shown_name("my_data", "My data")) == ("my_data", "My data")
+    assert shown_name("fashion", "Fashion") == "Fashion-MNIST"

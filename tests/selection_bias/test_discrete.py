@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from fractions import Fraction
 from typing import Any
 
@@ -228,36 +227,6 @@ def test_correction_is_less_confident() -> None:
     assert np.isfinite(model.predict_proba(X)).all()
     assert Prior(n_alpha=20).alphas().tolist() == model.alpha_grid.tolist()
     assert not can_enumerate(4, 100, 100, 100)
-
-
-X_GOOD, Y_GOOD = [[0, 2], [1, 0], [2, 1], [0, 1]], [0, 0, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"k": 3}, "k must be a whole number from 1 to 2"),
-        ({"X": [[0.5, 1], [1, 0], [2, 1], [0, 1]]}, "X must hold categories 0, 1, ..., each below the number of"),
-        ({"X": [[-1, 1], [1, 0], [2, 1], [0, 1]]}, "X must hold categories 0, 1, ..."),
-        ({"n_categories": [2, 3]}, "X must hold categories 0, 1, ..., each below the number of categories of its"),
-        ({"n_categories": [3]}, "n_categories must be a whole number, 2 or more, for each of the 2 features"),
-        ({"X": [[0, 7], [1, 0], [2, 1], [0, 1]]}, "features must have at most 5 categories, got 8; merge rare"),
-        ({"factor": "guess"}, "factor must be one of auto, enumerate, simulate, got 'guess'"),
-        ({"n_simulations": 0}, "n_simulations must be a whole number, 1 or more, got 0"),
-        ({"ties": "no"}, "ties must be one of"),
-        ({"X": np.zeros((4, 2)), "k": 1}, "k must be 2, which keeps all features, as none depends on y at all, got 1"),
-        ({"y": [1, 1, 1, 1]}, "y must have cases of both classes"),
-    ],
-)
-def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {"X": X_GOOD, "y": Y_GOOD, "k": 1} | arguments
-    with pytest.raises(ValueError, match=re.escape(message)):
-        tb.fit_selection_corrected(features="categorical", **given)
-
-
-def test_cases_with_other_features_are_reported() -> None:
-    with pytest.raises(ValueError, match="X must have the 2 features of the training cases, got 1"):
-        tb.fit_selection_corrected(X_GOOD, Y_GOOD, 1, features="categorical").predict_proba([[0]])
 
 
 def test_too_much_to_enumerate_is_reported() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -290,31 +288,3 @@ def test_the_correction_is_calibrated(sizes: tuple[int, ...]) -> None:
     error /= math.sqrt(40)
     assert abs(mean[0]) < 3.5 * error[0]
     assert mean[1] > 4 * error[1]
-
-
-X_GOOD, Y_GOOD = [[0.1, 2.0], [1.3, 0.4], [2.2, 1.5], [0.7, 1.1]], [0, 0, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"k": 3}, "k must be a whole number from 1 to 2, the number of features of X, got 3"),
-        ({"X": np.ones((4, 2))}, "k must be 2, which keeps all features, as none depends on y at all, got 1"),
-        ({"X": [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 1.0]], "k": 2, "shape": -1.0}, "shape must be a positive"),
-        ({"y": [1, 1, 1, 1]}, "y must have cases of both classes, got only 1"),
-        ({"X": [[0.1], [0.2], [0.5]], "y": [0, 1, 2]}, "y must have more cases than its 3 classes for a variance"),
-        ({"X": [[np.inf, 1.0]] * 4}, "X must hold finite numbers or NaN, got infinity"),
-        ({"n_alpha": 0}, "n_alpha must be a whole number, 1 or more, got 0"),
-        ({"y": [0, 1, 2, 2], "f0": 2.0}, "f0 and f1 must be equal for 3 classes"),
-        ({"selection_rows": [0, 1]}, "selection_rows must have cases of both classes, got only 0"),
-    ],
-)
-def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
-    given_ones: dict[str, Any] = {"X": X_GOOD, "y": Y_GOOD, "k": 1} | arguments
-    with pytest.raises(ValueError, match=re.escape(message)):
-        tb.fit_selection_corrected(features="gaussian", **given_ones)
-
-
-def test_cases_with_other_features_are_reported() -> None:
-    with pytest.raises(ValueError, match="X must have the 2 features of the training cases, got 1 features"):
-        tb.fit_selection_corrected(X_GOOD, Y_GOOD, 1, features="gaussian").predict_proba([[0.0]])

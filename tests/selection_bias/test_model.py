@@ -133,6 +133,8 @@ def test_cross_validation_takes_other_features(features: Any) -> None:
 
 X_GOOD = [[1, 0, 1], [1, 1, 0], [1, 1, 1], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
 Y_GOOD = [1, 1, 1, 0, 0, 0]
+CATEGORICAL = {"features": "categorical", "X": [[0, 2], [1, 0], [2, 1], [0, 1]], "y": [0, 0, 1, 1]}
+GAUSSIAN = {"features": "gaussian", "X": [[0.1, 2.0], [1.3, 0.4], [2.2, 1.5], [0.7, 1.1]], "y": [0, 0, 1, 1]}
 
 
 @pytest.mark.parametrize(
@@ -181,12 +183,33 @@ Y_GOOD = [1, 1, 1, 0, 0, 0]
             "ties must be left at 'exact' where features is 'gaussian', got 'less'; it is for 'binary', 'categorical',",
         ),
         ({"features": "mixture", "selection_rows": [0, 5]}, "selection_rows must be left at None where features is"),
+        (CATEGORICAL | {"X": [[0.5, 1], [1, 0], [2, 1], [0, 1]]}, "X must hold categories 0, 1, ..., each below the"),
+        (CATEGORICAL | {"X": [[-1, 1], [1, 0], [2, 1], [0, 1]]}, "X must hold categories 0, 1, ..."),
+        (CATEGORICAL | {"n_categories": [2, 3]}, "X must hold categories 0, 1, ..., each below the number of"),
+        (CATEGORICAL | {"n_categories": [3]}, "n_categories must be a whole number, 2 or more, for each of the 2"),
+        (
+            CATEGORICAL | {"X": [[0, 7], [1, 0], [2, 1], [0, 1]]},
+            "features must have at most 5 categories, got 8; merge",
+        ),
+        (CATEGORICAL | {"X": np.zeros((4, 2))}, "k must be 2, which keeps all features, as none depends on y at all"),
+        (
+            GAUSSIAN | {"X": np.ones((4, 2))},
+            "k must be 2, which keeps all features, as none depends on y at all, got 1",
+        ),
+        (GAUSSIAN | {"X": [[0.1], [0.2], [0.5]], "y": [0, 1, 2]}, "y must have more cases than its 3 classes for a"),
+        (GAUSSIAN | {"selection_rows": [0, 1]}, "selection_rows must have cases of both classes, got only 0"),
     ],
 )
 def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"X": X_GOOD, "y": Y_GOOD, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
         tb.fit_selection_corrected(**given)
+
+
+@pytest.mark.parametrize("kind", [CATEGORICAL, GAUSSIAN], ids=lambda kind: kind["features"])
+def test_cases_with_other_features_are_reported(kind: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="X must have the 2 features of the training cases, got 1"):
+        tb.fit_selection_corrected(**kind, k=1).predict_proba([[0]])
 
 
 def test_bad_cases_to_predict_are_reported() -> None:

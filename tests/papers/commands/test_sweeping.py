@@ -99,6 +99,29 @@ def test_two_sweeps_share_no_folder_but_the_same_sweep_does(command: Command, tm
     assert names == {"trimming_table4,seed=1+2", "trimming_table4,seed=1+3"}
 
 
+@pytest.mark.parametrize(
+    ("words", "folders", "said"),
+    [
+        (f"{T4} seed=1,1", ["seed=1"], "seed=1,1: equal values run once, 1 of 2 are different.\n"),
+        (
+            f"{' '.join(SMALL)} threshold=0.3,0.30,3e-1,0.5",
+            ["threshold=0.3", "threshold=0.5"],
+            "threshold=0.3,0.30,3e-1,0.5: equal values run once, 2 of 4 are different.\n",
+        ),
+        (f"{T4} seed=1,2 ++seed=3,4", ["seed=3", "seed=4"], ""),
+    ],
+)
+def test_a_point_that_is_the_same_by_value_runs_once(
+    command: Command, tmp_path: Path, words: str, folders: list[str], said: str
+) -> None:
+    answer = command("-m", *words.split(), code=0)
+    folder = sweep_folder(tmp_path / "results")
+    assert answer.err.startswith(said)
+    assert sorted(path.name for path in folder.glob("points/*")) == folders
+    key = folders[0].partition("=")[0]
+    assert {f"{key}={value}" for value in pd.read_csv(folder / "sweep.csv")[key]} == set(folders)
+
+
 def test_many_points_take_little_more_than_their_jobs(command: Command, tmp_path: Path) -> None:
     began = time.process_time()
     command("-m", T4, "seed=range(1,31)", SERIAL, code=0)

@@ -10,6 +10,7 @@ import functools
 import itertools
 import os
 import re
+import sys
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -117,7 +118,7 @@ class CommandLine:
     written : tuple of Override
         The settings in their order. Of one that is repeated, the last counts.
     settings : tuple of tuples of Override
-        The same, each with its values: several in a sweep, else one.
+        The same, each with its values: several in a sweep, where equal values count once, else one.
     """
 
     options: argparse.Namespace
@@ -142,7 +143,9 @@ class CommandLine:
             # No file of the configuration can have the columns that `types` names.
             words = [str(one.input_line) for one in parsed]
             parsed = _parsed([f"++{word.lstrip('+')}" if re.match(r"\+*types[.=]", word) else word for word in words])
-        written = tuple({one.get_key_element(): one for one in parsed}.values())
+        # With several values, a setting written as seed=1,2 ++seed=3,4 would give each of the last twice.
+        added = "+" if options.multirun else ""
+        written = tuple({one.get_key_element().lstrip(added): one for one in parsed}.values())
         return cls(options, written, tuple(_alternatives(one) if options.multirun else (one,) for one in written))
 
     @property
@@ -172,8 +175,8 @@ class CommandLine:
 
     @property
     def swept(self) -> list[str]:
-        """The keys that have several values."""
-        return [values[0].key_or_group for values in self.own if len(values) > 1]
+        """The keys that were given several values."""
+        return [one.key_or_group for one in self.written if one.is_sweep_override() and not one.is_hydra_override()]
 
     @property
     def is_for_hydra(self) -> bool:
@@ -214,7 +217,7 @@ def _task(settings: Sequence[Override]) -> object:
 
 
 def _alternatives(one: Override) -> tuple[Override, ...]:
-    """Return a setting with each of its values, as Hydra's own sweeper takes them."""
+    """Return a setting with each of its values, as Hydra's own sweeper takes them, but equal ones once."""
     if not one.is_sweep_override():
         return (one,)
     sweep, key = one.value(), one.key_or_group
@@ -236,7 +239,19 @@ def _alternatives(one: Override) -> tuple[Override, ...]:
         values = []
     if not values:
         raise ConfigurationError(f"a swept setting must have a value, got {one.input_line}; write {key}=1,2")
-    return tuple(OverridesParser.create().parse_overrides(values))
+    found: dict[object, Override] = {}
+    for each in OverridesParser.create().parse_overrides(values):
+        found.setdefault(_compared(each.value()), each)
+    if len(found) < len(values):
+        sys.stderr.write(f"{one.input_line}: equal values run once, {len(found)} of {len(values)} are different.\n")
+    return tuple(found.values())
+
+
+def _compared(value: object) -> object:
+    """Return a value as it is compared with others: 0.3 and 3e-1 are equal; true, 1 and the text '1' are not."""
+    if isinstance(value, list):
+        return tuple(map(_compared, value))
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
 
 
 def _check_dashes(arguments: Sequence[str]) -> None:

@@ -239,7 +239,9 @@ def pretended_ray(**functions: Any) -> Any:
 
 
 def test_the_first_machine_of_a_ray_cluster_leaves(tmp_path: Path) -> None:
-    with pytest.raises(ExecutorError, match=r"^the first machine of the cluster has left; what was done is stored; "):
+    with pytest.raises(
+        ExecutorError, match=r"^the first machine of the cluster has left; what was .* stored; run again$"
+    ):
         RayCluster(pretended_ray(), RayExecutor(), tmp_path).machines()
 
 
@@ -313,7 +315,7 @@ def test_where_all_machines_lack_something_one_sentence_says_so(
     cluster.names, cluster.lacks = ["a", "b"], {"a": "disk", "b": "disk"}
     assert {record.status for record in run(PretendingExecutor(), squares(6)).values()} == {"failed"}
     (line,) = caplog.messages
-    assert re.match(r"No machine could run the last 6 jobs: OSError: no [ab]; what was done is stored, and the", line)
+    assert re.match(r"No machine could run the last 6 jobs: OSError: no [ab]; what was done is stored$", line)
 
 
 def test_where_no_machine_works_one_sentence_says_why(cluster: Pretended) -> None:
@@ -376,9 +378,9 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
     terms = Terms.of([job], {"files/one": tmp_path / "here/files/one"}, JobLimits(), tmp_path)
     (tmp_path / "here/mine").write_text("other text, content")
     (tmp_path / "here/files").rename(tmp_path / "there")
-    for file, why in zip(terms.files, ("No such file", "changed on the way"), strict=True):
-        with pytest.raises(ExecutorError, match=f"could not be sent: .*{why}.*; run again"):
-            file.content()
+    for file in terms.files:
+        with pytest.raises(ExecutorError, match=r"^/.*(one|mine) is gone, or is not what it was when"):
+            file.content(file.path.read_bytes)
     (tmp_path / "here/mine").unlink()
     contents = {
         hashlib.sha256(text.encode()).hexdigest(): text.encode() for text in ("content of files/one", "content of mine")
@@ -395,7 +397,7 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
     assert (user_cache() / "files/one").read_text() == "content of files/one"
     (user_cache() / "files/one").write_text("CONTENT of files/one")  # of the same size
     _, why, _ = read_answer(run_task([], terms, "b", lambda _: b"junk"), [])
-    assert re.fullmatch(r"ValueError: /.*/files/one changed on the way: its SHA-256 is not that .*", why)
+    assert re.search(r"/files/one is gone, or is not what it was", why)
     run_task([], terms, "b", contents.__getitem__)
     assert (user_cache() / "files/one").read_text() == "content of files/one"
     (kept,) = (user_cache() / "sent").iterdir()

@@ -207,7 +207,7 @@ def test_names_of_nodes_may_be_any_bytes(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "sinfo").write_text("#!/bin/sh\nprintf 'n1\\n\\377\\n'\n")
     (tmp_path / "sinfo").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert task.slurm_nodes("long") == ["n1", "\N{REPLACEMENT CHARACTER}"]
+    assert [*task.machines_of("long", is_local=False)] == ["n1", "\N{REPLACEMENT CHARACTER}"]
 
 
 def test_tasks_that_wrote_nothing_are_waited_for_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,16 +28,7 @@ from typing import Any, Literal
 
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record, usable_cpus
-from trimbench.papers.execution.task import (
-    ANSWER,
-    Terms,
-    last_line,
-    only_data,
-    read_answer,
-    slurm_nodes,
-    this_machine,
-    write_task,
-)
+from trimbench.papers.execution.task import ANSWER, Terms, last_line, machines_of, only_data, read_answer, write_task
 from trimbench.papers.execution.workers import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
 from trimbench.papers.files import temporary_folder, without_homes
 from trimbench.papers.validation import reason, settings
@@ -120,8 +111,8 @@ class RemoteExecutor(WorkerSettings, ABC):
         """Run all jobs, as `Executor.run`, with records in the order in which the tasks end."""
         if jobs:
             with self.connected() as cluster:
-                terms = Terms.of(jobs, files or {}, self.limits, cluster.logs)
-                _Sweep(cluster, jobs, on_record, self.retries).run(terms)
+                sweep = _Sweep(cluster, jobs, on_record, self.retries)
+                sweep.run(Terms.of(jobs, files or {}, self.limits, cluster.logs))
 
 
 class _Sweep:
@@ -158,8 +149,7 @@ class _Sweep:
         finally:
             self._cluster.cancel(self._running)
         if (n := len(self._nowhere)) >= _MOST_IN_A_ROW:
-            why = f"{self._nowhere[-1]}; what was done is stored, and the next run tries these again"
-            _log.warning("No machine could run the last %s jobs: %s", n, why)
+            _log.warning("No machine could run the last %s jobs: %s; what was done is stored", n, self._nowhere[-1])
 
     def _look(self) -> None:
         """Note which machines have left; the tasks that wait for those alone are ended, and their jobs run again."""
@@ -183,15 +173,13 @@ class _Sweep:
         return not self._names or not self._there.keys() <= {*machines}
 
     def _barred(self, job: Job | None) -> set[str] | None:
-        """Return which machines must not run a job that runs again, or a new one; None if there are no others.
-
-        Those that fail in a row get no new job, and another only where no better one is left.
-        """
+        """Return which machines must not run a job that runs again, or a new one; None if there are no others."""
         tried = self._lacked.get(job, {}) if job else {}
         if not self._names and len(tried) > self._retries:
             return None
         out = {*self._out, *tried}
         suspected = {machine for machine, row in self._in_a_row.items() if len(row) >= _MOST_IN_A_ROW}
+        # Those that fail in a row get no new job, and another only where no better machine is left.
         return next(filter(self._others, (out | suspected, out) if job else (out | suspected,)), None)
 
     def _submit(self, room: int) -> bool:
@@ -200,8 +188,7 @@ class _Sweep:
             return False
         if (without := self._barred(self._again[0] if self._again else None)) is None:
             if self._again and self._others(self._out):
-                *_, last = self._lacked[self._again.popleft()].values()
-                self._hand_over(last, is_own=True)
+                self._hand_over([*self._lacked[self._again.popleft()].values()][-1], is_own=True)
                 return True
             if self._running:
                 return False
@@ -387,7 +374,7 @@ class RayCluster(Cluster):
         """Give the files of a run to Ray, from which each machine takes them that has them not."""
         if self._options.address is None:  # on this machine, all are here
             terms = terms._replace(files=())
-        contents = {file.sha256: self._ray.put(file.content()) for file in terms.files}
+        contents = {file.sha256: self._ray.put(file.content(file.path.read_bytes)) for file in terms.files}
         self._terms = pickle.dumps(terms), [self._ray.put(contents)]
         return ()
 
@@ -397,7 +384,7 @@ class RayCluster(Cluster):
             try:  # Ray itself would wait for a minute, then end the process
                 _connect(self._ray.get_runtime_context().gcs_address)
             except OSError as error:
-                why = "the first machine of the cluster has left; what was done is stored; start it and run again"
+                why = "the first machine of the cluster has left; what was done is stored; run again"
                 raise ExecutorError(why) from error
             nodes = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
             self._machines = {one["NodeID"]: f"{one['NodeManagerHostname']} ({one['NodeID'][:8]})" for one in nodes}
@@ -415,8 +402,7 @@ class RayCluster(Cluster):
     def wait(self, tasks: Collection[Task]) -> list[Task]:
         """Wait until a task ends, but not for long; return all that have ended by then."""
         self._ray.wait(list(tasks), num_returns=1, timeout=_IDLE_SECONDS)
-        done: list[Task] = self._ray.wait(list(tasks), num_returns=len(tasks), timeout=0)[0]
-        return done
+        return list(self._ray.wait(list(tasks), num_returns=len(tasks), timeout=0)[0])
 
     def result(self, task: Task) -> bytes:
         """Return what a task gave, which is never an object that Ray makes of it: that could run anything."""
@@ -459,10 +445,7 @@ def _check_reachable(address: str) -> None:
 
 
 def ray_folder() -> str | None:
-    """Make a folder for the files of a new cluster of this machine, after removing those of killed programs.
-
-    None leaves the choice to Ray, because the name of the folder for temporary files is too long.
-    """
+    """Make a folder for a new cluster, after removing those of killed programs; None if its name would be too long."""
     room = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir())
     if len(os.fsencode(room)) > _LONGEST_ROOM:
         return None
@@ -543,12 +526,10 @@ class SubmititCluster(Cluster):
     def __init__(self, options: SlurmExecutor, place: Path, lost: Path) -> None:
         self._options, self._place, self._lost = options, place, lost
         self._is_local = options.cluster == "local"
-        self.logs = place / "logs"
-        self.jobs_per_task = options.jobs_per_task
+        self.logs, self.jobs_per_task = place / "logs", options.jobs_per_task
         # Slurm has a queue of its own; on this machine tasks run as soon as they are submitted.
         self.room = options.workers or usable_cpus() if self._is_local else 10**9
-        names = [this_machine()] if self._is_local else slurm_nodes(options.partition)
-        self._machines = dict(zip(names, names, strict=True))
+        self._machines = machines_of(options.partition, is_local=self._is_local)
         self._ended: dict[Task, float] = {}  # when it was seen
 
     def send(self, terms: Terms) -> Iterator[bytes]:
@@ -587,26 +568,20 @@ class SubmititCluster(Cluster):
 
     def wait(self, tasks: Collection[Task]) -> list[Task]:
         """Return the tasks that have ended; wait a moment if there is none."""
-        now = time.monotonic()
+        now, patience = time.monotonic(), 0 if self._is_local else _END_SECONDS
         # The file system may be slow to show what tasks wrote: those that wrote nothing are waited for together.
         ended = {task: self._ended.setdefault(task, now) for task in tasks if task.done()}
-        last = now - (0 if self._is_local else _END_SECONDS)
-        done = [task for task, at in ended.items() if at <= last or self._answer(task).is_file()]
+        late = {one for one, at in ended.items() if now >= at + patience}
+        done = [one for one in ended if one in late or one.paths.result_pickle.with_suffix(ANSWER).is_file()]
         if not done:
             os.utime(self._place)  # tells programs on other machines that it is in use
             time.sleep(_LOOK_SECONDS[self._options.cluster])
         return done
 
-    def _answer(self, task: Task) -> Path:
-        return Path(task.paths.result_pickle).with_suffix(ANSWER)
-
     def result(self, task: Task) -> bytes:
-        """Return what a task wrote; the logs of one that wrote nothing stay in the folder above.
-
-        submitit's own file with the result is not read, which could run anything.
-        """
+        """Return what a task wrote, not submitit's own file, which could run anything; logs of one without stay."""
         try:
-            return self._answer(task).read_bytes()
+            return bytes(task.paths.result_pickle.with_suffix(ANSWER).read_bytes())
         except OSError:
             said, has_run = last_line(task.stderr() or task.state), task.paths.result_pickle.exists()
             for path in (task.paths.stdout, task.paths.stderr):

@@ -41,7 +41,7 @@ _kept: dict[tuple[object, ...], Workers] = {}
 
 
 class SentFile(NamedTuple):
-    """A file that jobs read: its name in a folder of the cache, its place on the machine of the run, hash and bytes.
+    """A file that jobs read: its name in a folder of the cache, its place on the machine of the run, and hash.
 
     A file of the user's own, which is in no cache, has a name in the folder ``sent``.
     """
@@ -49,33 +49,25 @@ class SentFile(NamedTuple):
     name: str
     path: Path
     sha256: str
-    size: int
 
     @property
     def is_own(self) -> bool:
         """Whether the file is one of the user's own."""
         return self.name.startswith(f"{_SENT}/")
 
-    def checked(self, content: bytes) -> bytes:
-        """Return a content, if it is that of the file; raise ValueError otherwise."""
-        if hashlib.sha256(content).hexdigest() != self.sha256:
-            raise ValueError(f"{self.path} changed on the way: its SHA-256 is not that at the start of the run")
-        return content
-
-    def content(self) -> bytes:
-        """Return what the file holds on the machine of the run; raise ExecutorError if that is no longer there."""
-        try:
-            return self.checked(self.path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise ExecutorError(f"a file that jobs read could not be sent: {error}; run again") from error
+    def content(self, read: Callable[[], bytes]) -> bytes:
+        """Return what is read; raise ExecutorError if it is not what the file held when the run began."""
+        with contextlib.suppress(OSError):
+            if hashlib.sha256(content := read()).hexdigest() == self.sha256:
+                return content
+        raise ExecutorError(f"{self.path} is gone, or is not what it was when the run began; run again")
 
     def found(self) -> Path | None:
         """Return where this machine has the file."""
         folders = os.environ.get("TRIMBENCH_CACHE") or user_cache(), user_cache()
         for place in (*([self.path] if self.is_own else []), *(Path(folder, self.name) for folder in folders)):
             with contextlib.suppress(OSError):
-                status = place.stat()
-                if status.st_size == self.size and _sha256(place, status.st_mtime_ns) == self.sha256:
+                if _sha256(place, place.stat().st_mtime_ns) == self.sha256:
                     return place
         return None
 
@@ -103,9 +95,8 @@ class Terms(NamedTuple):
         sent = []
         for name, path in (*files.items(), *(("", Path(one)) for one in own)):
             with contextlib.suppress(OSError):  # the jobs will say so
-                content = path.read_bytes()
-                sha256 = hashlib.sha256(content).hexdigest()
-                sent.append(SentFile(name or f"{_SENT}/{sha256}/{path.name}", path, sha256, len(content)))
+                sha256 = _sha256(path, path.stat().st_mtime_ns)
+                sent.append(SentFile(name or f"{_SENT}/{sha256}/{path.name}", path, sha256))
         return cls(limits, logs, os.environ.get(RUN_VARIABLE, ""), deciding_versions(), tuple(sent))
 
 
@@ -152,7 +143,7 @@ def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> d
             raise FileNotFoundError(f"{n} files that the run reads are not here, {example}")
         remove_abandoned((user_cache() / _SENT).glob("*"))
         for file in missing:
-            write_bytes(file.checked(fetch(file.sha256)), user_cache() / file.name)
+            write_bytes(file.content(functools.partial(fetch, file.sha256)), user_cache() / file.name)
     own = {str(file.path): str(file.found()) for file in files if file.is_own}
     for found in map(Path, own.values()):
         if found.is_relative_to(user_cache() / _SENT):
@@ -231,17 +222,19 @@ def write_task(jobs: Sequence[Job], terms: Terms) -> None:
     write_bytes(run_task(jobs, terms, this_machine()), place)
 
 
-def slurm_nodes(partition: str | None) -> list[str]:
-    """Return the nodes that answer Slurm; none, with a line that says why, if it does not name them."""
+def machines_of(partition: str | None, *, is_local: bool) -> dict[str, str]:
+    """Return this machine, or the nodes that answer Slurm: none, with a line that says why, if Slurm names none."""
+    if is_local:
+        return {this_machine(): this_machine()}
     command, why = ["sinfo", "-hrN", "-o%N", *([f"-p{partition}"] if partition else [])], "it named none"
     try:
         said = subprocess.run(command, capture_output=True, check=True, timeout=_SINFO_SECONDS).stdout
         if names := said.decode(errors="replace").split():
-            return names
+            return dict(zip(names, names, strict=True))
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         why = f"{error} {last_line((error.stderr or b'').decode(errors='replace'))}"
     logging.getLogger(__name__).warning("Nobody looks at the nodes first, as sinfo did not name them: %s", why)
-    return []
+    return {}
 
 
 def this_machine() -> str:

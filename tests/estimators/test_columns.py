@@ -428,3 +428,25 @@ def test_scaled_zeros_and_ones_are_zeros_and_ones_again() -> None:
     np.testing.assert_allclose(encoded[:, 2], X["c"], atol=1e-12)
     np.testing.assert_allclose(encoded[:, 1], (X["b"] - X["b"].mean()) / X["b"].std(ddof=0))
     assert given.zeros_and_ones.tolist() == [0, 2]
+
+
+CUTS = np.arange(8) % 4
+
+
+@pytest.mark.parametrize("kind", [TrimmedClassifier, NaiveConformantClassifier])
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ({"a": CUTS, "b": [[1], [2]] * 4}, [0, 1] * 4, r"column 'b' must have numbers, .*, got a list '\[1\]'; make c"),
+        (
+            {"a": CUTS, "b": [{"x": 1}] * 8},
+            [0, 1] * 4,
+            r"column 'b' must have numbers, text or truth values, got a d",
+        ),
+        ({"a": CUTS}, np.array([1, "1"] * 4, dtype=object), "y must have labels of one kind, got 1 and the text '1'"),
+        ({"a": CUTS}, np.array([1, np.nan] * 4), "Input y contains NaN"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_named(kind: Any, X: Any, y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind().fit(pd.DataFrame(X), y)

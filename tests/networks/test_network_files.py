@@ -154,6 +154,19 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path, ending: str) -> None:
     assert same(tb.BayesianNetwork.read(path), network)
 
 
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+@pytest.mark.parametrize("ending", ["bif", "uai", "erg"])
+def test_lines_may_end_as_on_any_system(tmp_path: Path, ending: str, end: str) -> None:
+    expected = tb.BayesianNetwork.read(write(tmp_path, ending, TEXTS[ending]))
+    assert same(tb.BayesianNetwork.read(write(tmp_path, ending, TEXTS[ending].replace("\n", end))), expected)
+
+
+def test_the_older_name_of_an_outcome_is_read(tmp_path: Path) -> None:
+    expected = tb.BayesianNetwork.read(write(tmp_path, "xmlbif", TEXTS["xmlbif"]))
+    older = TEXTS["xmlbif"].replace("OUTCOME>", "VALUE>")
+    assert same(tb.BayesianNetwork.read(write(tmp_path, "xmlbif", older)), expected)
+
+
 @pytest.mark.parametrize(
     ("ending", "encoding", "message"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -107,7 +107,20 @@ def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame,
     check_no_missing_label(y)
     frame = checked_rows(estimator, X, reset=True, y=y)
     labels = column_or_1d(y, warn=True)
-    check_array(labels, ensure_2d=False, dtype=None)
+    check_array(labels, ensure_2d=False, dtype=None, input_name="y")
+    of_kind = {isinstance(label, str): label for label in labels.tolist()}
+    if len(of_kind) > 1:
+        raise ValueError(
+            f"y must have labels of one kind, got {of_kind[False]!r} and the text {of_kind[True]!r}; write all as text "
+            "or none"
+        )
+    for name in (name for name, kind in frame.dtypes.items() if kind.kind == "O"):
+        for cell in frame[name]:
+            if not isinstance(cell, Hashable):
+                raise ValueError(
+                    f"column {name!r} must have numbers, text or truth values, got a {type(cell).__name__} "
+                    f"{str(cell)[:80]!r}; make columns of what is in it, or drop it"
+                )
     check_consistent_length(frame, labels)
     check_classification_targets(labels)
     return frame, labels

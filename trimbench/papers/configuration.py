@@ -72,7 +72,18 @@ class Catalogue:
             path = folder / group / f"{name}.yaml"
             if path.is_file():
                 return path
-        raise unknown(group, self.names(group), name)
+        raise self.unknown(group, name)
+
+    def unknown(self, group: str, name: str) -> ConfigurationError:
+        """Return the error for a name that no file declares, or only one that is misnamed itself, which it tells."""
+        error = unknown(group, self.names(group), name)
+        for folder in self.folders[:-1]:
+            for path in sorted(folder.rglob("*")):
+                own, _, rest = path.relative_to(folder).with_suffix("").as_posix().partition("/")
+                if path.is_file() and rest == name and own.casefold().removesuffix("s") == group:
+                    wanted = folder / group / f"{name}.yaml"
+                    return ConfigurationError(f"{path} must be called {wanted} to be read as {group}={name}; rename it")
+        return error
 
     def mapping(self, group: str, name: str) -> dict[str, Any]:
         """Return the content of one declaration.
@@ -140,7 +151,16 @@ def _read(path: Path, changed: int) -> Any:
 
 def plain(config: DictConfig) -> dict[str, Any]:
     """Return a composed configuration as a resolved dictionary."""
-    content = _resolved(config)
+    try:
+        content = _resolved(config)
+    except OmegaConfBaseException as error:
+        what, *_ = str(error).splitlines()
+        if own := what.partition("raised while resolving interpolation: ")[2]:
+            raise ConfigurationError(f"{error.full_key}: {own}") from error
+        raise ConfigurationError(
+            f"{error.full_key} must have a value, got: {what}; ${{name}} stands for the setting of that name, so name "
+            "another, or write the value itself"
+        ) from error
     if not isinstance(content, dict):
         raise ConfigurationError(f"the configuration must hold keys and values, got {content!r}")
     return {str(key): value for key, value in content.items()}

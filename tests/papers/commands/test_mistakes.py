@@ -41,6 +41,12 @@ NAMES = [
     ("profile=papers", "profile must be one of paper, quick, got 'papers'; did you mean 'paper'?"),
     ("task=rum", f"{TASK} 'rum'; did you mean 'run'?"),
     ("cache_mode=onyl", "configuration: cache_mode must be one of default, ignore, only, got 'onyl'"),
+    ("task=study data=t.csv,u.csv", "data must have one value, got data=t.csv,u.csv; run the command once with each\n"),
+    ("task=study data=t.csv target=true", "target must be a text, got True; quote it for Hydra: 'target=\"...\"'\n"),
+    ("task=study data=https://a.b/t.csv target=y", "data must be a file, got 'https://a.b/t.csv'; download it first"),
+    ("task=study budgets=1,2", "budgets must have one value, got budgets=1,2; run the command once with each, or"),
+    ("task=study -m data=t.csv", "task must be run or report in a sweep, got 'study'; give each setting one value, "),
+    ("-m experiment=glob(trimming/*)", "a swept setting must have values separated by commas or a range, got expe"),
     ("--config-dir nowhere", "--config-dir must be an existing folder, got 'nowhere'"),
     (f"{T6} networks=[pim]", f"network must be one of {NETWORKS}, got 'pim'"),
 ]  # fmt: skip
@@ -64,7 +70,12 @@ VALUES = [
     ("results=null", "configuration: results must be a text (in quotes), got None"),
     ("results=", "configuration: results must be a folder with a printable name, got ''"),
     *((f"roads={value}", "configuration: roads must have one or more of") for value in ("null", "[]", "[file,file]")),
-    ("executor.workers=0", "executor: workers must be a positive int or None, got 0"),
+    ("seed=${foo}", "seed must have a value, got: Interpolation key 'foo' not found; ${name} stands for the"),
+    ("task=study data=${x}.csv", "data must have a value, got: Interpolation key 'x' not found; ${name} stands for "),
+    ("seed=${seed}", "seed must have a value, got: Recursive interpolation detected; ${name} stands for the setting"),
+    ("run=${foo:1}", "run must have a value, got: Unsupported interpolation type foo; ${name} stands for the setting"),
+    ("run=${oc.env:HOME}", "run: a configuration may read the environment variables TRIMBENCH_CACHE and XDG_CACHE_HO"),
+    ("executor.workers=0", "executor: workers must be a positive int or null, got 0; null takes"),
     ("executor=serial executor.timeout=3", "executor: timeout must be None for the serial executor"),
     (f"{T6} networks=[]", f"{IN6} networks must be a list of at least one value, each once, got"),
     (f"{T6} thresholds=[0.5,0.5]", f"{IN6} thresholds must be a list of at least one value, each"),
@@ -132,6 +143,10 @@ def test_a_mistake_is_explained_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_blanks_around_the_sign_are_no_part_of_a_setting(command: Command) -> None:
+    assert command("seed = 3", code=2).err.endswith(", got 'seed = 3'; write seed=3\n")
+
+
 ADVISED = [
     words
     for words, message in [*NAMES, *KEYS, *FORMS]
@@ -175,6 +190,14 @@ def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, optio
         "\n## mine/t4: complete, beyond the papers\n"
     )
     assert (tmp_path / "results/quick/mine/t4.csv").is_file()
+
+
+@pytest.mark.parametrize("path", ["experiment/mine/t4.yml", "Experiment/mine/t4.yaml", "experiments/mine/t4.yaml"])
+def test_a_declaration_that_is_misnamed_is_told(command: Command, tmp_path: Path, path: str) -> None:
+    write(tmp_path / "mine", {path: (EXPERIMENT_FOLDER / "table4.yaml").read_text()})
+    told = command("--config-dir", "mine", "experiment=mine/t4", code=2).err
+    right = "mine/experiment/mine/t4.yaml to be read as experiment=mine/t4; rename it"
+    assert told == f"mine/{path} must be called {right}\n"
 
 
 @pytest.mark.parametrize("name", ["it's", "a=b", "50% [1,2]", "a, b", '"x"'])

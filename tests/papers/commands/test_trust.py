@@ -146,9 +146,7 @@ def test_the_root_of_somebody_else_is_allowed_by_a_word(command: Command, code: 
 
 def test_settings_of_another_program_are_not_run_again(command: Command, code: Path) -> None:
     told = refusal(command, "--allow-code=hydra", "--experimental-rerun", "mine/config.pickle")
-    assert told.startswith(
-        "--experimental-rerun must be left out, got 'mine/config.pickle'; give the settings themselv"
-    )
+    assert told.startswith("--experimental-rerun must be left out; give the settings that the run's .json has")
     assert not code.exists()
 
 

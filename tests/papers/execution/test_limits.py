@@ -116,7 +116,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "4", "4 gb", "-4GB", "0GB", "4G", "GB", "infGB", "٤GB"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="memory must be a size such as 4GB, 500MB or 2GiB, or None, got "):
+    with pytest.raises(ValueError, match="memory must be a size such as 4GB, 500MB or 2GiB, or null, got "):
         size_in_bytes(text)
 
 

@@ -39,6 +39,12 @@ _SEPARATORS = str.maketrans(",|", "  ")
 # A property is any text up to its semicolon.
 _PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"]|"(?![^"\n]*"))*+;')
 _STATEMENT = re.compile(r"\n\s*(?:[(}]|(?:table|default|type|property|variable|probability)\b)")
+# How files begin that are of another format, whatever their names say.
+_OTHERS = {
+    r"\s*(?:<\?[^>]*>\s*)?<smile\b": "a network of GeNIe, which pyAgrum reads as .xdsl and writes as BIF",
+    r"\s*<": "XML: rename a file in XMLBIF to .xmlbif",
+    r"\s*(?:%[^\n]*\n\s*)*+(?:net\s*{|class\b)": "a network of Hugin, which pyAgrum reads as .net and writes as BIF",
+}
 _KIND = re.compile(r"discrete\[(\d+)\]")
 
 
@@ -173,6 +179,9 @@ class _Reader:
         self._continue(found.end())
 
     def network(self) -> NetworkParts:
+        first = self._peek()
+        if other := next((said for begin, said in _OTHERS.items() if re.match(begin, self._text)), ""):
+            self._fail(f"'network' must follow; this is {other}", first)
         self._expect("network")
         while not self._peek().is_("{"):
             self._name("the network's name or '{'")

@@ -59,7 +59,10 @@ def read_bytes(path: Path, max_unpacked: int = MAX_UNPACKED) -> bytes:
 
 
 def read_text(path: Path, max_unpacked: int = MAX_UNPACKED) -> str:
-    """Return the text of a file without a byte order mark; raise ValueError if it is not UTF-8 or not whole."""
+    """Return the text of a file without a byte order mark, its lines ending in line feeds.
+
+    Raises ValueError if it is not UTF-8 or not whole.
+    """
     content = read_bytes(path, max_unpacked)
     try:
         text = content.decode("utf-8-sig")
@@ -68,7 +71,7 @@ def read_text(path: Path, max_unpacked: int = MAX_UNPACKED) -> str:
         raise ValueError(f"{path} must be UTF-8 text, got {found} ({error}); save it as UTF-8") from error
     if "\0" in text:
         raise ValueError(f"{path} must be UTF-8 text, got zero bytes, which UTF-16 has; save it as UTF-8")
-    return text
+    return re.sub("\r\n?", "\n", text)
 
 
 def without_comments(text: str, *, lines: bool = False) -> str:

@@ -157,6 +157,7 @@ class _Reader:
 
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         element, parent = element.upper(), self._open[-1]
+        element = "OUTCOME" if element == "VALUE" else element  # its older name
         self._open.append(element)
         self._text.clear()
         self._line = self._parser.CurrentLineNumber

@@ -225,9 +225,9 @@ def _alternatives(one: Override) -> tuple[Override, ...]:
     # A range that is sorted loses its end: 10, 7, 4, 1 becomes 3, 6, 9, 12.
     is_sorted_range = isinstance(sweep, RangeSweep) and "sort(" in value_text(one)
     if not one.is_discrete_sweep() or one.value_type is ValueType.GLOB_CHOICE_SWEEP or is_sorted_range:
+        way = f"{key}=1,2 or '{key}=range(1,5)'" if key != "experiment" else f"{key}=trimming/table4,trimming/table6"
         raise ConfigurationError(
-            f"a swept setting must have values separated by commas or a range, got {one.input_line}; "
-            f"write {key}=1,2 or '{key}=range(1,5)'"
+            f"a swept setting must have values separated by commas or a range, got {one.input_line}; write {way}"
         )
     if isinstance(sweep, RangeSweep) and any(isinstance(end, float) for end in (sweep.start, sweep.stop, sweep.step)):
         # Hydra would add up the binary forms of decimals, and miss 0.3 in steps of 0.1.
@@ -279,10 +279,12 @@ def _parsed(words: Sequence[str]) -> list[Override]:
         try:
             overrides.append(OverridesParser.create().parse_override(word))
         except HydraException as error:
-            key = word.partition("=")[0]
+            key, _, value = map(str.strip, word.partition("="))
+            quote = f"quote a text once for the shell and once for Hydra: '{key}=\"...\"'"
+            way = quote if word == f"{key}={value}" else f"write {key}={value}"
             raise ConfigurationError(
                 f"a setting must be key=value, with a number, a word, a list [a,b] or a quoted text as its value, "
-                f"got {word!r}; quote a text once for the shell and once for Hydra: '{key}=\"...\"'"
+                f"got {word!r}; {way}"
             ) from error
     return overrides
 
@@ -309,16 +311,14 @@ def check_settings(line: CommandLine, composer: Composer) -> None:
     options, first, catalogue = line.options, line.first, composer.catalogue
     _check_code(options, [one.get_key_element() for one in first])
     if options.experimental_rerun:
-        raise ConfigurationError(
-            f"--experimental-rerun must be left out, got {options.experimental_rerun!r}; give the settings themselves, "
-            "which the .json of each experiment has"
-        )
+        raise ConfigurationError("--experimental-rerun must be left out; give the settings that the run's .json has")
     if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in first):
         return
     if several := [str(one.input_line) for one in first if one.is_sweep_override()]:
         key, _, values = several[0].partition("=")
-        as_list = "" if key in GROUPS else f", or write '{key}=[{values}]' for a list"
-        raise ConfigurationError(f"{key} must have one value, got {several[0]}; add -m to run with each{as_list}")
+        as_list = "" if key in (*GROUPS, "data") else f", or write '{key}=[{values}]' for a list"
+        each = "run the command once with each" if line.root == STUDY else "add -m to run with each"
+        raise ConfigurationError(f"{key} must have one value, got {several[0]}; {each}{as_list}")
     for folder in catalogue.folders[:-1]:
         _check_files(folder, catalogue)
     # Of a sweep, the first point; the keys of the others are checked when they are composed, before anything runs.
@@ -330,9 +330,7 @@ def check_settings(line: CommandLine, composer: Composer) -> None:
 def _check_files(folder: Path, catalogue: Catalogue) -> None:
     """Raise ConfigurationError for what Hydra misreads in a folder, or reads in the place of the project's files."""
     if not folder.is_dir():
-        raise ConfigurationError(
-            f"--config-dir must be an existing folder, got {str(folder)!r}; create it, or leave it out"
-        )
+        raise ConfigurationError(f"--config-dir must be an existing folder, got {str(folder)!r}; create it first")
     if "${" in str(folder.absolute()):
         raise ConfigurationError(f"--config-dir must be a folder without '${{' in its path, got {folder}; rename it")
     for path in sorted(filter(Path.is_file, folder.rglob("*.yaml"))):
@@ -404,7 +402,7 @@ class Composer:
             # As text, Hydra would escape the spaces of a name in quotes.
             name = value if isinstance(value := one.value(), str) else one.get_value_element_as_str()
             if name not in self._names(one.key_or_group):
-                raise unknown(one.key_or_group, self._names(one.key_or_group), name)
+                raise self.catalogue.unknown(one.key_or_group, name)
             if one.key_or_group == "experiment" and _is_merged_last(path := self.catalogue.path("experiment", name)):
                 groups.remove(one)
                 merged = [path]

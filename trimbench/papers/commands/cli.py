@@ -274,6 +274,10 @@ def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
 
     A run has one profile, but its values can be swept.
     """
+    if settings.task not in ("run", "report"):
+        raise ConfigurationError(
+            f"task must be run or report in a sweep, got {settings.task!r}; give each setting one value, without -m"
+        )
     if not swept:
         raise ConfigurationError(
             "a sweep (-m) must have a setting with several values; write for example alpha=30,300 "
@@ -284,10 +288,6 @@ def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
             raise ConfigurationError(
                 f"a sweep must go over experiments, their settings or seed, got {key}; give {key} one value"
             )
-    if settings.task not in ("run", "report"):
-        raise ConfigurationError(
-            f"task must be run or report in a sweep, got {settings.task!r}; give each setting one value, without -m"
-        )
 
 
 def sweep_name(settings: Sequence[Override]) -> str:

@@ -48,7 +48,7 @@ from trimbench.papers.reporting.runs import (
 from trimbench.papers.reporting.sweeps import SweepPoint, main_table, notes_on, write_sweep
 from trimbench.papers.reporting.tables import markdown, markdown_rows, terminal_width
 from trimbench.papers.reporting.verdicts import compare as verdicts_compare
-from trimbench.papers.validation import ConfigurationError, Json, by_host, validated, ways_out
+from trimbench.papers.validation import ConfigurationError, Json, brief, by_host, validated, ways_out
 from trimbench.papers.vocabulary.cells import Experiment
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import (
@@ -473,6 +473,10 @@ def study(invocation: Invocation) -> int:
     for key, example in (("data", "patients.csv"), ("target", "diagnosis")):
         if values.get(key) in (None, ""):
             raise ConfigurationError(f"task=study needs {key}; write for example {key}={example}")
+        if isinstance(values[key], bool):
+            raise ConfigurationError(f"{key} must be a text, got {values[key]}; quote it for Hydra: '{key}=\"...\"'")
+    if "://" in str(values["data"]):
+        raise ConfigurationError(f"data must be a file, got {brief(values['data'])}; download it first")
     names = {field.name for field in fields(StudySettings)}
     own = validated(StudySettings, {key: value for key, value in values.items() if key in names}, "study")
     path, target = Path(str(values["data"])).expanduser(), str(values["target"])

@@ -460,7 +460,7 @@ def size_in_bytes(text: str) -> int:
     found = _SIZE.fullmatch(text)
     size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
     if size < 1:
-        raise ValueError(f"memory must be a size such as 4GB, 500MB or 2GiB, or None, got {text!r}; None sets no limit")
+        raise ValueError(f"memory must be a size such as 4GB, 500MB or 2GiB, or null, got {text!r}; null sets no limit")
     return size
 
 

@@ -309,7 +309,7 @@ class RayExecutor(RemoteExecutor):
         found = _ADDRESS.fullmatch(self.address or "")
         if self.address not in (None, "auto") and not (found and int(found[2]) < 2**16):
             raise ValueError(
-                f"address must be host:port, auto or None, got {str(self.address)[:100]!r}; None starts a cluster"
+                f"address must be host:port, auto or null, got {str(self.address)[:100]!r}; null starts a cluster"
             )
 
     @contextmanager

@@ -76,9 +76,9 @@ class WorkerSettings:
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
-            raise ValueError(f"workers must be a positive int or None, got {self.workers!r}; None takes all processors")
+            raise ValueError(f"workers must be a positive int or null, got {self.workers!r}; null takes all processors")
         if self.timeout is not None and not 0 < self.timeout < math.inf:
-            raise ValueError(f"timeout must be positive seconds or None, got {self.timeout!r}; None sets no limit")
+            raise ValueError(f"timeout must be positive seconds or null, got {self.timeout!r}; null sets no limit")
         _ = self.limits
 
     @property

@@ -105,8 +105,9 @@ def test_network_is_read() -> None:
          "(no '..'), got '/a'"),
         (CSV | {"file": FILE | {"path": "a/../../b"}}, "file.path must be a relative path that stays inside the cache "
          "(no '..'), got 'a/../../b'"),
-        (CSV | {"file": FILE | {"url": "ftp://x"}}, "file.url must be an address that starts with https:// or "
-         "http://, got 'ftp://x'"),
+        *((CSV | {"file": FILE | {"url": url}}, "file.url must be an address that starts with https:// or http://, "
+           f"without a password or control characters, got {url!r}")
+          for url in ("ftp://x", "https://", "http://me:word@x/t", "http://x@/t", "http://x/t\n", "http://x/\x1b[31m")),
         (_without(R, "facts"), "key facts.sha256 is missing; add it (only it tells that the rows are the right ones)"),
         (NETWORK | {"format": "aces"}, "format must be one of ace, bif, erg, tables, uai, xmlbif, got 'aces'; "
          "did you mean 'ace'?"),

@@ -20,12 +20,16 @@ from trimbench.networks.inference.joint import joint_distribution
 from trimbench.papers.configuration import Catalogue, ConfigurationError, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import compare_with_files, declare_network, is_here, load_network
+from trimbench.papers.execution.store import JobStore
+from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.validation import DataUnavailable
 from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.planning import Surroundings
 from trimbench.trimming.engines.circuit import SddEngine, SddMeasure
 from trimbench.trimming.engines.table import DenseEngine
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
+from ..command_line import write
 from .loopback import Loopback
 
 ALARM = tb.BayesianNetwork(
@@ -239,6 +243,35 @@ def test_wrong_features_and_evidence_are_named(file: Path, cache: Cache, more: d
     declared = {"format": "bif", "path": str(file), "target": "thief", "positive": "yes", **more}
     with pytest.raises((ValueError, ConfigurationError), match=message):
         load_network(declare_network("mine", declared), cache)
+
+
+FIGURES = {
+    "format": "tables",
+    "target": "B",
+    "positive": "yes",
+    "states": {"B": ["no", "yes"]},
+    "prior": [0.3, 0.7],
+    "likelihoods": {"J": [[0.6, 0.4], [0.2, 0.8]], "M": [[0.5, 0.5], 0.5]},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"states": {"Jon": ["a", "b"]}}, "states must name the target or features, B, J, M, got 'J"),
+        ({"prior": [0.3, 0.3, 0.4]}, r"prior must have a number for each of the states no, yes, got \[0.3, 0.3, 0.4\]"),
+        ({"likelihoods": {"J": [0.5]}}, "likelihoods.J must have a row for each of the 2 numbers of prior"),
+        ({"likelihoods": {"J": [[0.6, 0.3], 0.5]}}, "the distributions of 'J' must sum to 1 within .* got a deviation"),
+        ({"features": ["J"]}, r"features must be \['J'\], got \['J', 'M'\] in its figures"),
+        ({"positive": "1"}, "positive must be a state of 'B', no, yes, got '1'"),
+    ],
+)
+def test_wrong_figures_are_named_and_other_networks_run(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    write(tmp_path, {"network/bad.yaml": yaml.safe_dump(FIGURES | change), "network/ok.yaml": yaml.safe_dump(FIGURES)})
+    inputs = Inputs(Catalogue((tmp_path,)), NOWHERE)
+    where = Surroundings(inputs, JobStore(tmp_path / "jobs"), SerialExecutor(), "default")
+    assert re.match(f"network 'bad': {message}", where.obstacle(inputs.network("bad")))
+    assert where.obstacle(inputs.network("ok")) == ""
 
 
 PROJECT = Catalogue((configuration_folder(),))

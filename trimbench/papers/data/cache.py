@@ -191,6 +191,10 @@ Sha256 = Annotated[
     str, must_be("64 lower-case hexadecimal digits in quotes (a SHA-256)", re.compile(r"[0-9a-f]{64}").fullmatch)
 ]
 Url = Annotated[
-    str, must_be("an address that starts with https:// or http://", re.compile(r"https?://.", re.DOTALL).match)
+    str,
+    must_be(
+        "an address that starts with https:// or http://, without a password or control characters",
+        lambda url: url.isprintable() and re.match(r"https?://[^/?#@\\]+([/?#]|$)", url),
+    ),
 ]
 CachePath = Annotated[str, must_be("a relative path that stays inside the cache (no '..')", _is_inside)]

@@ -23,7 +23,7 @@ from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import listed
 from trimbench.papers.data.cache import ROADS, Cache, Positive, Share, Text
 from trimbench.papers.data.dataset import Dataset, Facts, without_source
-from trimbench.papers.data.downloads import FileDeclaration, check_one_of, existing, fetch_file, find_file
+from trimbench.papers.data.downloads import FileDeclaration, check_one_of, copies_of, existing, fetch_file, find_file
 from trimbench.papers.data.sources import (
     BundledSource,
     CsvSource,
@@ -92,8 +92,9 @@ def declare_dataset(name: str, mapping: Mapping[str, object]) -> DatasetDeclarat
     source = validated(cast("type[Source]", _AnySource), mapping, what)
     others = []
     for place, road in enumerate(source.roads):
-        if found := {"facts", "roads"} & set(road):
-            raise ConfigurationError(f"{what}: roads.{place} must not have the key {min(found)}; leave it out")
+        if found := {"facts", "path", "roads"} & set(road):
+            way = "put a file of your own in path of the data set itself" if "path" in found else "leave it out"
+            raise ConfigurationError(f"{what}: roads.{place} must not have the key {min(found)}; {way}")
         values = {**road, "facts": mapping["facts"]}
         others.append(validated(cast("type[Source]", _AnySource), values, f"{what}, roads.{place}"))
     return DatasetDeclaration(name, source, tuple(others))
@@ -187,7 +188,13 @@ class Figures:
 
     def load(self, what: str, _: Mapping[str, Path]) -> DeclaredNetwork:
         """Make the network; ValueError if the figures do not fit each other."""
+        if strange := self.states.keys() - {self.target, *self.likelihoods}:
+            known = some([self.target, *self.likelihoods], 20)
+            raise ValueError(f"{what}: states must name the target or features, {known}, got {min(strange)!r}")
         names = {self.target: self.states.get(self.target) or _numbered(len(self.prior))}
+        if len(names[self.target]) != len(self.prior):
+            allowed = f"a number for each of the states {some(names[self.target], 20)}"
+            raise ValueError(f"{what}: prior must have {allowed}, got {self.prior}")
         if self.positive not in names[self.target]:
             states = some(names[self.target], 20)
             raise ValueError(f"{what}: positive must be a state of {self.target!r}, {states}, got {self.positive!r}")
@@ -197,15 +204,15 @@ class Figures:
             names[name] = self.states.get(name) or _numbered(width)
             table = [row if isinstance(row, list) else [row] * width for row in rows]
             if len(table) != len(self.prior) or any(len(row) != len(names[name]) for row in table):
-                allowed = f"a row for each of the {len(self.prior)} states of {self.target!r}, each with"
+                allowed = f"a row for each of the {len(self.prior)} numbers of prior, each with"
                 allowed += f" {len(names[name])} numbers or one that holds for every state"
                 raise ValueError(f"{what}: likelihoods.{name} must have {allowed}, got {rows}")
             tables[name] = np.array(table, dtype=np.float64)
         model = NaiveBayes(**normalised(what, self.target, np.array(self.prior, dtype=np.float64), tables, names))
         if self.facts is not None:
-            _check(what, "number of features", self.facts.features, model.n_features)
+            _check(what, "number of features", self.facts.features, model.n_features, "figures")
         features = tuple(self.features or model.feature_names)
-        _check(what, "features", sorted(features), sorted(model.feature_names))
+        _check(what, "features", sorted(features), sorted(model.feature_names), "figures")
         return DeclaredNetwork(model, self.target, self.positive, features)
 
 
@@ -282,9 +289,9 @@ class WholeNetwork:
         return DeclaredNetwork(model, self.target, self.positive, tuple(features), evidence)
 
 
-def _check(what: str, part: str, declared: object, found: object) -> None:
+def _check(what: str, part: str, declared: object, found: object, where: str = "files") -> None:
     if declared != found:
-        raise FactsMismatch(f"{what}: {part} must be {declared!r}, got {found!r} in its files")
+        raise FactsMismatch(f"{what}: {part} must be {declared!r}, got {found!r} in its {where}")
 
 
 _AnyNetwork = Annotated[AceProblem | Figures | WholeNetwork, Field(discriminator="format")]
@@ -335,7 +342,7 @@ class NetworkDeclaration:
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return, for each file that is needed, where copies of it may be."""
         own = [] if self.source.path is None else [[Path(self.source.path)]]
-        return own + [cache.copies(file.path, file.sha256) for file in self.needed.values()]
+        return own + [copies_of(file, cache) for file in self.needed.values()]
 
     def paths(self, cache: Cache) -> dict[str, Path]:
         """Return the files that are needed by their roles, fetched where necessary."""
@@ -430,7 +437,7 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 
 def is_here(declaration: Declaration, cache: Cache) -> bool:
-    """Tell whether the data is on this machine and can be read, without verifying what it holds."""
+    """Tell whether the data is on this machine and can be read; what has a declared hash is verified."""
     return _is_readable(declaration.copies(cache))
 
 

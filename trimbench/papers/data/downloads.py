@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import functools
 import hashlib
 import importlib.util
 import ipaddress
@@ -70,6 +71,11 @@ class UnverifiedFile:
     url: Url
     size: Positive | None = None
 
+    @property
+    def address(self) -> str:
+        """The address without its query, which may hold a secret."""
+        return self.url.partition("?")[0]
+
 
 @settings
 class FileDeclaration(UnverifiedFile, CacheOnlyFile):
@@ -103,7 +109,7 @@ def fetch_file(declaration: FileDeclaration, cache: Cache) -> Path:
     found = find_file(declaration, cache)
     if found is not None:
         return found
-    with fetching(f"file {declaration.path!r}", declaration.url, cache) as folder:
+    with fetching(f"file {declaration.path!r}", declaration.address, cache) as folder:
         partial = download(declaration.url, folder / "partial", cache.hosts, declaration.size)
         got = _sha256(partial)
         if got != declaration.sha256:
@@ -123,6 +129,25 @@ def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
             return path
         _log.warning("skipping %s: its SHA-256 is %s, declared is %s", path, got, declaration.sha256)
     return None
+
+
+def copies_of(declaration: CacheOnlyFile, cache: Cache) -> list[Path]:
+    """Return where copies of the file may be, without files that are there and are not what was declared."""
+    return [one for one in cache.copies(declaration.path, declaration.sha256) if _may_be(one, declaration.sha256)]
+
+
+def _may_be(path: Path, sha256: str) -> bool:
+    try:
+        about = path.stat()
+        return not path.is_file() or _known_sha256(path, about.st_size, about.st_mtime_ns) == sha256
+    except OSError:
+        return True  # which others tell
+
+
+@functools.lru_cache(maxsize=10_000)
+def _known_sha256(path: Path, size: int, changed: int) -> str:
+    """Return the hash of a file, which is computed again only when the size or the time of the file differs."""
+    return _sha256(path)
 
 
 @contextmanager
@@ -151,7 +176,7 @@ def fetching(what: str, url: str, cache: Cache, road: str = "file") -> Iterator[
 def download(url: str, path: Path, hosts: HostMemory, size: int | None = None, *, api_key: str = "") -> Path:
     """Download a file to `path`, which is returned; raises as `stream`, and an OSError for a host known to be dead.
 
-    The server gets the `api_key`, and no message does.
+    The server gets the `api_key` and the query of the address, and no message does.
     """
     from urllib3.exceptions import HTTPError
 
@@ -167,8 +192,9 @@ def download(url: str, path: Path, hosts: HostMemory, size: int | None = None, *
             broken.__cause__ = error
         except OSError as error:
             broken = error
-            if api_key and api_key in str(error):
-                broken = type(error)(str(error).replace(api_key, "***"))
+            hidden = re.sub(rf"\?\S+|{re.escape(api_key) or '$^'}", "***", str(error))
+            if hidden != str(error):
+                broken = type(error)(hidden)
                 broken.__cause__ = error.__context__  # which tells whether the host can be reached
         hosts.note(url, broken)
         if attempt + 1 == _ATTEMPTS or hosts.reason_for(url) is not None:

@@ -41,6 +41,7 @@ from trimbench.papers.data.downloads import (
     PackageDeclaration,
     UnverifiedFile,
     check_one_of,
+    copies_of,
     download,
     existing,
     fetch_file,
@@ -179,7 +180,7 @@ class CsvSource(_TextSource):
     @property
     def where(self) -> str:
         """The address of the file, or the name of the user's own, whose folder is nobody else's business."""
-        return self.file.url if self.file else Path(str(self.path)).name
+        return self.file.address if self.file else Path(str(self.path)).name
 
     def load(self, name: str, cache: Cache) -> Dataset:
         """Read the user's own file, or the declared one."""
@@ -188,7 +189,7 @@ class CsvSource(_TextSource):
 
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return where the one file may be."""
-        return [cache.copies(self.file.path, self.file.sha256)] if self.file else [[Path(str(self.path))]]
+        return [copies_of(self.file, cache)] if self.file else [[Path(str(self.path))]]
 
 
 @settings
@@ -213,7 +214,7 @@ class PackageSource(_TextSource, PackageDeclaration):
 
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return where the members may be."""
-        return [cache.copies(file.path, file.sha256) for file in self.files]
+        return [copies_of(file, cache) for file in self.files]
 
 
 # Data sets of OpenML: downloaded from its documented addresses, and read by the `openml` package.
@@ -403,7 +404,7 @@ class RSource(Source):
     @property
     def where(self) -> str:
         """The address of the file."""
-        return self.file.url
+        return self.file.address
 
     def load(self, name: str, cache: Cache) -> Dataset:
         """Read the table or the R file from the cache, or download the R file and keep it if its values are right."""
@@ -417,19 +418,19 @@ class RSource(Source):
                 return self._read(name, path)
             except (Unreadable, FactsMismatch, OSError) as error:
                 _log.warning("skipping %s: %s", path, error)
-        with fetching(f"data set {name!r}", self.file.url, cache) as folder:
+        with fetching(f"data set {name!r}", self.file.address, cache) as folder:
             partial = download(self.file.url, folder / "partial", cache.hosts, self.file.size)
             try:
                 dataset = self._read(name, partial)
             except FactsMismatch as error:
-                raise FactsMismatch(f"{error}; the download from {self.file.url} was not kept") from error
+                raise FactsMismatch(f"{error}; the download from {self.file.address} was not kept") from error
             cache.keep(partial, self.file.path, self._fingerprint)
             return dataset
 
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return where the R file or the table may be: one of the two is enough."""
         own = cache.copies(self.file.path, self._fingerprint)
-        return [[*own, *(cache.copies(self.table.path, self.table.sha256) if self.table else [])]]
+        return [[*own, *(copies_of(self.table, cache) if self.table else [])]]
 
     @property
     def _fingerprint(self) -> str:

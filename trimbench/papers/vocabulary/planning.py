@@ -161,7 +161,7 @@ class Surroundings:
             return ""
         try:
             fetch(declaration, self.inputs.cache)
-        except (DataUnavailable, FactsMismatch) as error:
+        except (DataUnavailable, ValueError) as error:
             return without_homes(str(error))
         return ""
 

@@ -29,7 +29,6 @@ from trimbench.trimming.engines.circuit import SddEngine, SddMeasure
 from trimbench.trimming.engines.table import DenseEngine
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
-from ..command_line import write
 from .loopback import Loopback
 
 ALARM = tb.BayesianNetwork(
@@ -122,16 +121,29 @@ def test_a_network_declared_as_figures_needs_no_file_and_is_normalised(cache: Ca
         ({"prior": [0.1, 1.5]}, r"network 'mine': prior\.1 must be a number from 0 to 1, got 1\.5"),
         ({"prior": [1.0]}, r"network 'mine': prior must be a list of at least 2 value\(s\), got \[1\.0\]"),
         ({"likelihoods": {}}, "network 'mine': likelihoods must be"),
-        ({"likelihoods": {"bell": [[0.9, 0.1]]}}, r"likelihoods\.bell must have a row for each of the 2 states of"),
+        (
+            {"likelihoods": {"bell": [[0.9, 0.1]]}},
+            r"likelihoods\.bell must have a row for each of the 2 numbers of prior",
+        ),
         ({"likelihoods": {"bell": [[0.9, 0.1], [1.0]]}}, r"each with 2 numbers or one that holds for every state, got"),
         ({"likelihoods": {"bell": [["a", 0.1], 0.5]}}, r"must be a number from 0 to 1, got \['a', 0\.1\]"),
         ({"positive": "maybe"}, r"network 'mine': positive must be a state of 'thief', yes, no, got 'maybe'"),
-        ({"features": ["bell"]}, r"features must be \['bell'\], got \['bell', 'door'\]"),
+        ({"features": ["bell"]}, r"features must be \['bell'\], got \['bell', 'door'\] in its figures"),
+        ({"states": {"bel": ["on", "off"]}}, "states must name the target or features, thief, bell, door, got 'bel'"),
+        ({"prior": [0.1, 0.2, 0.7]}, r"prior must have a number for each of the states yes, no, got \[0\.1, 0\.2, 0"),
     ],
 )
 def test_figures_that_are_no_network_are_named(cache: Cache, more: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load_network(declare_network("mine", FIGURES | more), cache)
+
+
+def test_other_networks_run_beside_figures_that_are_no_network(tmp_path: Path, cache: Cache) -> None:
+    inputs = inputs_of(tmp_path, FIGURES | {"prior": [0.1, 0.8]}, cache)
+    (tmp_path / "network/ok.yaml").write_text(yaml.safe_dump(FIGURES))
+    where = Surroundings(inputs, JobStore(tmp_path / "jobs"), SerialExecutor(), "default")
+    assert "network 'alarm': the distributions of 'thief'" in where.obstacle(inputs.network("alarm"))
+    assert where.obstacle(inputs.network("ok")) == ""
 
 
 def test_a_missing_file_is_explained(tmp_path: Path, cache: Cache) -> None:
@@ -243,35 +255,6 @@ def test_wrong_features_and_evidence_are_named(file: Path, cache: Cache, more: d
     declared = {"format": "bif", "path": str(file), "target": "thief", "positive": "yes", **more}
     with pytest.raises((ValueError, ConfigurationError), match=message):
         load_network(declare_network("mine", declared), cache)
-
-
-FIGURES = {
-    "format": "tables",
-    "target": "B",
-    "positive": "yes",
-    "states": {"B": ["no", "yes"]},
-    "prior": [0.3, 0.7],
-    "likelihoods": {"J": [[0.6, 0.4], [0.2, 0.8]], "M": [[0.5, 0.5], 0.5]},
-}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"states": {"Jon": ["a", "b"]}}, "states must name the target or features, B, J, M, got 'J"),
-        ({"prior": [0.3, 0.3, 0.4]}, r"prior must have a number for each of the states no, yes, got \[0.3, 0.3, 0.4\]"),
-        ({"likelihoods": {"J": [0.5]}}, "likelihoods.J must have a row for each of the 2 numbers of prior"),
-        ({"likelihoods": {"J": [[0.6, 0.3], 0.5]}}, "the distributions of 'J' must sum to 1 within .* got a deviation"),
-        ({"features": ["J"]}, r"features must be \['J'\], got \['J', 'M'\] in its figures"),
-        ({"positive": "1"}, "positive must be a state of 'B', no, yes, got '1'"),
-    ],
-)
-def test_wrong_figures_are_named_and_other_networks_run(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    write(tmp_path, {"network/bad.yaml": yaml.safe_dump(FIGURES | change), "network/ok.yaml": yaml.safe_dump(FIGURES)})
-    inputs = Inputs(Catalogue((tmp_path,)), NOWHERE)
-    where = Surroundings(inputs, JobStore(tmp_path / "jobs"), SerialExecutor(), "default")
-    assert re.match(f"network 'bad': {message}", where.obstacle(inputs.network("bad")))
-    assert where.obstacle(inputs.network("ok")) == ""
 
 
 PROJECT = Catalogue((configuration_folder(),))

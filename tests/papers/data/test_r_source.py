@@ -158,7 +158,7 @@ def test_table_in_the_cache_is_used_instead_if_it_has_the_declared_hash(
     path.write_bytes(TEXT if is_good else gzip.compress(b"class,gene1,gene2\n0,1,2\n"))
     before = listing(tmp_path / "first")
     served.cache = replace(served.cache, folders=(tmp_path / "first", served.cache.writable))
-    assert is_here(served.declaration, served.cache)
+    assert is_here(served.declaration, served.cache) == is_good
     with caplog.at_level(logging.WARNING):
         assert served.loaded_sha256() == TISSUES_SHA256
     assert (f"skipping {path}: its SHA-256 is" in caplog.text) != is_good

@@ -208,8 +208,11 @@ NEEDS: dict[str, tuple[Declaration, list[str]]] = {
 
 
 @pytest.mark.parametrize("kind", NEEDS)
-def test_a_file_that_cannot_be_read_is_an_obstacle_unless_there_is_a_good_copy(kind: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_obstacle_unless_there_is_a_good_copy(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     need, paths = NEEDS[kind]
+    monkeypatch.setattr("trimbench.papers.data.downloads._may_be", lambda path, sha256: True)  # whatever it holds
     first, second = tmp_path / "first", tmp_path / "second"
     cache = Cache((first,), first, offline=True)
     assert (is_here(need, cache), obstacle(need, cache)) == (False, "")
@@ -239,11 +242,11 @@ def test_a_link_to_nothing_is_an_obstacle(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
     need, _ = NEEDS["network"]
 
-    def refuse(path: Path) -> bool:
+    def refuse(path: Path, mode: str) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "is_file", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     cache = Cache((Path("closed"),), Path("closed"), offline=True)
     assert not is_here(need, cache)
-    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/.*/BN_78\.erg\.gz'"):
+    with pytest.raises(DataUnavailable, match=r"closed/files/.*/BN_78\.erg\.gz cannot be read \(Permission denied\)"):
         fetch(need, cache)

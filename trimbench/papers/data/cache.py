@@ -24,7 +24,7 @@ _NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
 _LONGEST_REASON = 300
 
 
-def _unreachable_cause(error: BaseException) -> BaseException | None:
+def unreachable_cause(error: BaseException) -> BaseException | None:
     """Return the error behind another one which says that a host cannot be reached, if there is one."""
     seen: set[int] = set()
     cause: BaseException | None = error
@@ -45,7 +45,7 @@ def one_line_reason(error: BaseException) -> str:
     error, the outermost message says most.
     """
     try:
-        text = " ".join(str(_unreachable_cause(error) or error).split())
+        text = " ".join(str(unreachable_cause(error) or error).split())
     except Exception:  # noqa: BLE001  (readers of formats have errors that cannot be written as text)
         text = ""
     if not text:
@@ -65,7 +65,7 @@ class HostMemory:
 
     def note(self, url: str, error: BaseException, *, always: bool = False) -> None:
         """Remember the host of `url` if `error` means that it could not be reached, or `always`."""
-        if always or _unreachable_cause(error) is not None:
+        if always or unreachable_cause(error) is not None:
             self._reasons.setdefault(urlsplit(url).netloc, f"{one_line_reason(error)} (this host is not asked again)")
 
 
@@ -177,7 +177,7 @@ def _is_writable(folder: Path) -> bool:
 
 def _is_inside(path: str) -> bool:
     pure = PurePosixPath(path)
-    return bool(pure.name) and not pure.is_absolute() and ".." not in pure.parts
+    return str(pure) == path != "." and path.isprintable() and not pure.is_absolute() and ".." not in pure.parts
 
 
 Text = Annotated[str, must_be("a text that is not empty (put it in quotes)", bool)]
@@ -197,4 +197,4 @@ Url = Annotated[
         lambda url: url.isprintable() and re.match(r"https?://[^/?#@\\]+([/?#]|$)", url),
     ),
 ]
-CachePath = Annotated[str, must_be("a relative path that stays inside the cache (no '..')", _is_inside)]
+CachePath = Annotated[str, must_be("a relative path that stays inside the cache (no '..', './' or '//')", _is_inside)]

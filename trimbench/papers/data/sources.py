@@ -10,6 +10,7 @@ import hashlib
 import io
 import logging
 import lzma
+import os
 import shutil
 import tempfile
 import warnings
@@ -342,7 +343,7 @@ def _description(folder: Path) -> Mapping[str, list[str]]:
 
 def _data_file(folder: Path) -> str | None:
     """Return the name of the file with the values, or None if the folder is not complete."""
-    if not all((folder / name).is_file() for name in (_DESCRIPTION, _FEATURES)):
+    if not all(map(os.path.isfile, (folder / _DESCRIPTION, folder / _FEATURES))):
         return None
     return next((name for name in (f"dataset_{folder.name}.pq", _ARFF) if (folder / name).is_file()), None)
 
@@ -411,9 +412,7 @@ class RSource(Source):
         table = find_file(self.table, cache) if self.table is not None else None
         if table is not None:
             return CsvSource(path=str(table), target=self.target, facts=self.facts).load(name, cache)
-        for path in cache.copies(self.file.path, self._fingerprint):
-            if not path.is_file():
-                continue
+        for path in filter(os.path.isfile, cache.copies(self.file.path, self._fingerprint)):
             try:
                 return self._read(name, path)
             except (Unreadable, FactsMismatch, OSError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ class Input:
 
     def files(self, cache: Cache) -> dict[str, Path]:
         """Return the files of the cache that a job reads for it, by their names in a folder of the cache."""
-        found = (next((one for one in copies if one.is_file()), None) for copies in self.declaration.copies(cache))
+        found = (next(filter(os.path.isfile, copies), None) for copies in self.declaration.copies(cache))
         places = [(path, place) for path in found if path for place in cache.places if path.is_relative_to(place)]
         return {path.relative_to(place).as_posix(): path for path, place in places}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import pickle
+import re
 import zipfile
 from collections.abc import Callable
 from decimal import Decimal
@@ -93,6 +94,7 @@ def test_huge_floats_may_be_rounded_already() -> None:
         ([f"(R$ {row},5)" for row in range(ROWS)], "60 rows have a number with a unit: '(R$ 0,5)' in row 1"),
         (cycled("2020Q1", "2020Q2"), None),
         (cycled("2020-01-05", "2020-02-06", "never"), "most rows have dates, but 20 rows have none: 'never' in rows 3"),
+        (cycled("a", "b", "Err:502", "####"), "taken for a category: 'Err:502' in 15 rows, '####' in 15 rows"),
         (cycled("a", "b", "999"), "taken for a category: '999' in 20 rows"),
         (cycled("a", "b", "(nil)", "#SPILL!", "\u2014"), "taken for a category: '(nil)' in 12 rows, '#SPILL!' in 12"),
         ([f"{row},5 kg" for row in range(ROWS)], "60 rows have a number with a unit: '0,5 kg' in row 1"),
@@ -162,10 +164,10 @@ def test_what_looks_wrong_about_the_target_is_said() -> None:
 @pytest.mark.parametrize(
     ("header", "repairs"),
     [
-        ("a;;y", ["column 2 of the header line has no name and is called 'Unnamed: 1'"]),
-        (";  ;y", ["columns 1, 2 of the header line have no name and are called 'Unnamed: 0', 'Unnamed: 1'"]),
-        (" a;b ;y", ["blanks around the names 'a', 'b' in the header line were removed"]),
-        ('a; "b";y', ["blanks around the name 'b' in the header line were removed"]),
+        ("a;;y", ["no name in the header line: column 2, called 'Unnamed: 1'"]),
+        (";  ;y", ["no name in the header line: column 1, 2, called 'Unnamed: 0', 'Unnamed: 1'"]),
+        (" a;b ;y", ["blanks around names in the header line were removed: 'a', 'b'"]),
+        ('a; "b";y', ["blanks around names in the header line were removed: 'b'"]),
         ("sep=;\r\na;b;y", ["the first line, 'sep=;', tells the separator and has no names of columns"]),
         ("a;b;y", []),
     ],
@@ -192,7 +194,7 @@ def test_what_a_frame_has_beside_its_columns_is_said() -> None:
     for source, repair in (
         (plain.rename_axis("patient"), f"the index 'patient' {left_out}"),
         (plain.set_axis(named), f"the index of the rows {left_out}"),
-        (plain.rename(columns={"a": 7}), "the name of a column is no text: the column 7 is called '7'"),
+        (plain.rename(columns={"a": 7}), "names of columns that are no text were made text, such as 7"),
     ):
         assert read_table(source, "y").repairs[0] == repair
     for source in (plain, plain.iloc[::-1]):
@@ -228,18 +230,19 @@ def zipped(name: str) -> bytes:
     ("body", "what"),
     [
         (zipped("xl/workbook.xml"), r"an Excel workbook \(.xlsx\); save the sheet as CSV"),
-        (zipped("t.csv"), "a zip archive; unpack it and name the table"),
+        (zipped("t.csv"), "an archive; unpack it and name the table"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100), r"an Excel workbook \(.xls\)"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "a PNG image; name a table"),
-        (b"%PDF-1.7\nabc", "a PDF document"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "an image; name a table"),
+        (b"%PDF-1.7\nabc", "a document of Word or PDF"),
         (pickle.dumps(CLASSES), "a pickle of Python; save the frame with to_parquet"),
-        (b"BZh91AY&SY\x01\x02", "a file compressed by bzip2; unpack it"),
-        (b"a" * 257 + b"ustar" + bytes(300), "a tar archive"),
+        (b"BZh91AY&SY\x01\x02", "a file compressed by bzip2, xz or zstd; unpack it"),
+        (b"a" * 257 + b"ustar" + bytes(300), "an archive"),
         (b"\xef\xbb\xbf\n<!DOCTYPE html><html>", "a web page; download the table itself"),
         (b'[\n {"a": 1}]', "JSON; save the table as CSV"),
-        (b"<table><tr><td>1</td></tr></table>", "a part of a web page; save the table as CSV"),
+        (b"<table><tr><td>1</td></tr></table>", "a web page; download the table itself"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "a pointer of Git LFS; git lfs pull fetches"),
         (b"@RELATION iris\n@attribute a numeric", "an ARFF file"),
+        (b"% 1. Title: Iris\n%\n\n@relation iris", "an ARFF file"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",  # archives hold the time
 )
@@ -273,8 +276,8 @@ def test_every_repair_of_the_benchmark_is_on_the_card(tmp_path: Path) -> None:
     path = written(tmp_path, messier_table(2_000, 1).encode("cp1252"))
     repairs = read_table(path, "diagnosis", TableSettings(encoding="cp1252", id="patient")).repairs
     for part in (
-        "column 15 of the header line has no name",
-        "blanks around the name 'weight'",
+        "no name in the header line: column 15",
+        "blanks around names in the header line were removed: 'weight'",
         " rows repeat an earlier one in all features and the class",
         "'patient': it does not name rows uniquely",
         "'crp': decimal commas were read",
@@ -496,6 +499,13 @@ def test_missing_values_are_compared_in_the_type_of_the_column() -> None:
     found = read_table(half, "y", TableSettings(missing_values=("-999.9", "1970-01-01")))
     assert found.features["x"].isna().sum() == 15
     assert found.features["day"].isna().sum() == 30
+    for code in (-999.9, -999.99, 1e20, 9.969209968386869e36):
+        single = frame(x=np.array([*range(ROWS - 2), code, code], dtype=np.float32))
+        said = re.search(r"(\S+) in 2 rows .* is apart from the others", notes(read_table(single, "y"), "x"))
+        assert said
+        for spelling in (said[1], repr(code)):
+            found = read_table(single, "y", TableSettings(missing_values=(spelling,)))
+            assert found.features["x"].isna().sum() == 2
     codes = read_table(frame(x=pd.Categorical(cycled(1, 2, -9))), "y", TableSettings(missing_values=("-9.0",)))
     assert list(codes.features["x"].cat.categories) == ["1", "2"]
     named = read_table(frame(x=cycled("007", "7", "b")), "y", TableSettings(missing_values=("7",)))
@@ -536,13 +546,15 @@ R_TABLE = "\n".join(['"a"\t"b"\t"y"', *(f'"{row}"\t{line}'.replace(";", "\t") fo
         ("\n".join([HEAD, *(f"car {i};{line}" for i, line in enumerate(BODY))]), ["a", "b"], "where it names the rows"),
         param(R_TABLE, ["a", "b"], "where it names the rows", id="data.table#763"),
         param("\n".join([HEAD, *(f"{line};" for line in BODY)]), ["a", "b"], "at their ends, where", id="pandas#14124"),
-        param("\n".join(f";{line};" for line in [HEAD, *BODY]), ["a", "b"], "columns 1, 5 of the", id="CSV.jl#1162"),
-        ("\n".join([f"{line};" for line in [HEAD, *BODY]]), ["a", "b"], "column 4 of the header line has no name"),
+        param("\n".join(f";{line};" for line in [HEAD, *BODY]), ["a", "b"], "line: column 1, 5", id="CSV.jl#1162"),
+        ("\n".join([f"{line};" for line in [HEAD, *BODY]]), ["a", "b"], "no name in the header line: column 4"),
         ("\n".join([f";{HEAD}", *(f"{i};{line}" for i, line in enumerate(BODY))]), ["a", "b"], "it numbers the rows"),
         param("\n".join(['"Dose\nTwo";b;y', *BODY]), ["Dose Two", "b"], "line breaks or invisible", id="readr#784"),
         ("\n".join(['"dose,\r\nor, mg";b;y', *BODY]), ["dose, or, mg", "b"], "line breaks or invisible characters"),
         ("\n".join(["a\u200b;b;y", *BODY]), ["a", "b"], "line breaks or invisible characters"),
         param("\n".join([HEAD, f"{'q' * 200_000};1;ill", *BODY[1:]]), ["a", "b"], "most rows have", id="clevercsv#21"),
+        ("\n".join(['"a\nb";c;y', *BODY[:9], '"a\nb";c;y', *BODY[9:]]), ["a b", "c"], "again, in row 10"),
+        ("\n".join([f";{HEAD}", *(f"{i};{line}" for i, line in enumerate(BODY)), f";{HEAD}"]), ["a", "b"], "in row 61"),
         ("\n".join([line.replace(";", ",5;", 1).replace(";well", ";y") for line in BODY]), ["0,5", "0"], "write one"),
     ],
 )  # fmt: skip
@@ -606,9 +618,12 @@ FOLLOWED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"body": TEXT.replace(";", "\t"), "separator": ";"}, r"separator='\\t'", {"separator": r"\t"}),
     ({"body": TEXT.replace("ill", "\u00fcbel").encode("cp1252")}, "encoding=cp1252", {"encoding": "cp1252"}),
     ({"body": f"Report\n\n{TEXT}"}, "in line 3; delete the lines before it", {"body": TEXT}),
-    ({"body": TEXT.replace("a", '"a', 1)}, "a quotation mark that is not closed|cannot be read", {"body": TEXT}),
+    ({"body": TEXT.replace("a", '"a', 1)}, "cannot be read: .*; close each quotation mark", {"body": TEXT}),
+    ({"body": TEXT.replace("0", r'"5\" pipe"', 1)}, "line 2 cannot be .*double those inside", {"body": TEXT}),
+    ({"body": TEXT.replace("ill", "\u30fc").encode("cp932")}, "name its encoding$", {"encoding": "cp932"}),
+    ({"body": re.sub(r"(\n\d);", r"\1,5,", TEXT).replace(";", ",")}, "line 2 .* and none for 'ill'", {"body": TEXT}),
     ({"body": TEXT.replace("\n", "\n\0", 1)}, "line 2 has a NUL byte; if it is text, remove them", {"body": TEXT}),
-    ({"body": TEXT + "\n1;2;ill;4"}, "line 62 has 4 values where there are 3 columns; correct it", {"body": TEXT}),
+    ({"body": TEXT + "\n1;2;ill;4"}, "line 62 has 4 values where there are 3 columns, and none", {"body": TEXT}),
     ({"body": TEXT.replace("a;b", "a;a", 1)}, "'a' more than once; rename one", {"body": TEXT}),
     ({"body": TEXT, "target": "Y"}, "did you mean 'y'", {"target": "y"}),
     ({"body": TEXT, "positive": "Ill"}, "did you mean 'ill'", {"positive": "ill"}),

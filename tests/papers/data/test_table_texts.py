@@ -77,6 +77,12 @@ def test_written_dates_are_read_back(days: list[date]) -> None:
         assert [days_of(text, first) for text in texts] == expected
         assert (order is None) == all(day.day <= 12 for day in days)
     assert [days_of(day.isoformat(), True) for day in days] == expected
+    forms = ("%Y-%m-%d 00:00:00+00", "%Y%m%dT000000", "%Y-%m-%d 00:00:00,000", "%a, %d %b %Y 00:00:00 +0000")
+    recent = [day.replace(year=2000 + day.year % 100, day=1) for day in days]
+    for form in (*forms, "%Y-%m"):
+        assert [days_of(day.strftime(form), True) for day in recent] == [
+            (day - date(1970, 1, 1)).days for day in recent
+        ]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ TABLE = "\n".join(["a,b,y", *ROWS]) + "\n"
         ("a,b,y\n" + ",?,p\n,NA,q\n" * 30, [], "got none of 2; of 'a': it has no values, so it is left out; add"),
         (TABLE.replace("a,b", "a,a"), [], "every column must have a name of its own, got 'a' more than once; rename"),
         ("Dear all,\nthis is a letter; with commas, and so on.\n", [], "the columns are 'Dear all', 'Unnamed: 1'"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(99), [], "it looks like a PNG image; name a table"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(99), [], "it looks like an image; name a table"),
         (TABLE, ["data=s.csv"], "data must be an existing file, got 's.csv' (did you mean 't.csv'?)"),
         (TABLE, ["data=."], "data must be a file, got the folder '.'; name a table in it"),
         ("", [], "it is empty"),

@@ -37,7 +37,6 @@ from trimbench.papers.data.table_texts import (
     outlying_codes,
     signed,
     stands_for_missing,
-    text_of,
     with_units,
 )
 from trimbench.papers.validation import DeclarationError, quoted, rows_in, rows_named, shown, some
@@ -53,7 +52,6 @@ _ANSWERS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "ne
 _NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
 _FEW_NUMBERS = 10
 _ROWS_NAMED = 5
-_SHORT = 1000  # rows, for which pandas takes as long as for one
 # Beginnings of notes: on a column that can be read in two ways, and on texts that the settings make missing.
 LEFT_OUT, MISSING = "it is left out,", "counted as missing:"
 _DAYS_READ = "dates were read as days since 1970-01-01"
@@ -300,7 +298,6 @@ def _finished(
     import pandas as pd
 
     is_date, notes = kind == "date", list(notes)
-    show = text_of if is_date else "{:.15g}".format
     values = np.where(is_date & (values == _AFTER_9999), np.nextafter(_AFTER_9999, 0), values)
     for text, number in numbers_among(tuple(missing), is_date):
         # A day that is named without a time of the day is missing at any time.
@@ -312,12 +309,12 @@ def _finished(
         if len(infinite := np.flatnonzero(np.isinf(values)) + 1):
             what = f"column {quoted(name)} must have finite numbers, got inf in {rows_named(infinite.tolist(), 5)}"
             raise DeclarationError(f"{what}; correct them, or add inf and -inf to missing_values")
-        what = f"{show(values[beyond[0]])} in {rows_named((beyond + 1).tolist(), _ROWS_NAMED)}"
+        what = f"{values[beyond[0]]} in {rows_named((beyond + 1).tolist(), _ROWS_NAMED)}"
         notes.append(f"{what} counts as missing: squares of what is above 1e150 are no numbers")
         values[beyond] = np.nan
     if np.isnan(values).all():
         return ReadColumn(name, notes=(*notes, "it has no values, so it is left out"))
-    notes += outlying_codes(values, days=is_date, text=show)
+    notes += outlying_codes(values, days=is_date)
     return ReadColumn(name, kind, pd.Series(values, name=name), tuple(notes))
 
 
@@ -352,16 +349,10 @@ class TextColumn:
         import pandas as pd
 
         if column.dtype == object:
-            # 1, 1.0 and True are different texts but equal objects, and a list cannot be looked up.
+            # 1, 1.0 and True are different texts but equal objects.
             column = column.map(label_text, na_action="ignore")
-        if isinstance(column.dtype, pd.StringDtype) and len(column) < _SHORT:
-            places: dict[str, int] = {}
-            rows = column.to_numpy(dtype=object).tolist()
-            codes = np.array([places.setdefault(one, len(places)) if isinstance(one, str) else -1 for one in rows], int)
-            found = [*places]
-        else:
-            codes, values = pd.factorize(column)
-            found = [*map(label_text, values.tolist())]
+        codes, values = pd.factorize(column)
+        found = [*map(label_text, values.tolist())]
         tidied = [text.strip() for text in found]
         gone = {"", *missing}.intersection(tidied)
         if numbers := {number for _, number in numbers_among(tuple(missing), days=False)}:
@@ -369,10 +360,8 @@ class TextColumn:
         if not gone and tidied == found:
             return cls(name, found, codes, {})
         places = {text: place for place, text in enumerate(dict.fromkeys(one for one in tidied if one not in gone))}
-        gaps: Counter[str] = Counter()
-        for text, count in zip(tidied, np.bincount(codes[codes >= 0], minlength=len(found)).tolist(), strict=True):
-            if text in gone and text:
-                gaps[text] += count
+        rows = np.array([*tidied, ""], dtype=object)[codes]
+        gaps = Counter(text for text in rows if text and text in gone)
         return cls(name, list(places), np.array([*(places.get(text, -1) for text in tidied), -1])[codes], gaps)
 
     @functools.cached_property
@@ -487,7 +476,10 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
         values = column.where(column.notna(), np.nan).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     narrow = getattr(column.dtype, "numpy_dtype", column.dtype)
     if narrow in (np.float16, np.float32):  # -999.9 is another number in them
-        missing = [*missing, *(repr(float(narrow.type(number_of(one)))) for one in missing)]
+        codes = np.array([*CODES, 1e20, *map(number_of, missing)])
+        with np.errstate(over="ignore"):
+            for code, rounded in zip(codes, codes.astype(narrow), strict=True):
+                values[np.isfinite(values) & (values == rounded)] = code
     sizes = np.abs(values)
     huge = np.flatnonzero((sizes > LARGEST_EXACT) & (sizes < 1e30) & ~np.isin(values, ENDS_AS_FLOATS))
     known = values[~np.isnan(values)]
@@ -523,4 +515,4 @@ def _words_for_missing(column: TextColumn) -> list[str]:
         if stands_for_missing(text) or (are_words and is_number)
     ]
     said = f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"
-    return [said] * bool(found) + outlying_codes(column.numbers(numbers), days=False, text="{:.15g}".format)
+    return [said] * bool(found) + outlying_codes(column.numbers(numbers), days=False)

@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ _MOST_COLUMNS = 2**16  # each costs pandas some 40 microseconds
 _TITLES = 50  # lines that may stand before a table
 _AT_ONCE = 1 << 16  # lines that become a frame together
 _NO_HEADER = "if the file has no line with the names of the columns, write one"
+_ONE_EACH = "write one number, date or text into each, or leave it out"
 _TEXT_TABLE = "a text table with a header line and one of the separators , ; tab |, plain or gzip"
 # What the library of Parquet and Arrow raises for damaged files, beside errors of values and of reading.
 _DAMAGE = (TypeError, NotImplementedError, LookupError, struct.error)
@@ -124,7 +126,7 @@ def _columnar(body: bytes, check: Callable[[list[str]], None]) -> pd.DataFrame:
         check(list(schema.names))
         if nested := [one for one in schema if _is_nested(one.type)]:
             found = f"its column {quoted(nested[0].name)} has {shortened(str(nested[0].type))} in each cell"
-            raise _NoTableError(f"{found}; write one number, date or text into each, or leave it out of the file")
+            raise _NoTableError(f"{found}; {_ONE_EACH}")
         _check_size(len(body), n_values, n_bytes)
 
     buffer = pa.py_buffer(body)
@@ -252,11 +254,10 @@ def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = (
         columns = {str(name): _plain(column, encoding, notes) for name, column in frame.items()}
         frame = pd.DataFrame(columns, index=range(len(frame)))
     if frame.shape[1] and all(map(pd.api.types.is_string_dtype, frame.dtypes)):
-        names = [name.lower() for name in frame.columns]
+        names = ["" if name.startswith("Unnamed: ") else _tidied(name).lower() for name in frame.columns]
         # Comparing takes time for each column, and so is done for few rows.
-        first = np.flatnonzero(frame.iloc[:, 0].astype(str).str.strip().str.lower().isin(names[:1]))
-        again = [row for row in first.tolist() if frame.iloc[row].astype(str).str.strip().str.lower().tolist() == names]
-        if again:
+        few = [row for row, cell in enumerate(frame.iloc[:, -1]) if _tidied(str(cell)).lower() == names[-1]]
+        if again := [row for row in few if [_tidied(str(cell)).lower() for cell in frame.iloc[row]] == names]:
             rows = rows_named([row + 1 for row in again])
             notes.append(f"the names of the columns again, in {rows}, were left out")
             frame = frame.drop(index=again).reset_index(drop=True)
@@ -272,7 +273,11 @@ def _plain(column: pd.Series[Any], encoding: str | None, notes: list[str]) -> pd
         import pyarrow as pa
 
         column = pd.Series(in_pandas(pa.table({"x": pa.array(column.array)}))["x"], name=column.name)
-    if column.dtype != object or pd.api.types.infer_dtype(column) != "bytes":
+    if column.dtype != object:
+        return column
+    known = [None if isinstance(one, Decimal) and one.is_snan() else one for one in column]
+    column = pd.Series(known, name=column.name, dtype=object)
+    if pd.api.types.infer_dtype(column) != "bytes":
         return column
     texts = column.map(lambda value: value.decode(encoding or "utf-8", "backslashreplace"), "ignore").astype("str")
     if texts.str.contains(r"\\x[0-9a-f]{2}", na=False).any():
@@ -289,13 +294,15 @@ def _text(body: bytes, encoding: str | None) -> str:
         raise _NoTableError("it is empty")
     if other := other_format(body):
         raise _NoTableError(f"it looks like {other}")
-    found = encoding or next((name for mark, name in _MARKS.items() if body.startswith(mark)), "utf-8")
+    marked = next((name for mark, name in _MARKS.items() if body.startswith(mark)), None)
+    found = marked if marked == "utf-8-sig" else encoding or marked or "utf-8"
     try:
         text = body.decode(found)
     except UnicodeError as error:
         if CONTROL.search(body, 0, SEARCHED):
             raise _NoTableError("it is no text; save its table as CSV or Parquet") from error
-        advice = "name its encoding, for example encoding=cp1252" if found == "utf-8" else "name another encoding"
+        example = ", for example encoding=cp1252" * ("\ufffd" not in body.decode("cp1252", "replace"))
+        advice = f"name its encoding{example}" if found == "utf-8" else "name another encoding, or take its mark away"
         raise _NoTableError(f"it is not in {found} ({one_line_reason(error)}); {advice}") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
@@ -342,8 +349,15 @@ def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
             if any(map(str.strip, row)):
                 yield reader.line_num, row
     except csv.Error as error:
-        reason = f"line {reader.line_num} cannot be read: {error}"
-        raise _NoTableError(f"{reason}; look for a quotation mark that is not closed") from error
+        advice = "close each quotation mark, and double those inside of a value"
+        raise _NoTableError(f"line {reader.line_num} cannot be read: {error}; {advice}") from error
+
+
+def _tidied(name: str) -> str:
+    """Return a name without invisible characters, and with blanks for line breaks."""
+    if not name.isprintable():  # most names are
+        name = "".join(one for one in name if unicodedata.category(one) != "Cf")
+    return re.sub(r"\s*[\r\n\v\f]\s*", " ", name.strip())
 
 
 def _names(first: list[str], written: list[str]) -> tuple[list[str], list[str]]:
@@ -353,22 +367,19 @@ def _names(first: list[str], written: list[str]) -> tuple[list[str], list[str]]:
         is_quoted = written[0].lstrip().startswith('"')
         advice = "remove the quotation marks around whole lines" if is_quoted else f"write separator={other!r}"
         raise _NoTableError(f"its header line has one column, {quoted(first[0])}; {advice}")
-    # Without invisible characters, and with blanks for line breaks.
-    seen = ["".join(one for one in name if unicodedata.category(one) != "Cf").strip() for name in first]
-    names = [re.sub(r"\s*[\r\n\v\f]\s*", " ", name) or f"Unnamed: {place}" for place, name in enumerate(seen)]
+    names = [_tidied(name) or f"Unnamed: {place}" for place, name in enumerate(first)]
     named = [raw.strip() for raw in first]
     notes = []
     if nameless := [place for place, name in enumerate(named) if not name]:
-        places = ("column " if len(nameless) == 1 else "columns ") + some([str(place + 1) for place in nameless], 10)
-        verb = "has no name and is" if len(nameless) == 1 else "have no name and are"
-        notes.append(f"{places} of the header line {verb} called {shown([names[place] for place in nameless], 3)}")
+        places = some([str(place + 1) for place in nameless], 10)
+        called = shown([names[place] for place in nameless], 3)
+        notes.append(f"no name in the header line: column {places}, called {called}")
     if tidied := [name for name, raw in zip(names, named, strict=True) if raw not in ("", name)]:
         notes.append(f"line breaks or invisible characters were taken out of names, which are {shown(tidied, 3)} now")
     # The reader drops blanks before a name without a word.
-    padded = [raw != raw.strip() or one != one.strip() for raw, one in zip(first, written, strict=False)]
-    if blank := [name for name, is_padded in zip(named, padded, strict=False) if name and is_padded]:
-        what = f"blanks around the name{'s' * (len(blank) > 1)} {shown(blank, 3)}"
-        notes.append(f"{what} in the header line were removed")
+    pairs = zip(named, first, written, strict=False)
+    if blank := [name for name, raw, one in pairs if name and (raw != name or one != one.strip())]:
+        notes.append(f"blanks around names in the header line were removed: {shown(blank, 3)}")
     return names, notes
 
 
@@ -390,13 +401,15 @@ def _values(lines: Iterator[tuple[int, list[str]]], names: list[str], separator:
     first = next(lines, (0, names))
     width = len(names) + (len(first[1]) == len(names) + 1)
 
+    def wrong(place: int, row: list[str]) -> _NoTableError:
+        reason = f"line {place} has {len(row)} value{'s' * (len(row) != 1)} where there are {len(names)} columns"
+        reason += f", and none for {quoted(row[len(names)])}" if len(row) > len(names) else ""
+        return _NoTableError(f"{reason}; correct it, or name the separator ({separator!r} was taken)")
+
     def checked() -> Iterator[list[str]]:
         for line in itertools.chain([first] * (first[0] > 0), lines):
             if len(line[1]) != width:
-                place, row = line if width == len(names) else first
-                reason = f"line {place} has {len(row)} value{'s' * (len(row) != 1)}"
-                advice = f"correct it, or name the separator ({separator!r} was taken)"
-                raise _NoTableError(f"{reason} where there are {len(names)} columns; {advice}")
+                raise wrong(*(line if width == len(names) else first))
             yield line[1]
 
     rows, parts = checked(), list[pd.DataFrame]()
@@ -406,6 +419,8 @@ def _values(lines: Iterator[tuple[int, list[str]]], names: list[str], separator:
     if width == len(names):
         return table.set_axis(names, axis="columns"), []
     at_end = table[width - 1].str.strip().eq("").all()
+    if not (at_end or table[0].is_unique):  # names of rows are, and parts of numbers with decimal commas are not
+        raise wrong(*first)
     where = "their ends, where it is empty" if at_end else "their beginnings, where it names the rows"
     note = f"all lines have one value more than there are names, at {where}; it was left out"
     return table.drop(columns=width - 1 if at_end else 0).set_axis(names, axis="columns"), [note]
@@ -442,10 +457,12 @@ def open_source(source: Any, settings: TableSettings, target: str, most: int) ->
     owner, repairs = "the table", []
     frame = source if isinstance(source, pd.DataFrame) else _from_arrow(owner, source)
     if other := [name for name in frame.columns if not isinstance(name, str)]:
-        what = "the name of a column is" if len(other) == 1 else f"the names of {len(other):,} columns are"
-        repairs = [f"{what} no text: the column {shortened(repr(other[0]))} is called {quoted(str(other[0]))}"]
+        repairs = [f"names of columns that are no text were made text, such as {shortened(repr(other[0]))}"]
     frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
     check_columns(owner, list(frame.columns), settings)
+    for name, column in frame.items():
+        if column.dtype == object and (nested := [one for one in map(type, column) if one.__hash__ is None]):
+            raise DeclarationError(f"{owner}: {quoted(str(name))} has a {nested[0].__name__} in a cell; {_ONE_EACH}")
     frame, more = plain(frame, settings.encoding, {*itertools.chain(*settings.roles(target).values())})
     check_columns(owner, list(frame.columns), settings, target, most)
     return SourceTable("table", owner, frame, [*repairs, *more])

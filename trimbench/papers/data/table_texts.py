@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, get_args
@@ -198,8 +198,8 @@ def with_units(texts: Sequence[str]) -> NDArray[np.bool_]:
 # Dates as people write them, as days since 1970-01-01.
 
 _TIME = (
-    r"(?:[T :]+(?P<clock>\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*(?P<half>[AaPp][Mm])?"
-    r"\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
+    r"(?:[T :]+(?P<clock>\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?|(?<=T)\d{4}(?:\d\d)?)"
+    r"\s*(?P<half>[AaPp][Mm])?\s*(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?"
 )
 # By whether the day comes first.
 YEAR_LAST = {
@@ -213,9 +213,11 @@ _DATES = [
         r"(?P<day>\d{1,2})[ ./-]*(?P<month>[A-Za-z]{3,9})[ .,/-]*(?P<year>\d{4}|\d\d)",
         r"(?P<month>[A-Za-z]{3,9})[ ./-]+(?P<day>\d{1,2})[ ,./-]+(?P<year>\d{4}|\d\d)",
         r"(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)",
+        r"(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)(?P<day>)",
     )
 ]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAY = re.compile(r"\A(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? ", re.ASCII | re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -235,6 +237,7 @@ def day_first(texts: Sequence[str]) -> bool | None:
 
 def date_in(text: str, day_comes_first: bool = True) -> re.Match[str] | None:
     """Return the year, month, day, clock, half of the day and zone of a date, if a text looks like one."""
+    text = _WEEKDAY.sub("", text)
     if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
         return None  # by far the most texts of other columns
     forms = (_DATES[0], YEAR_LAST[day_comes_first], *_DATES[1:])
@@ -260,12 +263,14 @@ def days_of(text: str, day_comes_first: bool) -> float:
         return math.nan
     year, name, half, zone = match["year"], match["month"][:3].lower(), match["half"], match["zone"]
     month = str(1 + _MONTHS.index(name)) if name in _MONTHS else name
-    hour, rest = (match["clock"] or "00:00").split(":", 1)
+    hour, *rest = re.findall(r"\d\d?(?:[.,]\d+)?", match["clock"] or "00:00")
     if half:
         hour = str(int(hour) % 12 + 12 * (half.lower() == "pm"))
-    day = f"{'20' * (len(year) == 2)}{year}-{month:0>2}-{match['day']:0>2}"
+    day = f"{'20' * (len(year) == 2)}{year}-{month:0>2}-{match['day'] or '1':0>2}"
     try:
-        moment = datetime.fromisoformat(f"{day}T{hour:0>2}:{rest}{zone if zone and not zone.isalpha() else '+00:00'}")
+        moment = datetime.fromisoformat(
+            f"{day}T{hour:0>2}:{':'.join(rest)}{zone if zone and not zone.isalpha() else '+00:00'}"
+        )
     except ValueError:  # no such day
         return math.nan
     return (moment - _EPOCH).total_seconds() / 86_400
@@ -294,7 +299,7 @@ _REPEATED = [sign * float(digit * n) for digit in "987" for n in range(1, 9) for
 CODES = [*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535, -99.9, -99.99, -999.9, -999.99, -888.8, -9999.9]
 _ENDS_OF_TIME = "0001-01-01 1601-01-01 1753-01-01 1899-12-30 1899-12-31 1900-01-01 1970-01-01 2099-12-31 2999-12-31"
 _DAYS = [days_of(day, day_comes_first=True) for day in (*_ENDS_OF_TIME.split(), "9999-01-01", "9999-12-31")]
-ENDS_AS_FLOATS = [*map(float, ENDS)]
+ENDS_AS_FLOATS = [*map(float, ENDS), 1e20]
 _NEVER_MEASURED = {32767, -32768, 65535, _DAYS[0], *_DAYS[-2:]}  # nor met by chance, so that one row is enough
 _WORDS = frozenset(
     {text.casefold() for text in MISSING_VALUES if text}
@@ -303,15 +308,16 @@ _WORDS = frozenset(
     | {f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz_"}  # of SAS and Stata
 )
 # Of spreadsheets, in any language, and marks without a letter; + and - are values of each other.
-_ERROR = re.compile(r"#.*[!?]|#n/.*|[-\u2013\u2014\u2212._*?\u2026/~]+")
+_ERROR = re.compile(r"#.*[!?]|#n/.*|err:\d+|[-#\u2013\u2014\u2212._*?\u2026/~]+")
 
 
-def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[float], str]) -> list[str]:
+def outlying_codes(values: NDArray[np.float64], *, days: bool) -> list[str]:
     """Return which numbers look as if they stood for missing ones, with their rows.
 
     Such a number is typical of codes and in several rows, unless types or dates end with it. It is either the only
-    negative one, or farther from all others than these are from each other. `days` tells dates, `text` says a value.
+    negative one, or farther from all others than these are from each other. `days` tells dates.
     """
+    text = text_of if days else lambda value: repr(value).removesuffix(".0")
     is_code = np.isin(np.floor(values) if days else values, _DAYS if days else [*CODES, *ENDS_AS_FLOATS])
     # What floats of 32 bits end with, and what is as large, is written in several ways.
     is_code |= (np.abs(values) >= 1e30) & (not days)
@@ -343,41 +349,27 @@ def stands_for_missing(text: str) -> bool:
 
 SEARCHED = 1 << 16
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_GZIP_IT = "unpack it, or compress it with gzip"
 # A header line may begin as a short one does, but has no control characters.
 _BINARY = rb".{,65536}[\x00-\x08\x0e-\x1f]"
 _OTHER: Mapping[bytes, str] = {
     rb"PK\x03\x04.*xl/": "an Excel workbook (.xlsx); save the sheet as CSV",
     rb"PK\x03\x04.*opendocument\.spreadsheet": "an OpenDocument spreadsheet; save the sheet as CSV",
-    rb"PK\x03\x04.*word/": "a Word document; copy its table into a CSV file",
-    rb"PK\x03\x04": "a zip archive; unpack it and name the table",
-    rb".{257}ustar": "a tar archive; unpack it and name the table",
+    rb"PK\x03\x04.*word/|%PDF-": "a document of Word or PDF; copy its table into a CSV file",
+    rb"PK\x03\x04|.{257}ustar|7z\xbc\xaf\x27\x1c|Rar!" + _BINARY: "an archive; unpack it and name the table",
     rb"""\s*(\{\s*["']|\[\s*[{[])""": "JSON; save the table as CSV, for example with pandas.read_json",
     rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an Excel workbook (.xls) or another Office document; save the sheet as CSV",
-    rb"%PDF-": "a PDF document; copy its table into a CSV file",
-    rb"\x89PNG\r\n\x1a\n": "a PNG image; name a table",
-    rb"\xff\xd8\xff" + _BINARY: "a JPEG image; name a table",
-    rb"GIF8" + _BINARY: "a GIF image; name a table",
+    rb"(\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8)" + _BINARY: "an image; name a table",
     rb"\x7fELF" + _BINARY: "a program; name a table",
-    rb"SQLite format 3\x00": "an SQLite database; save the table as CSV or Parquet",
-    rb"\x89HDF\r\n\x1a\n": "an HDF5 file; save the table as CSV or Parquet",
+    rb"SQLite format 3\x00|\x89HDF\r\n\x1a\n": "an SQLite database or HDF5 file; save the table as CSV or Parquet",
     rb"\x93NUMPY": "an array of NumPy; save it as CSV, with names of columns",
     rb"\x80[\x02-\x05]": "a pickle of Python; save the frame with to_parquet or to_csv",
-    rb"<stata_dta>": "a file of Stata; save the table as CSV or Parquet with the program that wrote it",
-    rb"\$FL2" + _BINARY: "a file of SPSS; save the table as CSV or Parquet with the program that wrote it",
-    rb"RDX" + _BINARY: "a file of R; save the data frame with write.csv",
-    rb"ORC" + _BINARY: "an ORC file; save the table as Parquet",
-    rb"Obj\x01": "an Avro file; save the table as Parquet",
-    rb"BZh" + _BINARY: f"a file compressed by bzip2; {_GZIP_IT}",
-    rb"\xfd7zXZ\x00": f"a file compressed by xz; {_GZIP_IT}",
-    rb"\x28\xb5\x2f\xfd" + _BINARY: f"a file compressed by zstd; {_GZIP_IT}",
-    rb"7z\xbc\xaf\x27\x1c": "a 7-Zip archive; unpack it and name the table",
-    rb"Rar!" + _BINARY: "a RAR archive; unpack it and name the table",
-    rb"\s*<(!doctype html|html)": "a web page; download the table itself",
-    rb"\s*<table": "a part of a web page; save the table as CSV, for example with pandas.read_html",
+    rb"<stata_dta>|(\$FL2|RDX)" + _BINARY: "a file of Stata, SPSS or R; save the table as CSV with that program",
+    rb"Obj\x01|ORC" + _BINARY: "an ORC or Avro file; save the table as Parquet",
+    rb"(BZh|\xfd7zXZ|\x28\xb5\x2f\xfd)" + _BINARY: "a file compressed by bzip2, xz or zstd; unpack it, or use gzip",
+    rb"\s*<(!doctype html|html|table)": "a web page; download the table itself, or save it with pandas.read_html",
     rb"version https://git-lfs": "a pointer of Git LFS; git lfs pull fetches the file itself",
     rb"\s*<\?xml": "an XML file; save the table as CSV",
-    rb"\s*@relation": "an ARFF file; save the table as CSV, whose header line has the names of the columns",
+    rb"(?:\s|%[^\n]*\n)*@relation": "an ARFF file; save the table as CSV, whose header line has the names of columns",
 }
 
 

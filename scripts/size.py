@@ -20,7 +20,7 @@ PACKAGE, PAPERS = "trimbench", "trimbench.papers"
 DOORS = ("trimbench.__main__",)
 CEILINGS = {
     "lines": 57_200,
-    "files": 188,
+    "files": 189,
     "imports between files": 890,
     "public names": 19,
     "floors of a package": 9,

@@ -235,7 +235,8 @@ def pretended_ray(**functions: Any) -> Any:
     errors = SimpleNamespace(RayError=pickle.PickleError, RayTaskError=pickle.PickleError)
     context = SimpleNamespace(gcs_address="127.0.0.1:1")
     fixed = {"remote": lambda **_: lambda _: None, "get_runtime_context": lambda: context, "exceptions": errors}
-    return SimpleNamespace(**fixed, **functions)
+    cloudpickle = SimpleNamespace(register_pickle_by_value=lambda _: None)
+    return SimpleNamespace(cloudpickle=cloudpickle, **fixed, **functions)
 
 
 def test_the_first_machine_of_a_ray_cluster_leaves(tmp_path: Path) -> None:

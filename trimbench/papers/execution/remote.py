@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import functools
 import itertools
-import json
 import logging
 import math
 import os
@@ -26,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from trimbench.papers.execution import ray_task
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record, usable_cpus
 from trimbench.papers.execution.task import ANSWER, Terms, last_line, machines_of, only_data, read_answer, write_task
@@ -353,21 +353,9 @@ class RayCluster(Cluster):
     """Tasks of Ray, which decides on which machines they run."""
 
     def __init__(self, ray: Any, options: RayExecutor, logs: Path) -> None:
-        def run(jobs: bytes, terms: bytes, contents: list[Any]) -> bytes:
-            """Run a task where Ray sends this as code: a machine without this package says so, and by its name."""
-            machine = ray.get_runtime_context().get_node_id()
-            # A spawned process first runs the file of its parent's __main__, which here would take seconds.
-            vars(sys.modules["__main__"]).pop("__file__", None)
-            try:
-                from trimbench.papers.execution.task import run_task
-
-                given = pickle.loads(jobs), pickle.loads(terms)
-                return run_task(*given, machine, lambda sha256: ray.get(ray.get(contents[0])[sha256]))
-            except Exception as error:  # noqa: BLE001  (another version may raise anything)
-                return json.dumps({"machine": machine, "error": f"{type(error).__name__}: {error}"[:300]}).encode()
-
         self._ray, self._options, self.logs = ray, options, logs
-        self._run_task = ray.remote(num_cpus=1, max_retries=0)(run)
+        ray.cloudpickle.register_pickle_by_value(ray_task)
+        self._run_task = ray.remote(num_cpus=1, max_retries=0)(ray_task.run)
         self._looked = -math.inf
 
     def send(self, terms: Terms) -> Iterable[bytes]:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, get_args
 
 import numpy as np
@@ -218,7 +218,6 @@ _DATES = [
 ]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAY = re.compile(r"\A(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? ", re.ASCII | re.IGNORECASE)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def day_first(texts: Sequence[str]) -> bool | None:
@@ -273,7 +272,7 @@ def days_of(text: str, day_comes_first: bool) -> float:
         )
     except ValueError:  # no such day
         return math.nan
-    return (moment - _EPOCH).total_seconds() / 86_400
+    return moment.timestamp() / 86_400
 
 
 def text_of(days: float) -> str:

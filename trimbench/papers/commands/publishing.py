@@ -93,7 +93,7 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
         new, old = beside / "new", beside / "old"
         parts = [_copied(name, folder, new) for name, folder in folders.items()]
         literature = Literature.of(invocation.catalogue)
-        write_summary(parts, literature, new, run=PUBLISHED, profile=invocation.profile)
+        write_summary(parts, literature, new, run=PUBLISHED, profile=invocation.profile, place=target)
         write_profile(new, invocation.profile)
         size = _megabytes(new)
         if size > _MOST_MEGABYTES:

@@ -200,15 +200,23 @@ def _counts(parts: Sequence[Part], literature: Literature, profile: str) -> Tabl
 
 
 def write_summary(
-    parts: Sequence[Part], literature: Literature, folder: Path, *, run: str, profile: str, suffix: str = ""
+    parts: Sequence[Part],
+    literature: Literature,
+    folder: Path,
+    *,
+    run: str,
+    profile: str,
+    suffix: str = "",
+    place: Path | None = None,
 ) -> tuple[Table, list[Path]]:
     """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the page ``index.html``.
 
-    A `suffix` of these names says which settings were changed. Returns the counts and the paths.
+    A `suffix` of these names says which settings were changed; `place` is where the folder will stand, if it is moved
+    there. Returns the counts and the paths.
     """
     folder.mkdir(parents=True, exist_ok=True)
     table = _counts(parts, literature, profile)
-    page = render_page(parts, literature, run=run, profile=profile, folder=folder)
+    page = render_page(parts, literature, run=run, profile=profile, folder=place or folder)
     return table, [
         write_csv(table.frame, folder / f"summary{suffix}.csv"),
         write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md"),

@@ -17,12 +17,16 @@ import grimp
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs/_static/floors.svg"
 LIBRARY, PAPERS = "trimbench", "trimbench.papers"
-_WIDTH, _BOX, _HEIGHT, _STEP, _MARGIN = 880, 212, 38, 66, 20
+_WIDTH, _BOX, _HEIGHT, _STEP, _MARGIN = 980, 234, 38, 66, 20
 # Shared helpers of a module or two, which nearly every room uses, would hide the rest.
-_NOT_ROOMS = {"trimbench.papers", "trimbench.__main__", "trimbench._numba", "trimbench._extras"}
+_NOT_ROOMS = {
+    "trimbench.papers",
+    "trimbench.__main__",
+    *(f"trimbench._{name}" for name in ("checks", "extras", "numba", "typing")),
+}
 _STYLE = (
     "text{font:13px sans-serif;text-anchor:middle}"
-    ".s{font-size:10px;fill:#666}.f{font-weight:bold;text-anchor:start}path{stroke:#666;fill:none}"
+    ".s{font-size:9px;fill:#666}.f{font-weight:bold;text-anchor:start}path{stroke:#666;fill:none}"
 )
 
 

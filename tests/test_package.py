@@ -14,13 +14,11 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from trimbench import __main__ as command
 from trimbench import estimators
 from trimbench._extras import MissingExtraError, is_installed, required
-from trimbench.estimators import NaiveConformantClassifier
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.trimming.engines import choice as engines
 from trimbench.trimming.engines.circuit import SddEngine
@@ -200,20 +198,6 @@ def test_auto_names_the_extra_where_a_table_is_impossible(hide: Callable[..., No
     hide("pysdd")
     with pytest.raises(MissingExtraError, match=missing(ONLY_SDD.format(30), "pysdd", extra="sdd")):
         engines.make_engine(tb.BayesianClassifier(network, "c", positive="1", features=wires))
-
-
-@pytest.mark.parametrize(("solver", "packages"), [("gpkit", ("gpkit", "cvxopt")), ("cvxpy", ("cvxpy",))])
-def test_the_solvers_name_their_extra(solver: str, packages: tuple[str, ...], hide: Callable[..., None]) -> None:
-    hide(*packages)
-    X, y = np.eye(4), [0, 0, 1, 1]
-    message = missing(f"solver={solver!r}", *packages, extra="solvers")
-    # The classifier is not fitted: nothing has looked at it yet.
-    with pytest.raises(MissingExtraError, match=message):
-        tb.conform(LogisticRegression(), X, solver)  # type: ignore[arg-type]
-    unfitted = NaiveConformantClassifier(solver=solver)  # type: ignore[arg-type]
-    with pytest.raises(MissingExtraError, match=message):
-        unfitted.fit(X, y)
-    assert not hasattr(unfitted, "logistic_regression_")
 
 
 @pytest.mark.parametrize("words", [[], ["--version"], ["--help"], ["experiment=trimming/table4"]])

@@ -33,6 +33,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 import trimbench as tb
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB
+from trimbench.papers.conformant.programs import solve_cvxpy
 
 X = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1], [0, 0, 0]])
 y = np.array([0, 0, 1, 1, 1, 0])
@@ -44,7 +45,7 @@ assert NaiveConformantClassifier().fit(X, y).predict([[1, np.nan, np.nan]]).toli
 assert SelectionCorrectedNB(k=1).fit(X, y).predict(X).tolist() == y.tolist()
 assert tb.BayesianNetwork.read(sys.argv[1]).nodes == ("x0", "x1")
 try:
-    tb.conform(LogisticRegression().fit(X, y), X, "cvxpy")
+    tb.conform(LogisticRegression().fit(X, y), X, solve_cvxpy)
 except ImportError as error:
     assert "trimbench[solvers]" in str(error)
 else:

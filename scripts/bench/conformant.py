@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from trimbench.conformant.conform import SolverName, conform, conform_to_statistics
+from trimbench.conformant.conform import conform, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.mixture import learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.conformant.solvers import SOLVERS, SolverName
 from trimbench.papers.conformant.tasks import EncodedRows, encoded_rows, fitted, make_task
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.masks import exactly_missing
@@ -72,7 +73,7 @@ def learner(name: str) -> tuple[EncodedRows, Callable[[SolverName], ConformantMo
 
     def learn(solver: SolverName) -> ConformantModel:
         return conform_to_statistics(
-            classifier.weights, classifier.biases, classes, layout, means, solver, task.protocol.smoothing
+            classifier.weights, classifier.biases, classes, layout, means, SOLVERS[solver], task.protocol.smoothing
         )
 
     return rows, learn

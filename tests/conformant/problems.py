@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -50,9 +51,9 @@ def cases(
     return Case(fake_classifier(weights, biases), X, weights, biases, categorical, smoothing)
 
 
-def learned(case: Case, solver: str = "newton") -> tb.ConformantModel:
+def learned(case: Case, solver: Any = "newton") -> tb.ConformantModel:
     """Return the conformant model of a case."""
-    return tb.conform(case.classifier, case.X, solver, case.smoothing, categorical=case.categorical)  # type: ignore[arg-type]
+    return tb.conform(case.classifier, case.X, solver, case.smoothing, categorical=case.categorical)
 
 
 def hide(X: Array, categorical: list[list[int]], rng: np.random.Generator) -> Array:

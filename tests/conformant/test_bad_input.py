@@ -15,9 +15,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import trimbench as tb
-from tests.extras import needs_cvxpy, needs_gpkit
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.problem import solve_newton
 
 X = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1], [1, 1, 0], [0, 0, 0]], dtype=float)
 Y = np.array([0, 0, 0, 1, 1, 0])
@@ -69,7 +69,7 @@ def test_rows_to_predict(table: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"solver": "simplex"}, "solver must be one of newton, gpkit, cvxpy, got 'simplex'"),
+        ({"solver": "gpkit"}, "solver must be 'newton' or a function of a ReducedProblem, got 'gpkit'; .* solve_gpkit"),
         ({"smoothing": -1}, "smoothing must be a number >= 0, got -1"),
         ({"smoothing": float("nan")}, "smoothing must be a number >= 0, got nan"),
         ({"smoothing": True}, "smoothing must be a number >= 0, got True"),
@@ -78,10 +78,9 @@ def test_rows_to_predict(table: Any, message: str) -> None:
         ({"n_components": 2.0}, "n_components must be 1 or more, or 'auto', got 2.0"),
         ({"n_components": "many"}, "n_components must be 1 or more, or 'auto', got 'many'"),
         ({"n_components": 7}, "n_components must be at most the number of rows, 6, got 7"),
-        pytest.param(
-            {"solver": "cvxpy", "n_components": 2},
-            "solver must be 'newton' for incomplete rows and several components, got 'cvxpy'",
-            marks=needs_cvxpy,
+        (
+            {"solver": solve_newton, "n_components": 2},
+            "solver must be 'newton' for incomplete rows and several components, got solve_newton",
         ),
         ({"categorical": [[0, 7]]}, "categorical and real must name columns from 0 to 2, got 7"),
         ({"categorical": [[0, 1]], "real": [1]}, r"must name each column at most once, got \[1\] twice"),
@@ -94,11 +93,6 @@ def test_rows_to_predict(table: Any, message: str) -> None:
         ({"real": [-1]}, "categorical and real must name columns from 0 to 2, got -1"),
         ({"categorical": [[]]}, "each feature of categorical must have at least one column"),
         ({"categorical": [[0, 1]]}, r"exactly one 1 among the columns \[0, 1\] of a categorical feature, .* in row 0"),
-        pytest.param(
-            {"solver": "gpkit", "real": [0]},
-            "solver='gpkit' takes discrete features only; use solver='newton'",
-            marks=needs_gpkit,
-        ),
     ],
 )
 def test_arguments(arguments: dict[str, Any], message: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ from trimbench.conformant import probabilistic
 from trimbench.conformant.distribution import _shared_name
 from trimbench.conformant.explanations import _greedy, contrast
 from trimbench.conformant.mixture import MixturePrior, clusters
-from trimbench.conformant.other_solvers import silent_descriptors
 from trimbench.conformant.probabilistic import SetSearch, _around, _largest_sums, _Node
 from trimbench.conformant.same_decision import (
     DecisionProblem,
@@ -274,21 +271,6 @@ def test_learning_a_mixture_ends_with_the_first_small_gain() -> None:
     assert len(gains) > 1
     assert gains[-1] < conformant_mixture._TOLERANCE
     assert (gains[:-1] >= conformant_mixture._TOLERANCE).all()
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
-def test_silence_leaves_no_file_open() -> None:
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    with silent_descriptors():
-        pass
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-def test_silence_needs_no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "__stdout__", None)
-    monkeypatch.setattr(sys, "__stderr__", None)
-    with silent_descriptors():
-        pass
 
 
 def test_rounding_of_a_term_is_bounded() -> None:

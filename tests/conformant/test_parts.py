@@ -16,8 +16,6 @@ import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case
 from tests.conformant.test_definitions import problem_of
-from trimbench._extras import MissingExtraError
-from trimbench.conformant import conform as conforming
 from trimbench.conformant import explanations, probabilistic
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.probabilistic import SetSearch, decided_by_odds
@@ -297,29 +295,6 @@ def test_fewer_distinct_rows_than_components_are_no_reason_to_warn() -> None:
         warnings.simplefilter("error")
         model = tb.conform(fake_classifier(np.array([[0.0, 1.0], [0.0, 0.5]]), np.zeros(2)), X, n_components=3)
     assert len(model.components) == 3
-
-
-def test_a_solver_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench._extras.is_installed", lambda name: False)
-    with pytest.raises(MissingExtraError, match=r"solver='cvxpy' needs packages .* 'trimbench\[solvers\]'"):
-        conforming.check_solver("cvxpy")
-
-
-def test_cvxpy_says_nothing_and_its_failure_is_named(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cp = pytest.importorskip("cvxpy")
-    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    classifier = fake_classifier(np.array([[0.0, 1.0], [0.0, 0.5]]), np.zeros(2))
-    tb.conform(classifier, X, solver="cvxpy")
-    assert capfd.readouterr() == ("", "")
-
-    def fail(*_: Any, **__: Any) -> None:
-        raise cp.error.SolverError("Solver 'CLARABEL' failed. Try another solver. See the documentation.")
-
-    monkeypatch.setattr(cp.Problem, "solve", fail)
-    with pytest.raises(RuntimeError, match=r"2 classes \(Solver 'CLARABEL' failed\); use solver='newton'"):
-        tb.conform(classifier, X, solver="cvxpy")
 
 
 def test_the_variance_proxy_is_finite_near_certainty() -> None:

@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from trimbench.conformant.problem import solve_newton
 from trimbench.estimators import NaiveConformantClassifier
 
 
@@ -181,7 +182,7 @@ def test_data_frames_with_gaps() -> None:
     [
         ({"numeric": "bins"}, "numeric must be one of gaussian, cut, got 'bins'"),
         ({"C": 0.0}, "C must be a positive number, got 0.0"),
-        ({"solver": "simplex"}, "solver must be one of newton, gpkit, cvxpy"),
+        ({"solver": "simplex"}, "solver must be 'newton' or a function of a ReducedProblem, got 'simplex'"),
         ({"categorical_features": [9]}, "categorical_features must have positions from 0 to 3, got 9"),
         ({"categorical_features": 2}, r"a list of names or positions of columns, got 2; write \[2\] for one column"),
         (
@@ -204,5 +205,5 @@ def test_bad_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="X must have a value in each column, got none in column 'x0'; leave it out"):
         NaiveConformantClassifier().fit(X * np.nan, y)
     X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="solver must be 'newton' for rows with missing values, got 'cvxpy'"):
-        NaiveConformantClassifier(solver="cvxpy").fit(X, y)
+    with pytest.raises(ValueError, match="solver must be 'newton' for rows with missing values, got solve_newton"):
+        NaiveConformantClassifier(solver=solve_newton).fit(X, y)

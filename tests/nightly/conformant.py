@@ -11,6 +11,8 @@ from tests.conformant import brute_force
 from tests.conformant.problems import hide
 from tests.nightly.cases import Case, comparison
 from trimbench._extras import is_installed
+from trimbench.conformant.conform import Solver
+from trimbench.papers.conformant.solvers import SOLVERS
 
 Array = NDArray[np.float64]
 
@@ -45,9 +47,9 @@ class _Problem:
         self.smoothing = case.any_of([0.5, 1.0] if smooth else [0.0, 1e-10, 0.5, 1.0])
         self.hidden = np.vstack([hide(self.X, self.categorical, rng), np.full((1, self.X.shape[1]), np.nan)])
 
-    def model(self, solver: str = "newton") -> tb.ConformantModel:
+    def model(self, solver: Solver = "newton") -> tb.ConformantModel:
         classifier = brute_force.fake_classifier(self.weights, self.biases)
-        return tb.conform(classifier, self.X, solver, self.smoothing, categorical=self.categorical)  # type: ignore[arg-type]
+        return tb.conform(classifier, self.X, solver, self.smoothing, categorical=self.categorical)
 
 
 def _likelihoods(model: tb.ConformantModel, rows: Array) -> Array:
@@ -72,10 +74,10 @@ def solvers(case: Case) -> None:
     """Newton's method against the solvers of the extra."""
     problem = _Problem(case, scale=case.any_of([0.1, 1.0]), smooth=True)
     newton = problem.model()
-    for solver, package in (("cvxpy", "cvxpy"), ("gpkit", "gpkit")):
-        if not is_installed(package):
+    for solver in ("cvxpy", "gpkit"):
+        if not is_installed(solver):
             continue
-        model = problem.model(solver)
+        model = problem.model(SOLVERS[solver])
         expected, found = (float(_likelihoods(one, problem.X).mean()) for one in (newton, model))
         case.equal(f"likelihood of {solver}", found, expected, _INTERIOR)
         predictions = model.predict_proba(problem.hidden), newton.predict_proba(problem.hidden)

@@ -6,13 +6,12 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench._checks import check_one_of, is_number, is_whole
-from trimbench._extras import check_installed
+from trimbench._checks import is_number, is_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import Component, Evidence, logsumexp
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_table, blocks, has_gaps, row_weights
@@ -21,9 +20,7 @@ from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
 from trimbench.networks.values import as_numbers, names_of
 
-SolverName = Literal["newton", "gpkit", "cvxpy"]
-SOLVERS: tuple[SolverName, ...] = get_args(SolverName)
-_PACKAGES = {"newton": (), "gpkit": ("gpkit", "cvxopt"), "cvxpy": ("cvxpy",)}
+Solver = Literal["newton"] | Callable[[ReducedProblem], Solution]
 # A solver that leaves a larger residual has not solved the problem.
 _ACCEPTABLE_RESIDUAL = 1e-5
 
@@ -31,7 +28,7 @@ _ACCEPTABLE_RESIDUAL = 1e-5
 def conform(
     logistic_regression: Any,
     X: ArrayLike,
-    solver: SolverName = "newton",
+    solver: Solver = "newton",
     smoothing: float = 1.0,
     *,
     categorical: Sequence[Sequence[int]] | None = None,
@@ -58,10 +55,11 @@ def conform(
         Training rows; labels are not needed. The columns of a data frame are matched by name, here and in predictions.
         Columns are 0 or 1 unless they are named in `real`. NaN marks a missing
         feature: the model then fits what is observed best.
-    solver : {"newton", "gpkit", "cvxpy"}
-        ``"newton"`` for the reduced form (the default), ``"gpkit"`` for the paper's geometric program, ``"cvxpy"``
-        for the reduced form as a cone program. All find the same optimum. Incomplete rows and several components
-        need ``"newton"``.
+    solver : "newton" or callable
+        What maximises the concave function: Newton's method (the default), or a function from a
+        `trimbench.conformant.problem.ReducedProblem` to its `Solution`, to compare with. That of the paper's geometric
+        program is `trimbench.papers.conformant.programs.solve_gpkit`, that of a cone program `solve_cvxpy` beside it.
+        Incomplete rows and several components need ``"newton"``.
     smoothing : float
         Pseudo-count of each value of each feature (and of each class) in each class, 0 or more. A real-valued feature
         gets two pseudo-observations, one standard deviation below and above its mean. Components share the counts.
@@ -88,8 +86,6 @@ def conform(
     ValueError
         When the classifier is not fitted, its probabilities are not the softmax of its linear scores, or an argument or
         a value of X is not allowed.
-    MissingExtraError
-        When the packages of the solver are not installed.
     RuntimeError
         When the solver fails.
 
@@ -136,10 +132,9 @@ def conform(
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
     if n_components == 1 and complete:
         return model.with_column_names(names)
-    if solver != "newton":
-        raise ValueError(f"solver must be 'newton' for incomplete rows and several components, got {solver!r}")
+    check_newton(solver, "incomplete rows and several components")
     found = learn_mixture(model.components[0], table, n_components, smoothing, random_state)
-    _check_residual(found.residual, solver)
+    _check_residual(found.residual)
     return (model if complete and found.n_components == 1 else found).with_column_names(names)
 
 
@@ -149,7 +144,7 @@ def conform_to_statistics(
     classes: NDArray[Any],
     layout: FeatureLayout,
     statistics: FeatureStatistics,
-    solver: SolverName = "newton",
+    solver: Solver = "newton",
     smoothing: float = 1.0,
 ) -> ConformantModel:
     """Learn the conformant model from the means of the features, which is all it needs from the data.
@@ -161,7 +156,7 @@ def conform_to_statistics(
     classes : ndarray of shape (n_classes,)
     layout : FeatureLayout
     statistics : FeatureStatistics
-    solver : {"newton", "gpkit", "cvxpy"}
+    solver : "newton" or callable
     smoothing : float
 
     Raises
@@ -176,20 +171,24 @@ def conform_to_statistics(
     classes = np.asarray(classes)
     _check_weights(weights, biases, classes, layout, statistics)
     coding = reduce_problem(weights, biases, layout, statistics, float(smoothing))
-    # If every feature is constant there is nothing to solve, and the other solvers reject an empty problem.
-    solution = (_solver(solver) if len(coding.problem.linear) else solve_newton)(coding.problem)
+    # If every feature is constant there is nothing to solve, and other solvers reject an empty problem.
+    solve = solve_newton if isinstance(solver, str) or not len(coding.problem.linear) else solver
+    solution = solve(coding.problem)
     _check_residual(solution.residual, solver)
     return ConformantModel.of(Component(classes, weights, biases, layout, solution, coding))
 
 
-def _check_residual(residual: float, solver: SolverName) -> None:
+def _check_residual(residual: float, solver: Solver = "newton") -> None:
     if not residual <= _ACCEPTABLE_RESIDUAL:
         stronger = "more smoothing, or stronger regularisation of the classifier"
-        advice = stronger if solver == "newton" else "solver='newton'"
         raise RuntimeError(
-            f"solver {solver!r} left a moment residual of {residual:.2g}, more than {_ACCEPTABLE_RESIDUAL:g}; "
-            f"use {advice}"
+            f"solver {_solver_name(solver)} left a moment residual of {residual:.2g}, more than "
+            f"{_ACCEPTABLE_RESIDUAL:g}; use " + ("solver='newton'" if callable(solver) else stronger)
         )
+
+
+def _solver_name(solver: Any) -> str:
+    return getattr(solver, "__name__", repr(solver)[:80])
 
 
 def _check_weights(
@@ -213,30 +212,19 @@ def _check_n_components(n_components: Any) -> None:
         raise ValueError(f"n_components must be 1 or more, or 'auto', got {n_components!r}")
 
 
-def check_solver(name: str) -> None:
-    """Raise an error unless `name` is a solver whose packages are installed.
-
-    Raises
-    ------
-    ValueError
-        When there is no such solver.
-    MissingExtraError
-        When its packages are not installed.
-    """
-    check_one_of("solver", name, SOLVERS)
-    check_installed(*_PACKAGES[name], extra="solvers", what=f"solver={name!r}")
+def check_solver(solver: Any) -> None:
+    """Raise ValueError unless this is a solver."""
+    if not callable(solver) and not (isinstance(solver, str) and solver == "newton"):
+        raise ValueError(
+            f"solver must be 'newton' or a function of a ReducedProblem, got {_solver_name(solver)}; "
+            "trimbench.papers.conformant.programs has solve_gpkit and solve_cvxpy"
+        )
 
 
-def _solver(name: SolverName) -> Callable[[ReducedProblem], Solution]:
-    if name == "gpkit":
-        from trimbench.conformant.other_solvers import solve_gpkit
-
-        return solve_gpkit
-    if name == "cvxpy":
-        from trimbench.conformant.other_solvers import solve_cvxpy
-
-        return solve_cvxpy
-    return solve_newton
+def check_newton(solver: Any, what: str) -> None:
+    """Raise ValueError if the solver is one that cannot be used for `what`."""
+    if callable(solver):
+        raise ValueError(f"solver must be 'newton' for {what}, got {_solver_name(solver)}")
 
 
 # The weights of a fitted logistic regression, and whether it is one.
@@ -438,7 +426,7 @@ class IncompleteRows:
         """Return the mixture that conforms with a classifier and fits the rows best."""
         model = conform_to_statistics(weights, biases, classes, self.layout, self.statistics, smoothing=self.smoothing)
         found = learn_mixture(model.components[0], self.table, n_components, self.smoothing, random_state)
-        _check_residual(found.residual, "newton")
+        _check_residual(found.residual)
         return found
 
     def improve(self, mixture: ConformantModel) -> tuple[Matrix, Vector]:

@@ -318,16 +318,12 @@ class Solution:
         Objective: mean log-likelihood up to a constant.
     iterations : int
         0 if the solver does not report it.
-    conformity_error : float
-        Largest difference between the log-odds of the solver's own probabilities and the weights that they must
-        have; 0 for a solver on the reduced form, where it cannot arise.
     """
 
     parameters: Vector
     residual: float
     value: float
     iterations: int
-    conformity_error: float = 0.0
 
 
 def solve_newton(problem: ReducedProblem, start: Vector | None = None) -> Solution:

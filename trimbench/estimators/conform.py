@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def conform(
     logistic_regression: Pipeline,
     X: ArrayLike,
-    solver: conformant.SolverName = "newton",
+    solver: conformant.Solver = "newton",
     smoothing: float = 1.0,
     *,
     n_components: int | Literal["auto"] = 1,
@@ -32,7 +32,7 @@ def conform(
 def conform(
     logistic_regression: Any,
     X: ArrayLike,
-    solver: conformant.SolverName = "newton",
+    solver: conformant.Solver = "newton",
     smoothing: float = 1.0,
     *,
     categorical: Sequence[Sequence[int]] | None = None,
@@ -47,7 +47,7 @@ def conform(
 def conform(  # noqa: D103
     logistic_regression: Any,
     X: ArrayLike,
-    solver: conformant.SolverName = "newton",
+    solver: conformant.Solver = "newton",
     smoothing: float = 1.0,
     **settings: Any,
 ) -> ConformantModel | NaiveConformantClassifier:
@@ -65,7 +65,7 @@ def conform(  # noqa: D103
 
 
 def _conformant_pipeline(
-    fitted: Any, X: ArrayLike, solver: conformant.SolverName, smoothing: float, **settings: Any
+    fitted: Any, X: ArrayLike, solver: conformant.Solver, smoothing: float, **settings: Any
 ) -> NaiveConformantClassifier:
     from trimbench.estimators.conformant import NaiveConformantClassifier
     from trimbench.trimming.model import short

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from trimbench._checks import check_one_of, check_positive
 from trimbench.conformant.conform import (
     IncompleteRows,
-    SolverName,
+    Solver,
+    check_newton,
     check_solver,
     conform,
     fit_incomplete,
@@ -184,7 +185,8 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         C of the logistic regression.
     smoothing : float
         Pseudo-count of the naive Bayes model.
-    solver : {"newton", "gpkit", "cvxpy"}
+    solver : "newton" or callable
+        As in `trimbench.conform`; rows with missing values need ``"newton"``.
     categorical_features : "from_dtype", mask, or sequence of names or positions
         Columns whose numbers are codes of categories, besides those of text and of categories, which always are: one
         variable each. Other columns are binary where the training rows have zeros and ones (or truth values) only, and
@@ -237,7 +239,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         self,
         C: float = 1.0,
         smoothing: float = 1.0,
-        solver: SolverName = "newton",
+        solver: Solver = "newton",
         categorical_features: Any = "from_dtype",
         numeric: Numeric = "gaussian",
         max_iter: int = 1000,
@@ -408,8 +410,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         self.n_iter_ = self.logistic_regression_.n_iter_
         if not has_gaps:
             return
-        if self.solver != "newton":
-            raise ValueError(f"solver must be 'newton' for rows with missing values, got {self.solver!r}")
+        check_newton(self.solver, "rows with missing values")
         rows = IncompleteRows(encoded, codes, self._encoding.layout, self.C, self.smoothing, of_classes)
         self.model_ = fit_incomplete(self.logistic_regression_, rows, self.n_components)
         set_linear_scores(self.logistic_regression_, self.model_.weights, self.model_.biases)

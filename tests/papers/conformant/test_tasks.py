@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from trimbench.conformant.conform import SolverName
+from trimbench.papers.conformant.solvers import SOLVERS
 from trimbench.papers.conformant.tasks import (
     Encoding,
     Task,
@@ -113,9 +113,8 @@ def test_all_solvers_agree_on_real_data(name: str, n_features: int, given_folder
     task = task_of(name)
     classifier = classifier_of(task, n_features)
     rows, test = (part[:, : classifier.n_features_in_] for part in (encoded_rows(task).train, encoded_rows(task).test))
-    solvers: tuple[SolverName, ...] = ("newton", "gpkit", "cvxpy")
     newton, *others = (
-        tb.conform(classifier, rows, solver=solver, smoothing=task.protocol.smoothing) for solver in solvers
+        tb.conform(classifier, rows, solver=solver, smoothing=task.protocol.smoothing) for solver in SOLVERS.values()
     )
     assert newton.residual < 1e-10
     train, test = rows[:2000], test[:500]

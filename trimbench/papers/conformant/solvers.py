@@ -8,18 +8,21 @@ import time
 from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 
-from trimbench.conformant.conform import SolverName, conform_to_statistics
+from trimbench.conformant.conform import Solver, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
 from trimbench.papers import vocabulary as vocab
+from trimbench.papers.conformant.programs import ProgramSolution, solve_cvxpy, solve_gpkit
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, job, listed
 
+SolverName = Literal["newton", "gpkit", "cvxpy"]
+SOLVERS: dict[SolverName, Solver] = {"newton": "newton", "gpkit": solve_gpkit, "cvxpy": solve_cvxpy}
 _SYNTHETIC = "synthetic"
 _REPEAT_BELOW = 0.5  # seconds
 _REPETITIONS = 9
@@ -115,9 +118,16 @@ def solve_task(task: Task, solver: SolverName) -> dict[str, vocab.Json]:
     statistics = FeatureStatistics.of(rows.train, layout)
     classes, smoothing = np.arange(len(rows.classes)), task.protocol.smoothing
     learn = functools.partial(
-        conform_to_statistics, classifier.weights, classifier.biases, classes, layout, statistics, solver, smoothing
+        conform_to_statistics,
+        classifier.weights,
+        classifier.biases,
+        classes,
+        layout,
+        statistics,
+        SOLVERS[solver],
+        smoothing,
     )
-    result, model = _measured(learn, solver)
+    result, model = _measured(learn, SOLVERS[solver])
     likelihood = float(model.log_likelihood(rows.train).mean())
     return {**result, "mean_log_likelihood": likelihood, "prediction_error": model.conformity_error(rows.test)}
 
@@ -130,15 +140,13 @@ def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverNa
     weights, biases = rng.normal(0, 0.1, (n_features, n_classes)), rng.normal(0, 1, n_classes)
     statistics = FeatureStatistics(10_000, means, means * (1 - means))
     layout, classes = FeatureLayout.of(n_features), np.arange(n_classes)
-    learn = functools.partial(conform_to_statistics, weights, biases, classes, layout, statistics, solver)
-    result, model = _measured(learn, solver)
+    learn = functools.partial(conform_to_statistics, weights, biases, classes, layout, statistics, SOLVERS[solver])
+    result, model = _measured(learn, SOLVERS[solver])
     rows = (rng.random((100, n_features)) < means).astype(float)
     return {**result, "mean_log_likelihood": None, "prediction_error": model.conformity_error(rows)}
 
 
-def _measured(
-    learn: Callable[[], ConformantModel], solver: SolverName
-) -> tuple[dict[str, vocab.Json], ConformantModel]:
+def _measured(learn: Callable[[], ConformantModel], solver: Solver) -> tuple[dict[str, vocab.Json], ConformantModel]:
     """Load what is loaded late, then measure."""
     _warm_up(solver)
     start = time.perf_counter()
@@ -152,7 +160,7 @@ def _measured(
         "objective": solution.value,
         "residual": model.residual,
         # Every point of the reduced form conforms; the geometric program has probabilities that must be made to.
-        "conformity_error": solution.conformity_error if solver == "gpkit" else None,
+        "conformity_error": solution.conformity_error if isinstance(solution, ProgramSolution) else None,
         "iterations": solution.iterations or None,
         "solver_seconds": sorted(times)[len(times) // 2],
         "memory_mb": memory,
@@ -167,7 +175,7 @@ def _seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _warm_up(solver: SolverName) -> None:
+def _warm_up(solver: Solver) -> None:
     """Import the solver, and what all of them need, on a problem of one feature: the first import takes seconds."""
     statistics = FeatureStatistics(10, np.array([0.5]), np.array([0.25]))
     weights = np.array([[0.0, 1.0]])

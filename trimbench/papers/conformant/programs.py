@@ -1,4 +1,7 @@
-"""The paper's geometric program, solved by GPkit and CVXOPT, or by CVXPY."""
+"""The solvers that Newton's method is checked against: the paper's geometric program in GPkit, a cone program in CVXPY.
+
+Both are functions that `trimbench.conform` takes as its `solver`. They need ``trimbench[solvers]``, nothing else.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from trimbench._extras import check_installed
 from trimbench.conformant.problem import ReducedProblem, Solution
 
 # An expression over all features is nested once for each feature.
@@ -20,7 +25,21 @@ _RECURSION_LIMIT = 100_000
 _ACCURACY = {"abstol": 1e-11, "reltol": 1e-11, "feastol": 1e-11, "maxiters": 300}
 
 
-def solve_gpkit(problem: ReducedProblem) -> Solution:
+@dataclass(frozen=True, eq=False)
+class ProgramSolution(Solution):
+    """What GPkit found.
+
+    Attributes
+    ----------
+    conformity_error : float
+        Largest difference between the log-odds of GPkit's own probabilities and the weights that they must have. It
+        cannot arise on the reduced form.
+    """
+
+    conformity_error: float = 0.0
+
+
+def solve_gpkit(problem: ReducedProblem) -> ProgramSolution:
     """Minimise the inverse likelihood as a geometric program in the probabilities themselves.
 
     The auxiliary weights of the paper are 1/K; they do not change the optimum.
@@ -34,6 +53,8 @@ def solve_gpkit(problem: ReducedProblem) -> Solution:
     ------
     ValueError
         When a feature is real-valued: its likelihood is not a posynomial.
+    MissingExtraError
+        Without GPkit and CVXOPT.
     RuntimeError
         When GPkit finds no solution.
 
@@ -41,8 +62,9 @@ def solve_gpkit(problem: ReducedProblem) -> Solution:
     ----------
     Khosravi et al. (2019), Equations 4 to 7 and Appendix B.
     """
+    check_installed("gpkit", "cvxopt", extra="solvers", what="solve_gpkit")
     if len(problem.real_weights):
-        raise ValueError("solver='gpkit' takes discrete features only; use solver='newton' or solver='cvxpy'")
+        raise ValueError("solve_gpkit takes discrete features only; use solver='newton' or solve_cvxpy")
     with _quiet() as gpkit:
         prior = gpkit.VectorVariable(problem.n_classes, "p")
         value = gpkit.VectorVariable((max(problem.n_free, 1), problem.n_classes), "theta")
@@ -67,7 +89,7 @@ def solve_gpkit(problem: ReducedProblem) -> Solution:
     parameters = tilts.mean(axis=1) if problem.n_free else np.empty(0)
     at = problem.evaluate(parameters)
     spread = float(np.abs(tilts - parameters[:, None]).max(initial=0.0))
-    return Solution(parameters, at.residual, at.value, 0, spread)
+    return ProgramSolution(parameters, at.residual, at.value, 0, spread)
 
 
 def _inverse_likelihood(problem: ReducedProblem, prior: Any, value: Any, reference: Any) -> Any:
@@ -143,7 +165,7 @@ def _quiet() -> Iterator[ModuleType]:
             with silent_descriptors() if "gpkit" not in sys.modules else contextlib.nullcontext():
                 import gpkit
         except (ImportError, OSError) as error:
-            raise RuntimeError(f"solver='gpkit' needs GPkit and CVXOPT, which cannot be imported: {error}") from error
+            raise RuntimeError(f"solve_gpkit needs GPkit and CVXOPT, which cannot be imported: {error}") from error
         sys.setrecursionlimit(max(before, _RECURSION_LIMIT))
         try:
             yield gpkit
@@ -162,9 +184,10 @@ _ENOUGH = 1e-8
 def solve_cvxpy(problem: ReducedProblem) -> Solution:
     """Maximise the concave objective as an exponential-cone program.
 
-    Raises RuntimeError if CVXPY finds no solution: its interior-point method loses accuracy where there are hundreds
-    of features and rare values.
+    Raises MissingExtraError without CVXPY, and RuntimeError if it finds no solution: its interior-point method loses
+    accuracy where there are hundreds of features and rare values.
     """
+    check_installed("cvxpy", extra="solvers", what="solve_cvxpy")
     import cvxpy as cp
 
     parameters = cp.Variable(len(problem.linear))

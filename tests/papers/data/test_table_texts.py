@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from datetime import date, timedelta
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from trimbench.papers.data.column_reading import LIMIT, TextColumn
 from trimbench.papers.data.sources import CsvSource
+from trimbench.papers.data.table_files import _lines, _split_by_arrow
 from trimbench.papers.data.table_reading import equal_columns, read_table, repeated_rows, suspicion
 from trimbench.papers.data.table_texts import TableSettings, day_first, days_of, is_code, number_of, signed
 from trimbench.papers.validation import DeclarationError
@@ -104,23 +106,28 @@ def test_columns_of_text_keep_every_row(values: list[str | None]) -> None:
         assert column.rows_of([place]) == [row for row, value in enumerate(expected, 1) if value == text]
 
 
-MARKS = {"a": "{}", "b": "x{}"}
-
-
 @QUICK
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=20, max_size=60))
 def test_a_column_that_determines_the_target_is_found(pairs: list[tuple[int, int]]) -> None:
     values, labels = (np.array(part) for part in zip(*pairs, strict=True))
     codes = pd.factorize(values)[0]
-    notes = suspicion(pd.Series(values, dtype=float), codes, labels)
+    notes = suspicion("x", values.astype(float), codes, labels)
     determined = all(len({label for other, label in pairs if other == value}) == 1 for value, _ in pairs)
     assert ("it determines the target; drop it if it is known only afterwards" in notes) == determined
     twice = len(pairs) - len(set(pairs))
     found = repeated_rows([codes, labels])
     assert [said.split(" row")[0] for said in found] == ([str(twice)] if twice else [])
-    labels_of = {name: pd.Series(values.astype(str), name=name).map(mark.format) for name, mark in MARKS.items()}
-    equal = equal_columns([*labels_of.values(), pd.Series(values, name="n")], dict.fromkeys(labels_of, codes))
-    assert equal == {"b": "a"}
+    arrays = {"a": values, "b": values.max() - values, "n": values.astype(float)}
+    assert equal_columns(arrays, dict.fromkeys("ab", codes)) == {"b": "a"}
+
+
+@settings(max_examples=300)
+@given(st.text('ab1 ,"\r\n\ufeff\x1c', max_size=12), st.sampled_from(["", "p,q\n", '"p",q\r\n']))
+def test_arrow_splits_lines_as_the_standard_library_does(text: str, usual: str) -> None:
+    text = f"{usual}{text}\n{usual}"
+    if (fast := _split_by_arrow(text, ["x", "y"], ",")) is not None:
+        rows = _lines(io.StringIO(text, newline=""), ",")
+        pd.testing.assert_frame_equal(fast, pd.DataFrame([row for _, row in rows], columns=["x", "y"], dtype="str"))
 
 
 TRUTH = {"TRUE": "True", "FALSE": "False", "true": "True"}

@@ -169,7 +169,7 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, 
         notes += [what.format(quoted(text), value) for text, _, value in itertools.islice(found, 1)]
     if mark is None and (example := column.ambiguous(".")):
         notes.append(f"the point in {quoted(example)} was taken for decimals; if it parts thousands, say decimal=','")
-    if huge := next(filter(is_huge, texts), None):
+    if not column.is_plain and (huge := next(filter(is_huge, texts), None)):
         notes.append(f"whole numbers above 2^53 were rounded, such as {quoted(huge)}; types: category keeps them")
     if texts and all(text.isdecimal() and len(text) == 8 and days_of(text, True) > -math.inf for text in texts):
         notes.append(f"{quoted(texts[0])} and the others may be dates; types: date reads them")
@@ -351,8 +351,8 @@ class TextColumn:
         if column.dtype == object:
             # 1, 1.0 and True are different texts but equal objects.
             column = column.map(label_text, na_action="ignore")
-        codes, values = pd.factorize(column)
-        found = [*map(label_text, values.tolist())]
+        codes, values = pd.factorize(column.array)
+        found = values.tolist() if column.dtype == "str" else [*map(label_text, values.tolist())]
         tidied = [text.strip() for text in found]
         gone = {"", *missing}.intersection(tidied)
         if numbers := {number for _, number in numbers_among(tuple(missing), days=False)}:
@@ -395,7 +395,7 @@ class TextColumn:
     def parsed(self, mark: str) -> NDArray[np.float64]:
         """Return the number that each text is, with `mark` before decimals, NaN where it is none."""
         if self.is_plain and mark == ".":
-            return np.array(self.texts, dtype=np.float64)
+            return np.array([*map(float, self.texts)])
         # Beside plain numbers, signs of accounting are signs.
         as_written = np.array([text == sign for text, sign in zip(self.texts, self.signed, strict=True)])
         found = self._numbers[mark]

@@ -250,18 +250,27 @@ def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = (
         what = f"the index {shown(named, 3)}" if named else "the index of the rows"
         notes.append(f"{what} is no column, so it was left out; reset_index() makes it one")
     frame = frame.reset_index(drop=True)
-    if any(str(kind) != "str" for kind in set(frame.dtypes)):  # as text files have nothing else
-        columns = {str(name): _plain(column, encoding, notes) for name, column in frame.items()}
-        frame = pd.DataFrame(columns, index=range(len(frame)))
-    if frame.shape[1] and all(map(pd.api.types.is_string_dtype, frame.dtypes)):
-        names = ["" if name.startswith("Unnamed: ") else _tidied(name).lower() for name in frame.columns]
-        # Comparing takes time for each column, and so is done for few rows.
-        few = [row for row, cell in enumerate(frame.iloc[:, -1]) if _tidied(str(cell)).lower() == names[-1]]
-        if again := [row for row in few if [_tidied(str(cell)).lower() for cell in frame.iloc[row]] == names]:
-            rows = rows_named([row + 1 for row in again])
-            notes.append(f"the names of the columns again, in {rows}, were left out")
-            frame = frame.drop(index=again).reset_index(drop=True)
-    return frame, notes
+    columns = {str(name): _plain(column, encoding, notes) for name, column in frame.items()}
+    frame, more = _without_names_again(pd.DataFrame(columns, index=range(len(frame))))
+    return frame, [*notes, *more]
+
+
+def _without_names_again(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return a frame without rows of nothing but the names of its columns, and a note on those that had them."""
+    import pandas as pd
+
+    if not (frame.shape[1] and all(map(pd.api.types.is_string_dtype, set(frame.dtypes)))):
+        return frame, []
+    names = ["" if name.startswith("Unnamed: ") else _tidied(name).lower() for name in frame.columns]
+    # Comparing takes time for each column, and so is done for few rows.
+    last = frame.iloc[:, -1]
+    alike = [one for one in last.unique() if _tidied(str(one)).lower() == names[-1]]
+    few = np.flatnonzero(last.isin(alike)).tolist()
+    again = [row for row in few if [_tidied(str(cell)).lower() for cell in frame.iloc[row]] == names]
+    if not again:
+        return frame, []
+    note = f"the names of the columns again, in {rows_named([row + 1 for row in again])}, were left out"
+    return frame.drop(index=again).reset_index(drop=True), [note]
 
 
 def _plain(column: pd.Series[Any], encoding: str | None, notes: list[str]) -> pd.Series[Any]:
@@ -321,7 +330,8 @@ def _from_text(
         notes.append(f"the first line, {quoted(first[0].strip())}, tells the separator and has no names of columns")
     header = _QUOTED.sub('""', text[:SEARCHED].lstrip("\r\n")).partition("\n")[0].rstrip("\r")
     separator = settings.separator or (first and first[1]) or max(SEPARATORS, key=header.count)
-    lines = _lines(text, separator)
+    stream = io.StringIO(text, newline="")
+    lines = _lines(stream, separator)
     if not names:
         names, repairs = _names(next(lines, (0, []))[1], header.split(separator))
         notes += repairs
@@ -331,8 +341,10 @@ def _from_text(
         found = f"it has {len(names):,} columns where {_MOST_COLUMNS:,} are allowed; name the separator"
         raise _NoTableError(f"{found} ({separator!r} was taken), or take a part of its columns")
     check(names)
-    table, surplus = _values(lines, names, separator)
-    frame, repairs = plain(table, settings.encoding)
+    table, surplus = _split_by_arrow(text[stream.tell() :], names, separator), list[str]()
+    if table is None:
+        table, surplus = _values(lines, names, separator)
+    frame, repairs = _without_names_again(table)
     few = names[:: len(names) // 200 + 1]
     values = [(number_of(name) > -math.inf and not name.isdecimal()) or frame[name].eq(name).any() for name in few]
     if 2 * sum(values) > len(few):
@@ -340,10 +352,10 @@ def _from_text(
     return frame, [*notes, *surplus, *repairs]
 
 
-def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _lines(stream: io.StringIO, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line that is not blank, where it ends, and its values."""
     csv.field_size_limit(_LARGEST)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
+    reader = csv.reader(stream, delimiter=separator, skipinitialspace=True, strict=True)
     try:
         for row in reader:
             if any(map(str.strip, row)):
@@ -351,6 +363,41 @@ def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     except csv.Error as error:
         advice = "close each quotation mark, and double those inside of a value"
         raise _NoTableError(f"line {reader.line_num} cannot be read: {error}; {advice}") from error
+
+
+def _split_by_arrow(text: str, names: list[str], separator: str) -> pd.DataFrame | None:
+    """Return the values of lines that Arrow splits as `_lines` does, only faster; None if there are others.
+
+    These are blank lines, blanks before a value, unusual ends of lines and quotation marks, and another number of
+    values than there are names.
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    # Expressions that begin with a letter are found ten times as fast.
+    text, mark = "\n" + text.rstrip("\r\n"), re.escape(separator)
+    odd = (f"{separator} ", "\n ") if separator in SEPARATORS else ("",)
+    if len(names) == 1 or text.startswith("\n\ufeff") or any(one in text for one in odd):
+        return None
+    if text.count("\r") != text.count("\r\n") or re.search(rf'\n[\s{mark}"]*(?:\n|\Z)', text):
+        return None
+    if n_marks := text.count('"'):
+        usual = re.findall(rf'[\n{mark}]"[^"\n]*"(?={mark}|\r?\n|\Z)', text)
+        if n_marks != 2 * len(usual):
+            return None
+    body = text[1:].encode("utf-8", "surrogatepass")
+    places = [str(place) for place in range(len(names))]
+    try:
+        table = arrow_csv.read_csv(
+            pa.py_buffer(body),
+            arrow_csv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=places),
+            arrow_csv.ParseOptions(delimiter=separator),
+            arrow_csv.ConvertOptions(column_types=dict.fromkeys(places, pa.large_string())),
+        )
+    except pa.ArrowInvalid:
+        return None
+    frame: pd.DataFrame = table.to_pandas()
+    return frame.set_axis(names, axis="columns")
 
 
 def _tidied(name: str) -> str:

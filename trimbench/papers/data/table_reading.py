@@ -131,11 +131,10 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
         what = f"got none of {len(read):,}; of {quoted(first.name)}: {first.notes[-1]}"
         advice = "add columns, or correct separator, types and missing_values"
         raise DeclarationError(f"{table.owner}: at least one column must be a feature, {what}; {advice}")
-    # Arrays take half the time.
-    arrays = {name: values.to_numpy() if is_number_column(values) else values for name, values in features.items()}
-    codes = {name: np.asarray(pd.factorize(values)[0], dtype=np.int64) for name, values in arrays.items()}
-    same = equal_columns([*features.values()], codes)
-    more = {name: suspicion(values, codes[name], labels, same.get(name)) for name, values in features.items()}
+    arrays = {name: _array(values) for name, values in features.items()}
+    codes = {name: _numbered(values) for name, values in arrays.items()}
+    same = equal_columns(arrays, codes)
+    more = {name: suspicion(name, values, codes[name], labels, same.get(name)) for name, values in arrays.items()}
     columns = {one.name: replace(one, notes=(*one.notes, *more.get(one.name, ()))) for one in read}
     columns[target] = ReadColumn(target, "target", classes, tuple(notes))
     card = tuple(_card_of(columns.get(name), name, table, settings) for name in map(str, table.frame))
@@ -204,7 +203,7 @@ def _classes(table: SourceTable, target: str, settings: TableSettings) -> tuple[
 def _positive(table: SourceTable, classes: pd.Series[Any], wanted: str | None) -> str | None:
     names = list(classes.cat.categories)
     if wanted is None:
-        return names[int(np.argmin(np.bincount(_known(classes))))] if len(names) == 2 else None
+        return names[int(np.argmin(np.bincount(_known(_array(classes)))))] if len(names) == 2 else None
     if wanted not in names:
         what = f"positive must be a class of the target, got {quoted(wanted)}{did_you_mean(wanted, names)}"
         raise DeclarationError(f"{table.owner}: {what}; the classes are {shown(names)}")
@@ -222,27 +221,29 @@ _ERRORS_LEFT = 0.01
 
 def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
     """Return why a column cannot serve as a feature, if so: it never changes, or numbers the rows and is not wanted."""
-    known = _known(column)
+    values = _array(column)
+    known = _known(values)
     if not len(known):
         return "it has no values in the rows with a class, so it is left out"
     if len(known) == len(column) and (known == known[0]).all():
         return f"it has the same value in every row, {quoted(str(column.iloc[0]))}, so it is left out"
-    if asked_for or not _numbers_rows(column):
+    name = str(column.name)
+    if asked_for or not _numbers_rows(name, values):
         return None
-    is_id = column.max() - column.min() == len(column) - 1 or _NAME_OF_ID.search(str(column.name))
+    is_id = values.max() - values.min() == len(values) - 1 or _NAME_OF_ID.search(name)
     return "it numbers the rows, so it is left out; to keep it, write types: number" if is_id else None
 
 
 def suspicion(
-    column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64], same: str | None = None
+    name: str, values: NDArray[Any], codes: NDArray[np.int64], labels: NDArray[np.int64], same: str | None = None
 ) -> list[str]:
     """Return what looks wrong about a feature; `codes` number its different values, which those of `same` equal."""
     notes = []
     if codes.max() == 0:
         notes.append("it has a single value beside missing ones")
-    if codes.max() + 1 == len(codes) and _numbers_rows(column):
+    if codes.max() + 1 == len(codes) and _numbers_rows(name, values):
         notes.append("every row has another whole number; if they name the rows, name the column in id")
-    errors = _errors(column, codes, labels)
+    errors = _errors(values, codes, labels)
     most = len(labels) - int(np.bincount(labels).max())
     if errors == 0:
         notes.append(DETERMINES)
@@ -263,41 +264,51 @@ def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> list[str]:
     return [said] if n_again else []
 
 
-def equal_columns(columns: Sequence[pd.Series[Any]], codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
+def equal_columns(arrays: Mapping[str, NDArray[Any]], codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
     """Return the columns that say the same as an earlier one: equal numbers, or labels that only have other names."""
-    said = {}
-    for column in columns:
-        is_number = is_number_column(column)
-        values = column.to_numpy(dtype=np.float64) if is_number else codes[str(column.name)]
-        said[str(column.name)] = is_number, values.tobytes()
+    kinds = {name: values.dtype.kind for name, values in arrays.items()}
+    said = {name: (kind, (arrays if kind == "f" else codes)[name].tobytes()) for name, kind in kinds.items()}
     first = {one: name for name, one in reversed(said.items())}
     return {name: first[one] for name, one in said.items() if first[one] != name}
 
 
-def _known(column: pd.Series[Any]) -> NDArray[Any]:
-    """Return the values of a column that are not missing, of a category their codes."""
-    is_number = is_number_column(column)
-    values: NDArray[Any] = column.to_numpy(dtype=np.float64) if is_number else np.asarray(column.array.codes)
-    return np.asarray(values[~np.isnan(values) if is_number else values >= 0])
+def _array(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return the values of a column as floats, NaN where one is missing, or of a category its codes, -1 there."""
+    return column.to_numpy(dtype=np.float64) if is_number_column(column) else np.asarray(column.array.codes)
 
 
-def _numbers_rows(column: pd.Series[Any]) -> bool:
+def _known(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values, or codes, that are not missing."""
+    return np.asarray(values[~np.isnan(values) if values.dtype.kind == "f" else values >= 0])
+
+
+def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the place of each value among the different ones, in the order in which they appear; -1 is missing."""
+    import pandas as pd
+
+    if values.dtype.kind == "f":
+        return np.asarray(pd.factorize(values)[0], dtype=np.int64)
+    known = values >= 0
+    codes = np.full(len(values), -1)
+    codes[known] = pd.factorize(values[known])[0]
+    return codes
+
+
+def _numbers_rows(name: str, values: NDArray[Any]) -> bool:
     """Tell whether every row has another whole number."""
-    fewest = 0 if str(column.name).startswith("Unnamed: ") else _FEWEST_FOR_ID
-    if len(column) < fewest or not is_number_column(column):
+    fewest = 0 if name.startswith("Unnamed: ") else _FEWEST_FOR_ID
+    if len(values) < fewest or values.dtype.kind != "f" or not (values == np.floor(values)).all():
         return False
-    values = column.to_numpy(dtype=np.float64)
-    return all(map(float.is_integer, values.tolist())) and len(np.unique(values)) == len(values)
+    return len(np.unique(values)) == len(values)
 
 
-def _errors(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> int:
+def _errors(values: NDArray[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> int:
     """Return how many rows get the wrong class from the most frequent class of each value, or bin of values."""
     n_values = int(codes.max()) + 1
     if n_values * _ROWS_PER_VALUE <= len(codes):
         return _errors_by_value(codes, labels)
-    if not is_number_column(column):
+    if values.dtype.kind != "f":
         return len(labels)
-    values = column.to_numpy(dtype=np.float64)
     order = np.argsort(values, kind="stable")
     if _is_sorted_by_class(values[order], labels[order]):
         return 0
@@ -318,7 +329,7 @@ def _is_sorted_by_class(values: NDArray[np.float64], labels: NDArray[np.int64]) 
     """Tell whether each class has an interval of the sorted values to itself; missing values, at the end, are one."""
     changes = np.flatnonzero(np.diff(labels)) + 1
     same = np.isnan(values[changes]) & np.isnan(values[changes - 1]) | (values[changes] == values[changes - 1])
-    return len(changes) < len(np.unique(labels)) and not same.any()
+    return bool(len(changes) < np.count_nonzero(np.bincount(labels)) and not same.any())
 
 
 # What is said about each column.
@@ -326,14 +337,17 @@ def _is_sorted_by_class(values: NDArray[np.float64], labels: NDArray[np.int64]) 
 
 def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[str]) -> ColumnCard:
     """Return the card of a column of numbers or categories."""
-    known = np.sort(_known(values))
-    distinct, missing = int(len(known) > 0) + int((known[1:] != known[:-1]).sum()), len(values) - len(known)
+    known = _known(_array(values))
+    missing = len(values) - len(known)
     if read_as in ("number", "date"):
+        known = np.sort(known)
+        distinct = int(len(known) > 0) + int((known[1:] != known[:-1]).sum())
         text = text_of if read_as == "date" else "{:.6g}".format
         middle = known[[(len(known) - 1) // 2, len(known) // 2]].mean()
         said = f"{text(known[0])} to {text(known[-1])}, median {text(middle)}"
     else:
         counts, names = np.bincount(known), values.cat.categories
+        distinct = int(np.count_nonzero(counts))
         top = range(distinct) if read_as == "target" else np.argsort(-counts, kind="stable")[:3].tolist()
         said = ", ".join(f"{quoted(str(names[place]))} {counts[place]:,}" for place in top)
         said += f" and {distinct - len(top):,} more" if distinct > len(top) else ""

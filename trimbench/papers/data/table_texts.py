@@ -299,6 +299,7 @@ CODES = [*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535, -99.9, -99.99
 _ENDS_OF_TIME = "0001-01-01 1601-01-01 1753-01-01 1899-12-30 1899-12-31 1900-01-01 1970-01-01 2099-12-31 2999-12-31"
 _DAYS = [days_of(day, day_comes_first=True) for day in (*_ENDS_OF_TIME.split(), "9999-01-01", "9999-12-31")]
 ENDS_AS_FLOATS = [*map(float, ENDS), 1e20]
+_SORTED_CODES, _SORTED_DAYS = np.sort([*CODES, *ENDS_AS_FLOATS]), np.sort(_DAYS)
 _NEVER_MEASURED = {32767, -32768, 65535, _DAYS[0], *_DAYS[-2:]}  # nor met by chance, so that one row is enough
 _WORDS = frozenset(
     {text.casefold() for text in MISSING_VALUES if text}
@@ -310,6 +311,11 @@ _WORDS = frozenset(
 _ERROR = re.compile(r"#.*[!?]|#n/.*|err:\d+|[-#\u2013\u2014\u2212._*?\u2026/~]+")
 
 
+def is_among(values: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell which values are among some that are sorted; NumPy's isin sorts them and the values each time."""
+    return np.asarray(known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values)
+
+
 def outlying_codes(values: NDArray[np.float64], *, days: bool) -> list[str]:
     """Return which numbers look as if they stood for missing ones, with their rows.
 
@@ -317,7 +323,7 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool) -> list[str]:
     negative one, or farther from all others than these are from each other. `days` tells dates.
     """
     text = text_of if days else lambda value: repr(value).removesuffix(".0")
-    is_code = np.isin(np.floor(values) if days else values, _DAYS if days else [*CODES, *ENDS_AS_FLOATS])
+    is_code = is_among(np.floor(values) if days else values, _SORTED_DAYS if days else _SORTED_CODES)
     # What floats of 32 bits end with, and what is as large, is written in several ways.
     is_code |= (np.abs(values) >= 1e30) & (not days)
     others = values[~is_code & ~np.isnan(values)]

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .fuzz_child import BYTES, CHARACTERS, judged, ready
+from .fuzz import BYTES, CHARACTERS, LARGEST, judged, mutated, ready, smaller
 from .fuzz_targets import CORPUS, TARGETS, Target, Wrong
-from .mutations import LARGEST, mutated, smaller
 
 FOUND = [(path.parent.name, path) for path in sorted(CORPUS.glob("*/*"))]
 

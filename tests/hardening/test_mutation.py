@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .mutants import mutants, read_equivalents
-from .mutation import EQUIVALENTS, PACKAGES
+from .mutation import EQUIVALENTS, PACKAGES, mutants, read_equivalents
 
 PROGRAM = '''"""Nothing here is changed."""
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from tests.nightly import conformant, networks, selection_bias, trimming  # noqa: F401 - they list their comparisons
+from tests.nightly import conformant, selection_bias, trimming  # noqa: F401 - they list their comparisons
 from tests.nightly.cases import COMPARISONS, Case
 
 # One that fails every time says no more after this.

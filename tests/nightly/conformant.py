@@ -1,10 +1,9 @@
-"""Conformant learning: solvers against each other and enumeration, and changes that must not change a prediction."""
+"""Conformant learning: solvers against each other, and changes that must not change a prediction."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 import trimbench as tb
 from tests.conformant import brute_force
@@ -16,7 +15,6 @@ from trimbench.papers.conformant.solvers import SOLVERS
 
 Array = NDArray[np.float64]
 
-_EXACT = 1e-9
 # Newton stops at a residual of 1e-10; problems that differ by rounding have solutions that differ by more than that.
 _SOLVED = 1e-7
 # Interior-point methods lose digits where probabilities are nearly 0 or 1.
@@ -57,19 +55,6 @@ def _likelihoods(model: tb.ConformantModel, rows: Array) -> Array:
 
 
 @comparison("conformant")
-def definition(case: Case) -> None:
-    """Predictions of incomplete rows against enumeration, those of complete rows against the classifier."""
-    problem = _Problem(case)
-    model = problem.model()
-    classifier = brute_force.fake_classifier(problem.weights, problem.biases)
-    rows = brute_force.instances(model)
-    case.equal("complete rows", model.predict_proba(rows), classifier.predict_proba(rows), _EXACT)
-    case.equal("sum of all probabilities", np.exp(_likelihoods(model, rows)).sum(), 1.0, _EXACT)
-    for row, found in zip(problem.hidden, model.predict_proba(problem.hidden), strict=True):
-        case.equal("incomplete row", found, brute_force.expected_prediction(model, classifier, row), _EXACT)
-
-
-@comparison("conformant")
 def solvers(case: Case) -> None:
     """Newton's method against the solvers of the extra."""
     problem = _Problem(case, scale=case.any_of([0.1, 1.0]), smooth=True)
@@ -82,40 +67,6 @@ def solvers(case: Case) -> None:
         case.equal(f"likelihood of {solver}", found, expected, _INTERIOR)
         predictions = model.predict_proba(problem.hidden), newton.predict_proba(problem.hidden)
         case.equal(f"predictions of {solver}", *predictions, _INTERIOR)
-
-
-@comparison("conformant")
-def one_component(case: Case) -> None:
-    """A mixture of one component, or of several equal ones, is the component."""
-    problem = _Problem(case)
-    model = problem.model()
-    shares = case.rng.dirichlet(np.ones(int(case.rng.integers(1, 4))))
-    mixture = tb.ConformantModel(np.log(shares), model.components * len(shares))
-    rows = np.vstack([problem.X, problem.hidden])
-    case.equal("predictions", mixture.predict_proba(rows), model.predict_proba(rows), _EXACT)
-    case.equal("likelihoods", _likelihoods(mixture, rows), _likelihoods(model, rows), _EXACT)
-
-
-@comparison("conformant")
-def mixtures(case: Case) -> None:
-    """A mixture against the sum over its components; on complete rows it is the classifier."""
-    problem = _Problem(case, scale=case.any_of([0.1, 1.0]), smooth=True)
-    classifier = brute_force.fake_classifier(problem.weights, problem.biases)
-    mixture = tb.conform(
-        classifier,
-        problem.X,
-        smoothing=problem.smoothing,
-        categorical=problem.categorical,
-        n_components=int(case.rng.integers(2, 4)),
-    )
-    models = [tb.ConformantModel.of(part) for part in mixture.components]
-    parts = np.array([_likelihoods(part, problem.hidden) for part in models])
-    joint = mixture.log_weights[:, None] + parts
-    case.equal("likelihoods", _likelihoods(mixture, problem.hidden), logsumexp(joint, axis=0), _EXACT)
-    predictions = np.array([part.predict_proba(problem.hidden) for part in models])
-    shares = np.exp(joint - logsumexp(joint, axis=0))
-    case.equal("predictions", mixture.predict_proba(problem.hidden), (shares[..., None] * predictions).sum(0), _EXACT)
-    case.equal("complete rows", mixture.predict_proba(problem.X), classifier.predict_proba(problem.X), _EXACT)
 
 
 def _same_predictions(case: Case, what: str, one: _Problem, other: _Problem, rows: Array) -> None:

@@ -44,38 +44,6 @@ def _check(case: Case, what: str, found: tb.Trimming, best: float) -> None:
     case.equal(f"agreement that {what} reaches", reached, best, _EXACT)
 
 
-def _by_enumeration(classifier: tb.BayesianClassifier, costs: list[float], budget: float) -> float:
-    subsets = brute_force.affordable_subsets(costs, budget)
-    return max(brute_force.achievable_agreement(classifier, subset) for subset in subsets)
-
-
-@comparison("trimming")
-def engines_of_naive_bayes(case: Case) -> None:
-    """Branch and bound with both engines against all subsets and thresholds."""
-    classifier = _naive_bayes(case, 5, coarse=case.chance())
-    costs, budget = _prices(case, len(classifier.features))
-    best = _by_enumeration(classifier, costs, budget)
-    for engine in ("dense", "log_odds"):
-        _check(case, engine, tb.trim(classifier, budget, costs, engine=engine), best)  # type: ignore[arg-type]
-
-
-@comparison("trimming")
-def engines_of_networks(case: Case) -> None:
-    """Branch and bound on tables against all subsets and thresholds; with evidence, too."""
-    classifier = _network(case, 4, coarse=case.chance())
-    if case.chance() and (brute_force.network_of(classifier).table("h") > 0).all():
-        classifier = tb.BayesianClassifier(
-            classifier.model,
-            "c",
-            positive="1",
-            features=classifier.features,
-            threshold=classifier.threshold,
-            evidence={"h": "0"},
-        )
-    costs, budget = _prices(case, len(classifier.features))
-    _check(case, "trim", tb.trim(classifier, budget, costs), _by_enumeration(classifier, costs, budget))
-
-
 @comparison("trimming")
 def circuits(case: Case) -> None:
     """The engine of circuits against tables."""
@@ -97,38 +65,6 @@ def larger_naive_bayes(case: Case) -> None:
     for budget, best in zip(budgets, tb.trimming_curve(classifier, budgets, costs), strict=True):
         for engine in ("dense", "log_odds"):
             _check(case, engine, tb.trim(classifier, budget, costs, engine=engine), best.agreement)  # type: ignore[arg-type]
-
-
-@comparison("trimming")
-def measures(case: Case) -> None:
-    """Agreements of a subset against their definitions."""
-    make = _network if case.chance() else _naive_bayes
-    classifier = make(case, 4, coarse=case.chance())
-    kept = [i for i in range(len(classifier.features)) if case.chance()]
-    names = [classifier.features[i] for i in kept]
-    threshold = case.rng.uniform(0.05, 0.95)
-    for what, found, expected in (
-        (
-            "expected agreement",
-            tb.expected_agreement(classifier, names, threshold),
-            brute_force.expected_agreement(classifier, kept, threshold),
-        ),
-        (
-            "achievable agreement",
-            tb.maximum_achievable_agreement(classifier, names)[0],
-            brute_force.achievable_agreement(classifier, kept),
-        ),
-        (
-            "potential agreement",
-            tb.maximum_potential_agreement(classifier, names),
-            brute_force.potential_agreement(classifier, kept),
-        ),
-    ):
-        case.equal(what, found, expected, _EXACT)
-    if classifier.is_naive_bayes and 0 < classifier.threshold < 1 and (classifier.prior > 0).all():
-        low, high = tb.expected_agreement(classifier, names, threshold, interval=True)
-        exact = brute_force.expected_agreement(classifier, kept, threshold)
-        case.holds("certified bounds", low - _EXACT <= exact <= high + _EXACT)
 
 
 def _changed(case: Case, classifier: tb.BayesianClassifier) -> tuple[tb.BayesianClassifier, list[int]]:

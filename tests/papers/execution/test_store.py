@@ -370,20 +370,6 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, compute: Mock) -> None
     assert compute.call_count == 4
 
 
-def test_edits_of_single_bytes_are_noticed(tmp_path: Path, compute: Mock) -> None:
-    remember("sample", {}, compute)
-    (path,) = stored(tmp_path)
-    whole = path.read_bytes()
-    places = range(0, len(whole), 5)
-    for place in places:
-        edited = bytearray(whole)
-        edited[place] ^= 1 << place % 7
-        path.write_bytes(edited)
-        remember("sample", {}, compute)
-        assert path.read_bytes() == whole
-    assert compute.call_count == 1 + len(places)
-
-
 def test_without_a_folder_it_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compute: Mock) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from dataclasses import dataclass
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from trimbench.papers.files import as_it_was, beside, csv_ending, temporaries, write_csv
 from trimbench.papers.reporting.figures.lines import Entry, draw_legend, draw_lines
@@ -135,10 +136,11 @@ def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        written = pd.read_csv(path, dtype=str, keep_default_na=False).map(as_it_was).rename(columns=as_it_was)
-        # Python's own numbers, because readers of tables may round them.
-        for column in written.columns.difference(list(texts)):
-            written[column] = [float(text or "nan") for text in written[column]]
+        written = pd.read_csv(path, dtype=str, keep_default_na=False).rename(columns=as_it_was)
+        for column in written:
+            cells = written[column].tolist()
+            # Python's own numbers, because readers of tables may round them.
+            written[column] = list(map(as_it_was, cells)) if column in texts else [float(one or "nan") for one in cells]
         absent = [column for column in (*texts, "x", "y") if column not in written]
         if absent:
             raise ValueError(f"there is no column {absent[0]!r}")
@@ -259,7 +261,6 @@ _STYLE: dict[Any, Any] = {
 }
 # No date and no version: the same points give the same bytes.
 _METADATA: Mapping[str, dict[str, None]] = {
-    ".png": {"Software": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     ".svg": {"Date": None, "Creator": None},
 }
@@ -270,24 +271,20 @@ def draw(figure: Figure, paths: Sequence[Path], settings: FigureSettings) -> Non
     with style(settings):
         canvas = drawn(figure, settings)
         for path in paths:
-            canvas.savefig(path, metadata=_METADATA[path.suffix])
             if path.suffix == ".png":
-                with_few_colours(path)
+                _save_png(canvas, path)
+            else:
+                canvas.savefig(path, metadata=_METADATA[path.suffix])
 
 
-def with_few_colours(picture: Path) -> None:
-    """Write a PNG again with a palette, which is enough for lines and text and takes a third of the space."""
+def _save_png(canvas: Canvas, path: Path) -> None:
+    """Write a picture as a PNG with a palette, which is enough for lines and text and takes a third of the space."""
     from PIL import Image
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(picture) as image:
-                image.load()
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # more than Pillow reads: it stays as drawn
-        return
-    colours = image.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    colours.save(picture, optimize=True)
+    drawing: Any = canvas.canvas
+    drawing.draw()  # savefig would draw twice
+    image = Image.fromarray(np.asarray(drawing.buffer_rgba())).convert("RGB")
+    image.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(path, compress_level=8)
 
 
 @contextmanager

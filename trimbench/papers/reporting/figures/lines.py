@@ -68,6 +68,7 @@ def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None
     """Wrap the labels of the axes, and make the picture so high that these have room between title and legend."""
     canvas: Any = axes.figure
     least = _LEAST_HEIGHT * settings.height
+    now: tuple[str, str, float] | None = None
     for _ in range(_MOST_ROUNDS):
         box = axes.get_window_extent()
         fit(axes.xaxis.label, figure.x_label, box.width)
@@ -75,11 +76,15 @@ def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None
         around = [*canvas.texts, *canvas.legends, axes.xaxis.label]
         taken = sum(artist.get_window_extent().height for artist in around) / canvas.dpi
         canvas.set_figheight(max(canvas.get_figheight(), taken + least))
+        before, now = now, (axes.get_xlabel(), axes.get_ylabel(), canvas.get_figheight())
+        if now == before:
+            break
         canvas.get_layout_engine().execute(canvas)
         lack = least - axes.get_window_extent().height / canvas.dpi
         canvas.set_figheight(canvas.get_figheight() + max(lack, 0))
-    canvas.get_layout_engine().execute(canvas)
-    thin_labels(axes)
+    if thin_labels(axes):
+        canvas.get_layout_engine().execute(canvas)
+    canvas.set_layout_engine("none")
 
 
 # Lines, points and intervals in their axes.

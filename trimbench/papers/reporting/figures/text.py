@@ -125,10 +125,14 @@ def set_ticks(axes: Axes, places: Sequence[float], shared: Sequence[float]) -> N
     _set_ticks(axes.yaxis, (), ())
 
 
-def thin_labels(axes: Axes) -> None:
-    """Leave out labels of ticks that would touch the one before. The layout must be current."""
+def thin_labels(axes: Axes) -> bool:
+    """Leave out labels of ticks that would touch the one before, and tell whether there were any.
+
+    The layout must be current.
+    """
     from matplotlib.ticker import FixedLocator
 
+    is_changed = False
     for along, axis in enumerate((axes.xaxis, axes.yaxis)):
         low, high = sorted(axis.get_view_interval())
         ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
@@ -142,6 +146,8 @@ def thin_labels(axes: Axes) -> None:
         if kept != [tick.label1.get_text() for tick in ticks]:
             axis.set_major_locator(FixedLocator([tick.get_loc() for tick in ticks]))
             axis.set_ticklabels(kept)
+            is_changed = True
+    return is_changed
 
 
 def plain(value: float) -> str:

@@ -57,6 +57,25 @@ def test_settings_of_an_experiment_are_composed_as_by_hydra(words: list[str]) ->
         assert Composer(PROJECT).compose(read(*words)) == slowly
 
 
+def test_points_that_differ_in_values_are_composed_as_each_alone() -> None:
+    swept = [
+        "experiment=trimming/table6 seed=3 thresholds=[0.1],[0.2]",
+        "experiment=conformant/digits profile.splits=3,4 missing=[0.1],[0.2],[]",
+        "experiment=trimming/table4 results=a,b seed=1,2 instances=[[1,0,0]],[[0,1,0]]",
+        "experiment=trimming/table6 seed=1,2 thresholds=[0.1],['${seed}'],'${thresholds}'",
+    ]
+    for words in swept:
+        composer = Composer(PROJECT)
+        for point in CommandLine.of(["-m", *words.split()]).points:
+            try:
+                alone = Composer(PROJECT).compose(point)
+            except (ConfigurationError, HydraException) as error:
+                with pytest.raises(type(error)):
+                    composer.compose(point)
+            else:
+                assert composer.compose(point) == alone
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -120,7 +120,7 @@ def test_an_experiment_of_ones_own_may_have_any_name(command: Command, tmp_path:
     assert "## own/my tâble: complete, beyond the papers\n" in command(*words, code=0).out
     assert (tmp_path / "results/quick/own/my tâble.csv").is_file()
     command("-m", *words, SWEPT, code=0)
-    assert [*(tmp_path / "results/quick/sweeps").rglob("my tâble.csv")]
+    assert [*(tmp_path / "results/quick/sweeps").rglob("sweep.csv")]
 
 
 def test_git_does_not_see_a_run(command: Command, tmp_path: Path) -> None:

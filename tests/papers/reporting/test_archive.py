@@ -81,13 +81,15 @@ def test_a_command_archives_a_run_with_all_of_its_files(command: Command, tmp_pa
     }
 
 
-def test_a_run_with_a_sweep_is_archived_with_its_points(command: Command) -> None:
+def test_a_run_with_a_sweep_is_archived_with_the_jobs_of_its_points(command: Command) -> None:
     command(*QUICKLY, code=0)
     command("-m", *QUICKLY, f"{OTHER},[[0.6,1,0]]", code=0)
     command("task=report", *QUICKLY, "archive=true", code=0)
-    names = {one["name"] for one in of_kind("CreateAction", Path("results/archives/quick.zip"))}
-    assert len(names) == 3
-    assert "Run of trimming/table4" in names
+    path = Path("results/archives/quick.zip")
+    one, two = sorted(one["name"] for one in of_kind("CreateAction", path))
+    assert (one.startswith("Run of sweeps/trimming_table4,"), two) == (True, "Run of trimming/table4")
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.read("provenance/jobs.jsonl").splitlines()) == 3
 
 
 def test_sizes_and_hashes_are_those_of_the_files_and_every_reference_leads_somewhere(tmp_path: Path) -> None:

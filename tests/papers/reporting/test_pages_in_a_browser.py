@@ -36,7 +36,6 @@ def sweep(folder: Path) -> None:
     points = [
         SweepPoint(
             {"alpha": alpha, LONG: LONG},
-            f"points/alpha={alpha},{LONG} é",
             [findings(tables=(Table("Main", pd.DataFrame({"row": [LONG, "b"], "error": [2.0 * alpha, 1.0]})),))],
             {"family/two": LONG} if alpha == 2 else {},
         )

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import functools
 import itertools
+import json
 import os
 import re
 import sys
@@ -196,6 +197,7 @@ class CommandLine:
         return options
 
 
+@functools.cache
 def setting(key: str, value: str) -> Override:
     """Return the setting of a key to a text, whatever is in it."""
     return OverridesParser.create().parse_override(f"{key}={quoted(value)}")
@@ -384,10 +386,24 @@ class Composer:
         self._search = [f"hydra.searchpath=[{own}]"] if own else []
         self._composed = functools.cache(self._compose)
         self._names, self._read = functools.cache(catalogue.names), functools.cache(load)
+        self._resolved: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def compose(self, overrides: Sequence[Override]) -> dict[str, Any]:
-        """Return the configuration with these settings, resolved."""
-        return plain(self.chosen(overrides)[0])
+        """Return the configuration with these settings, resolved.
+
+        Where these differ from earlier ones in plain values alone, to which nothing refers, they take their places.
+        """
+        free = {one.key_or_group: one.value() for one in overrides if _is_plain(one)}
+        kind = tuple(one.key_or_group if _is_plain(one) else str(one.input_line) for one in overrides)
+        if kind in self._resolved:
+            return {**self._resolved[kind], **free}
+        config, _ = self.chosen(overrides)
+        resolved = plain(config)
+        names = "|".join(map(re.escape, free))
+        written = json.dumps(OmegaConf.to_container(config, resolve=False), default=str) if free else ""
+        if free and not re.search(rf"\$\{{(\.|[^}}]*\b({names})\b)", written):
+            self._resolved[kind] = resolved
+        return resolved
 
     def chosen(self, overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, str | None]]:
         """Return the configuration with these settings, and which file of each group it has.
@@ -432,6 +448,16 @@ class Composer:
         with open_dict(config):
             del config["hydra"]
         return config, own
+
+
+def _is_plain(one: Override) -> bool:
+    """Tell whether a setting is a number, a word or a list of these at the top, which is taken as it is written."""
+    value: Any = one.value()
+    values = value if isinstance(value, list) else [value]
+    is_value = all(isinstance(part, int | float | str) and "$" not in str(part) and part != "???" for part in values)
+    return (
+        is_value and one.type is OverrideType.CHANGE and one.key_or_group not in GROUPS and "." not in one.key_or_group
+    )
 
 
 def _is_merged_last(path: Path) -> bool:
@@ -534,15 +560,12 @@ class Point:
         The settings in the names of files: those that change what the experiments find.
     swept : mapping from keys to values
         What distinguishes this point from the others of its sweep.
-    folder : str
-        The name of its folder among those of the other points.
     """
 
     experiments: Mapping[str, Mapping[str, Json]]
     altered: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     swept: Mapping[str, Json] = field(default_factory=dict)
-    folder: str = ""
 
 
 @dataclass(frozen=True)

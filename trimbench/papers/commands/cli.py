@@ -254,7 +254,6 @@ def _point(overrides: Sequence[Override], swept: Sequence[str], composer: Compos
         altered=(*(text[key] for key in altered), *replaced),
         named=(*(text[key] for key in named), *replaced),
         swept={key: value_of(by_key[key]) for key in swept},
-        folder=settings_name([text[key] for key in swept]) if swept else "",
     )
 
 

@@ -40,14 +40,11 @@ from trimbench.papers.reporting.runs import (
     folder_of,
     is_run,
     make_run,
-    nothing_stored,
     read_run,
     runs_in,
-    write_findings,
 )
-from trimbench.papers.reporting.sweeps import SweepPoint, main_table, notes_on, write_sweep
+from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.papers.reporting.tables import markdown, markdown_rows, terminal_width
-from trimbench.papers.reporting.verdicts import compare as verdicts_compare
 from trimbench.papers.validation import ConfigurationError, Json, brief, by_host, validated, ways_out
 from trimbench.papers.vocabulary.cells import Experiment
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -73,21 +70,15 @@ _NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, *NOT_SETTINGS) if key not in 
 
 @dataclass(frozen=True)
 class PointReporter:
-    """Writes what the experiments of one point of a sweep find into its folder, and keeps it for the whole sweep."""
+    """Keeps what the experiments of one point of a sweep find for the whole sweep."""
 
     swept: Mapping[str, Json]
-    folder: Path
-    literature: Literature
-    figure: FigureSettings
     findings: list[Findings] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
 
     def note(self, findings: Findings) -> None:
-        """Write and keep what an experiment found. If none of its jobs is stored, leave the files of before."""
+        """Keep what an experiment found."""
         self.findings.append(findings)
-        if not nothing_stored(findings):
-            judgements = verdicts_compare(self.literature.reported(findings.name), findings.numbers)
-            write_findings(findings, judgements, self.folder, self.figure, drawn=False)
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep the reason why an experiment could not run."""
@@ -122,12 +113,10 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed."""
     literature, figure = Literature.of(invocation.catalogue), invocation.figure
     folder = invocation.root / invocation.run
-    sweep, (first, *_) = folder / "sweeps" / invocation.sweep, invocation.points
+    first, *_ = invocation.points
     suffix = f",{settings_name(first.named)}" if first.named and not invocation.sweep else ""
     overview = Overview(folder, invocation.catalogue, literature, figure, profile=invocation.profile, suffix=suffix)
-    reporters = [
-        PointReporter(point.swept, sweep / "points" / point.folder, literature, figure) for point in invocation.points
-    ]
+    reporters = [PointReporter(point.swept) for point in invocation.points]
     # Everything is made before the first job runs, so that a mistake, even in the last point of a sweep, costs no time.
     tasks = [
         _Task(name, point, _make(invocation, name, point), f"{name}{suffix}", one if invocation.sweep else overview)
@@ -141,7 +130,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
         sys.stderr.write(f"The commit of this program is not known, so no result names it; {unknown}\n")
     _run_all(tasks, literature, where, invocation)
     if invocation.sweep:
-        return _report_sweep(reporters, sweep, invocation)
+        return _report_sweep(reporters, folder / "sweeps" / invocation.sweep, invocation)
     return overview.close(summary=not invocation.chosen)
 
 
@@ -231,20 +220,19 @@ def _check_writable(folder: str) -> None:
 
 
 def _report_sweep(reporters: Sequence[PointReporter], folder: Path, invocation: Invocation) -> int:
-    """Write the files of a whole sweep beside those of its points, print its table, and return the exit code."""
-    points = [SweepPoint(one.swept, f"points/{one.folder.name}", one.findings, one.failures) for one in reporters]
+    """Write the files of a whole sweep, print its table, and return the exit code."""
+    points = [SweepPoint(one.swept, one.findings, one.failures) for one in reporters]
     records = [record for point in points for found in point.findings for record in found.records]
     if records and all(record.status == "missing" for record in records):
         say("No results are stored for this sweep, so nothing was written; task=run computes them.")
         return 1
     make_run(invocation.root / invocation.run, invocation.profile)
-    written = write_sweep(points, folder, invocation.figure)
-    table = main_table(points)
+    table, notes, written = write_sweep(points, folder, invocation.figure)
     say(f"\n## {table.title}\n")
     say(markdown(dataclasses.replace(table, frame=table.frame.head(_MOST_ROWS)), terminal_width()))
     if len(table.frame) > _MOST_ROWS:
         say(f"\nThe first {_MOST_ROWS} of {len(table.frame):,} rows.")
-    for note in notes_on(points):
+    for note in notes:
         say(f"\n{note}")
     say("\n".join(["", *(f"  {path}" for path in written)]))
     return 1 if any(point.failures or any(found.failures for found in point.findings) for point in points) else 0

@@ -31,7 +31,7 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def experiments_of(folder: Path) -> dict[str, Mapping[str, Any]]:
-    """Return the provenance of each experiment that a run has written, by the stem of its files."""
+    """Return the provenance of each experiment and sweep that a run has written, by the stem of its files."""
     found: dict[str, Mapping[str, Any]] = {}
     for path in _files(folder):
         if path.suffix == ".json":
@@ -39,7 +39,7 @@ def experiments_of(folder: Path) -> dict[str, Mapping[str, Any]]:
                 content = json.loads(path.read_text(encoding="utf-8"))
             except ValueError as error:
                 raise ConfigurationError(f"run must have whole files, got {path} ({error}); run it again") from error
-            # That of a sweep has no jobs: the experiments of its points are files of their own.
+            # Others are not those of experiments or sweeps.
             if isinstance(content, dict) and {"experiment", "jobs"} <= content.keys():
                 found[path.relative_to(folder).with_suffix("").as_posix()] = content
     return found
@@ -236,7 +236,7 @@ def metadata(
     members : sequence of Member
         All files of the archive but this description.
     executions : sequence of Execution
-        One for each experiment, or each point of a sweep.
+        One for each experiment, or sweep.
     catalogue : Catalogue
         Where the data sets and networks are declared.
     citation : mapping

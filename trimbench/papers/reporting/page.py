@@ -461,7 +461,7 @@ class JobList(TypedDict):
 
 def job_list(found: Findings) -> JobList:
     """Return the jobs of an experiment, by columns."""
-    environments = computed_with(found)
+    environments = computed_with(found.records)
     number_of = {
         record.job.key: environments.index(environment_of(record)) + 1 for record in found.records if record.provenance
     }

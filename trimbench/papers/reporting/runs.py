@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_ABSENT = object()  # no value of a setting
 # Enough of a job's key to find its record in the store; the rows have all of it.
 SHORT_KEY = 12
 
@@ -56,7 +57,7 @@ def write_findings(
     ]
     files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
     written += [*files, write_text(_page(findings, listed, [path.name for path in files]), beside(stem, "", ".md"))]
-    return described(written, {**provenance_of(findings), "figures": figures}, beside(stem, "", ".json"))
+    return described(written, {**provenance_of([findings]), "figures": figures}, beside(stem, "", ".json"))
 
 
 def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Path) -> list[Path]:
@@ -92,24 +93,27 @@ def unattempted(findings: Findings) -> str:
     return ""
 
 
-def provenance_of(findings: Findings) -> dict[str, Json]:
-    """Return what an experiment was run with: configuration, data, jobs, versions and machines."""
-    jobs = {record.job.key: record for record in findings.records}
+def provenance_of(findings: Sequence[Findings]) -> dict[str, Json]:
+    """Return what an experiment was run with, or several: common settings, data, jobs, versions and machines."""
+    records = [record for one in findings for record in one.records]
+    jobs = {record.job.key: record for record in records}
+    first, *others = [dict(one.settings) for one in findings] or [{}]
+    common = {key: value for key, value in first.items() if all(one.get(key, _ABSENT) == value for one in others)}
     return {
-        "experiment": findings.name,
-        "configuration": json.loads(without_homes(json.dumps(dict(findings.settings), ensure_ascii=False))),
+        "experiment": ", ".join(dict.fromkeys(one.name for one in findings)),
+        "configuration": json.loads(without_homes(json.dumps(common, ensure_ascii=False))),
         "data": dict(sorted(entry for record in jobs.values() for entry in record.job.data)),
-        "missing": dict(findings.missing),
-        "roads": findings.roads,
+        "missing": {place: why for one in findings for place, why in one.missing.items()},
+        "roads": {place: road for one in findings for place, road in one.roads.items()},
         "jobs": {key[:SHORT_KEY]: record.status for key, record in sorted(jobs.items())},
-        "computed_with": computed_with(findings),
+        "computed_with": computed_with(records),
         "written_with": provenance(),
     }
 
 
-def computed_with(findings: Findings) -> list[dict[str, Json]]:
-    """Return the environments in which the jobs of an experiment ran, each once: versions and machine."""
-    entries = [environment_of(record) for record in findings.records if record.provenance]
+def computed_with(records: Sequence[Record]) -> list[dict[str, Json]]:
+    """Return the environments in which jobs ran, each once: versions and machine."""
+    entries = [environment_of(record) for record in records if record.provenance]
     return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
@@ -13,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from trimbench.papers.execution.store import provenance
 from trimbench.papers.files import beside, write_csv, write_text
 from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
-from trimbench.papers.reporting.runs import computed_with, described, flat, nothing_stored
+from trimbench.papers.reporting.runs import described, flat, provenance_of
 from trimbench.papers.reporting.tables import heading, label_columns, latex, markdown, markdown_text
 from trimbench.papers.validation import Json, by_host
 from trimbench.papers.vocabulary.figures import LineFigure
@@ -27,18 +25,37 @@ from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 
-# Write what the points of a sweep found, together: one table, figures over the swept setting, and a page.
-
-_NAME = "sweep"
+_NAME, EXPERIMENT, ERROR = "sweep", "experiment", "error"
 # Longer tables are cut where people read them; the CSV files have every row.
 _IN_TEXT, _ON_PAGE = 200, 1000
 
 
-def write_sweep(points: Sequence[SweepPoint], folder: Path, figure: FigureSettings) -> list[Path]:
-    """Write the files of a whole sweep into a folder, and return them.
+@dataclass(frozen=True, eq=False)
+class SweepPoint:
+    """What was found at one point of a sweep.
+
+    Attributes
+    ----------
+    swept : mapping from the swept keys to their values at this point, in the order of the command line
+    findings : sequence of Findings
+        Of each experiment; usually there is one.
+    failures : mapping from the names of experiments that could not run to the reason
+    """
+
+    swept: Mapping[str, Json]
+    findings: Sequence[Findings]
+    failures: Mapping[str, str]
+
+
+def write_sweep(
+    points: Sequence[SweepPoint], folder: Path, figure: FigureSettings
+) -> tuple[Table, list[str], list[Path]]:
+    """Write the files of a whole sweep into a folder; return its main table, what must be noted, and the files.
 
     ``sweep.csv`` has the rows of the main table at every point, with the swept values in the first columns;
     ``sweep_<table>.csv`` those of each other table, and ``sweep_rows.csv.gz`` one row for each job. ``sweep.md``,
@@ -46,34 +63,99 @@ def write_sweep(points: Sequence[SweepPoint], folder: Path, figure: FigureSettin
     is needed to draw the figures from their points. Files that an earlier sweep listed there and this one does not
     write are removed.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / _NAME
-    table = main_table(points)
+    stem, keys = folder / _NAME, swept_keys(points)
+    title = f"{', '.join(experiments_of(points))} over {', '.join(keys)}"
+    table, notes = main_table(points), notes_on(points)
     figures, remarks = sweep_figures(points)
-    notes = [*notes_on(points), *remarks]
     pictures, descriptions = write_figures(figures, stem, figure)
-    shown = _cut(table, _IN_TEXT)
+    shown = [(one, _shown_picture(one)) for one in descriptions]
     written = [
         write_csv(table.frame, beside(stem, "", ".csv")),
         *(write_csv(_other_table(points, name), beside(stem, name, ".csv")) for name in _other_names(points)),
-        write_csv(joint_table(points, lambda found: flat(found.rows)), beside(stem, "rows", ".csv.gz")),
-        write_text(_markdown(points, shown, descriptions, notes), beside(stem, "", ".md")),
-        write_text(latex(shown, f"tab:{_NAME}"), beside(stem, "", ".tex")),
+        write_csv(flat(joint_table(points, lambda found: found.rows)), beside(stem, "rows", ".csv.gz")),
+        write_text(_markdown(title, points, _cut(table, _IN_TEXT), shown, [*notes, *remarks]), beside(stem, "", ".md")),
+        write_text(latex(_cut(table, _IN_TEXT), f"tab:{_NAME}"), beside(stem, "", ".tex")),
     ]
     page = render(
         "sweep.html",
         facts=facts_of(),
-        title=_title(points),
+        title=title,
         lead=f"{count(len(points), 'point')}, {count(len(table.frame), 'row')}.",
-        notes=notes,
-        figures=[_picture(one) for one in descriptions if _drawn(one)],
+        notes=[*notes, *remarks],
+        figures=[
+            {"title": one["title"], "picture": quote(name), "points": quote(str(one["points"]))}
+            for one, name in shown
+            if name
+        ],
         table=table_part(_cut(table, _ON_PAGE)),
-        keys=swept_keys(points),
-        points=[_links(point, swept_keys(points)) for point in points],
         files=[path.name for path in written],
     )
     written += [*pictures, write_text(page, folder / "index.html")]
-    return described(written, {**_provenance(points), "figures": descriptions}, beside(stem, "", ".json"))
+    about: dict[str, Json] = {
+        **provenance_of([found for point in points for found in point.findings]),
+        "experiment": ", ".join(experiments_of(points)),
+        "swept": keys,
+        "points": [{"swept": dict(point.swept), "failures": dict(point.failures)} for point in points],
+        "figures": descriptions,
+    }
+    return table, notes, described(written, about, beside(stem, "", ".json"))
+
+
+def notes_on(points: Sequence[SweepPoint]) -> list[str]:
+    """Return a note on each kind of failure."""
+    findings = [found for point in points for found in point.findings]
+    n_failed = sum(bool(point.failures) for point in points)
+    jobs = sum(found.failures for found in findings)
+    missing = {name: reason for found in findings for name, reason in found.missing.items()}
+    absent = sum(one.status == "missing" for found in findings for one in found.records)
+    notes = [f"{n_failed} of {count(len(points), 'point')} could not run; the column error has the reasons."]
+    lost = [f"{count(jobs, 'job')} failed; sweep_rows.csv.gz has the errors."]
+    return (
+        (notes if n_failed else [])
+        + (lost if jobs else [])
+        + ([f"{count(absent, 'job')} not stored; task=run computes what is missing."] if absent else [])
+        + [f"Data not available: {line}" for line in by_host(missing)]
+    )
+
+
+def _cut(table: Table, most: int) -> Table:
+    """Return a table as it is shown: columns of numbers as such, and not more rows than anybody reads."""
+    frame, n_rows = table.frame.head(most).infer_objects(), len(table.frame)
+    title = table.title if n_rows <= most else f"{table.title} (the first {most} of {n_rows:,} rows; sweep.csv has all)"
+    return replace(table, title=title, frame=frame)
+
+
+def _markdown(
+    title: str,
+    points: Sequence[SweepPoint],
+    table: Table,
+    figures: Sequence[tuple[Mapping[str, Json], str]],
+    notes: Sequence[str],
+) -> str:
+    parts = [f"# {markdown_text(title)}", f"{count(len(points), 'point')}."]
+    parts += [f"![{markdown_text(figure['title'])}](<{name}>)" for figure, name in figures if name]
+    parts += [f"## {markdown_text(table.title)}", markdown(table)]
+    parts += ["## Notes", "\n".join(f"- {note}" for note in notes)] if notes else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _shown_picture(figure: Mapping[str, Any]) -> str:
+    """Return the name of a figure's picture that Markdown and a page can show; empty if there is none."""
+    return next((str(name) for name in figure["pictures"] if str(name).endswith((".png", ".svg"))), "")
+
+
+# The tables of all points as one.
+
+
+def experiments_of(points: Sequence[SweepPoint]) -> list[str]:
+    """Return the names of the experiments of a sweep, in order."""
+    names = (name for point in points for name in (*(found.name for found in point.findings), *point.failures))
+    return list(dict.fromkeys(names))
+
+
+def swept_keys(points: Sequence[SweepPoint]) -> list[str]:
+    """Return the swept keys, in order."""
+    return list(dict.fromkeys(key for point in points for key in point.swept))
 
 
 def main_table(points: Sequence[SweepPoint]) -> Table:
@@ -101,95 +183,66 @@ def _other_table(points: Sequence[SweepPoint], name: str) -> pd.DataFrame:
     return joint_table(points, frame_of)
 
 
-def notes_on(points: Sequence[SweepPoint]) -> list[str]:
-    """Return a note on each kind of failure."""
-    n_failed = sum(bool(point.failures) for point in points)
-    jobs = sum(found.failures for point in points for found in point.findings)
-    missing = {name: reason for point in points for found in point.findings for name, reason in found.missing.items()}
-    absent = sum(one.status == "missing" for point in points for found in point.findings for one in found.records)
-    notes = [f"{n_failed} of {count(len(points), 'point')} could not run; the column error has the reasons."]
-    lost = [f"{count(jobs, 'job')} failed; sweep_rows.csv.gz has the errors."]
-    return (
-        (notes if n_failed else [])
-        + (lost if jobs else [])
-        + ([f"{count(absent, 'job')} not stored; task=run computes what is missing."] if absent else [])
-        + [f"Data not available: {line}" for line in by_host(missing)]
+def joint_table(
+    points: Sequence[SweepPoint], frame_of: Callable[[Findings], pd.DataFrame | None], *, failures: bool = False
+) -> pd.DataFrame:
+    """Return the frames of all points below one another, each row with the swept values of its point before it.
+
+    Where a frame has a column of a swept key's name, the swept one is called ``swept <key>``. A sweep over several
+    experiments has a column for them. With `failures`, an experiment that could not run is a row, and its reason is in
+    the column ``error``. The cells keep their values; a column that a frame lacks is empty there.
+    """
+    import pandas as pd
+
+    found: list[tuple[SweepPoint, str, pd.DataFrame, str | None]] = []
+    for point in points:
+        frames = [(one.name, frame_of(one)) for one in point.findings]
+        found += [(point, name, frame, None) for name, frame in frames if frame is not None]
+        for name, reason in point.failures.items() if failures else ():
+            found.append((point, name, pd.DataFrame(index=[0]), reason or "could not run"))
+    values = _stacked([frame for _, _, frame, _ in found])
+    sizes = [len(frame) for _, _, frame, _ in found]
+
+    def before(of_each: Sequence[object]) -> list[object]:
+        return [value for value, size in zip(of_each, sizes, strict=True) for _ in range(size)]
+
+    heads: dict[str, list[object]] = {}
+    for key in swept_keys(points):
+        heads[_free(key, [*values, *heads])] = before([in_words(point.swept.get(key)) for point, *_ in found])
+    if len(experiments_of(points)) > 1 and EXPERIMENT not in swept_keys(points):
+        heads[_free(EXPERIMENT, [*values, *heads])] = before([name for _, name, *_ in found])
+    ends = (
+        {_free(ERROR, [*values, *heads]): before([reason for *_, reason in found])} if any(r for *_, r in found) else {}
     )
+    joint = pd.DataFrame({**heads, **values, **ends}, dtype=object)
+    return joint.where(joint.notna(), None)
 
 
-def _cut(table: Table, most: int) -> Table:
-    """Return a table as it is shown: columns of numbers as such, and not more rows than anybody reads."""
-    frame, n_rows = table.frame.infer_objects(), len(table.frame)
-    title = table.title if n_rows <= most else f"{table.title} (the first {most} of {n_rows:,} rows; sweep.csv has all)"
-    return dataclasses.replace(table, title=title, frame=frame.head(most))
-
-
-def _title(points: Sequence[SweepPoint]) -> str:
-    return f"{', '.join(experiments_of(points))} over {', '.join(swept_keys(points))}"
-
-
-def _markdown(
-    points: Sequence[SweepPoint], table: Table, figures: Sequence[dict[str, Json]], notes: Sequence[str]
-) -> str:
-    parts = [f"# {markdown_text(_title(points))}", f"{count(len(points), 'point')}."]
-    parts += [f"![{markdown_text(figure['title'])}](<{_drawn(figure)}>)" for figure in figures if _drawn(figure)]
-    parts += [f"## {markdown_text(table.title)}", markdown(table)]
-    parts += ["## Notes", "\n".join(f"- {note}" for note in notes)] if notes else []
-    return "\n\n".join(parts) + "\n"
-
-
-def _drawn(figure: dict[str, Json]) -> str:
-    """Return the name of a figure's picture that Markdown and a page can show; empty if there is none."""
-    names = figure["pictures"]
-    return (
-        next((str(name) for name in names if str(name).endswith((".png", ".svg"))), "")
-        if isinstance(names, list)
-        else ""
-    )
-
-
-def _picture(figure: dict[str, Json]) -> dict[str, object]:
-    return {"title": figure["title"], "picture": quote(_drawn(figure)), "points": quote(str(figure["points"]))}
-
-
-def _with_files(point: SweepPoint) -> list[Findings]:
-    """Return the findings of a point that has files of them."""
-    return [found for found in point.findings if not nothing_stored(found)]
-
-
-def _links(point: SweepPoint, keys: Sequence[str]) -> dict[str, object]:
-    """Return a point as the page lists it: its values, and the addresses of the files of its experiments."""
+def _stacked(frames: Sequence[pd.DataFrame]) -> dict[str, list[Any]]:
+    """Return the columns of frames below one another, as Python's own values; None where a frame lacks one."""
+    columns = {str(column): column for frame in frames for column in frame}
     return {
-        "cells": [in_words(point.swept.get(key)) for key in keys],
-        "found": [(found.name, quote(f"{point.folder}/{found.stem}")) for found in _with_files(point)],
-        "failures": point.failures,
+        name: [
+            value for frame in frames for value in (frame[column].tolist() if column in frame else [None] * len(frame))
+        ]
+        for name, column in columns.items()
     }
 
 
-def _provenance(points: Sequence[SweepPoint]) -> dict[str, Json]:
-    """Return what the points of a sweep are and what their jobs ran with; the rest is in the folder of each point."""
-    found = [one for point in points for one in point.findings]
-    environments = {json.dumps(entry, sort_keys=True): entry for one in found for entry in computed_with(one)}
-    data = {entry for one in found for record in one.records for entry in record.job.data}
-    return {
-        "experiment": ", ".join(experiments_of(points)),
-        "swept": list(swept_keys(points)),
-        "points": [
-            {
-                "swept": dict(point.swept),
-                "folder": point.folder,
-                "files": [f"{one.stem}.json" for one in _with_files(point)],
-                "failures": dict(point.failures),
-            }
-            for point in points
-        ],
-        "data": dict(sorted(data)),
-        "computed_with": list(environments.values()),
-        "written_with": provenance(),
-    }
+def in_words(value: Json) -> object:
+    """Return the value of a setting as a cell: numbers and words as they are, everything else as the YAML has it."""
+    if isinstance(value, bool | list | dict) or value is None:
+        return json.dumps(value, ensure_ascii=False)
+    return value
 
 
-# What the columns of an experiment's main table mean: labels, methods, and what was measured of them.
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name = f"swept {name}"
+    return name
+
+
+# What the columns of a table mean: labels, methods, and what was measured of them.
 
 # What follows the name of a column in those of the ends of its interval, or of its half width.
 _LOW, _HIGH, _HALF = (" low", "_low"), (" high", "_high"), (" ±",)
@@ -212,22 +265,15 @@ class Measured:
     high: str = ""
     half: str = ""
 
-    @property
-    def columns(self) -> tuple[str, str, str, str]:
-        """The columns of the value, of both ends of its interval, and of half its width."""
-        return self.column, self.low, self.high, self.half
 
-
-def measured_columns(
-    frames: Sequence[pd.DataFrame], labels: Sequence[str], is_known: Callable[[str], bool]
-) -> list[Measured]:
-    """Return the columns of numbers in all frames, after the labels; `is_known` tells whether a name is a method's.
+def measured_columns(frame: pd.DataFrame, labels: Sequence[str], is_known: Callable[[str], bool]) -> list[Measured]:
+    """Return the columns of numbers of a frame, after the labels; `is_known` tells whether a name is a method's.
 
     Columns of several methods ("fs_sdd_seconds" and "eca_trim_seconds", or "accuracy, trimming") measure one quantity.
     """
-    columns = [str(column) for column in frames[0] if all(column in frame for frame in frames)]
+    columns = [str(column) for column in frame]
     after = max((columns.index(label) + 1 for label in labels), default=0)
-    numbers = [column for column in columns[after:] if _is_numeric([frame[column] for frame in frames])]
+    numbers = [column for column in columns[after:] if _is_numeric(frame[column])]
     plain = [column for column in numbers if not _is_spread(column, numbers)]
     split = [_split(column, is_known) for column in plain]
     quantities = [quantity for method, quantity in split if method]
@@ -248,9 +294,8 @@ def known_methods(findings: Sequence[Findings]) -> Callable[[str], bool]:
     return lambda name: name in methods or is_method(name)
 
 
-def _is_numeric(columns: Sequence[pd.Series[Any]]) -> bool:
-    known = [column for column in columns if column.notna().any()]
-    return bool(known) and all(column.dtype.kind in "iuf" for column in known)
+def _is_numeric(column: pd.Series[Any]) -> bool:
+    return column.dtype.kind in "iuf" and bool(column.notna().any())
 
 
 def _is_spread(column: str, columns: Sequence[str]) -> bool:
@@ -260,101 +305,15 @@ def _is_spread(column: str, columns: Sequence[str]) -> bool:
 
 
 def _split(column: str, is_known: Callable[[str], bool]) -> tuple[str, str]:
-    """Return the method that a column is about and what it says of it; no method if there is none in its name."""
-    return next(((method, quantity) for method, quantity in _readings(column) if is_known(method)), ("", column))
+    """Return the method that a column is about and what it says of it; no method if there is none in its name.
 
-
-def _readings(column: str) -> Iterator[tuple[str, str]]:
-    """Yield the ways to read a name as a method and a quantity, those with the longest method first."""
-    yield column, ""
+    A name is a method, a quantity and a method after a comma, or a method and a quantity; the longest method counts.
+    """
     quantity, comma, method = column.partition(", ")
-    if comma:
-        yield method, quantity
-    for place in range(len(column) - 1, 0, -1):
-        if column[place] in _SEPARATORS:
-            yield column[:place], column[place + 1 :]
-
-
-# The points of a sweep, and the tables of all points as one.
-
-EXPERIMENT, ERROR = "experiment", "error"
-
-
-@dataclass(frozen=True, eq=False)
-class SweepPoint:
-    """What was found at one point of a sweep.
-
-    Attributes
-    ----------
-    swept : mapping from the swept keys to their values at this point, in the order of the command line
-    folder : str
-        The folder of the point, relative to that of the sweep.
-    findings : sequence of Findings
-        Of each experiment; usually there is one.
-    failures : mapping from the names of experiments that could not run to the reason
-    """
-
-    swept: Mapping[str, Json]
-    folder: str
-    findings: Sequence[Findings]
-    failures: Mapping[str, str]
-
-
-def experiments_of(points: Sequence[SweepPoint]) -> list[str]:
-    """Return the names of the experiments of a sweep, in order."""
-    names = (name for point in points for name in (*(found.name for found in point.findings), *point.failures))
-    return list(dict.fromkeys(names))
-
-
-def swept_keys(points: Sequence[SweepPoint]) -> list[str]:
-    """Return the swept keys, in order."""
-    return list(dict.fromkeys(key for point in points for key in point.swept))
-
-
-def joint_table(
-    points: Sequence[SweepPoint], frame_of: Callable[[Findings], pd.DataFrame | None], *, failures: bool = False
-) -> pd.DataFrame:
-    """Return the frames of all points below one another, each row with the swept values of its point before it.
-
-    Where a frame has a column of a swept key's name, the swept one is called ``swept <key>``. A sweep over several
-    experiments has a column for them. With `failures`, an experiment that could not run is a row, and its reason is in
-    the column ``error``. The cells keep their values; a column that a frame lacks is empty there.
-    """
-    import pandas as pd
-
-    found: list[tuple[SweepPoint, str, pd.DataFrame, str]] = []
-    for point in points:
-        frames = [(one.name, frame_of(one)) for one in point.findings]
-        found += [(point, name, frame.rename(columns=str), "") for name, frame in frames if frame is not None]
-        for name, reason in point.failures.items() if failures else ():
-            found.append((point, name, pd.DataFrame(index=[0]), reason or "could not run"))
-    columns = list(dict.fromkeys(str(column) for _, _, frame, _ in found for column in frame))
-    keys = swept_keys(points)
-    names = {key: _free(key, columns) for key in keys}
-    experiment = _free(EXPERIMENT, columns) if len(experiments_of(points)) > 1 and EXPERIMENT not in keys else ""
-    error = _free(ERROR, [*columns, *names.values()]) if any(reason for *_, reason in found) else ""
-    parts = [pd.DataFrame()]
-    for point, name, frame, reason in found:
-        swept: dict[str, Any] = {names[key]: in_words(value) for key, value in point.swept.items()}
-        swept |= {column: value for column, value in ((experiment, name), (error, reason)) if column}
-        # As objects, whole numbers stay whole beside points that lack them.
-        parts.append(frame.assign(**swept).astype(object))
-    head = [*names.values(), *filter(None, [experiment])]
-    joint = pd.concat(parts, ignore_index=True).reindex(columns=[*head, *columns, *filter(None, [error])])
-    return joint.astype(object).where(joint.notna(), None)
-
-
-def in_words(value: Json) -> object:
-    """Return the value of a setting as a cell: numbers and words as they are, everything else as the YAML has it."""
-    if isinstance(value, bool | list | dict) or value is None:
-        return json.dumps(value, ensure_ascii=False)
-    return value
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name = f"swept {name}"
-    return name
+    readings = [(column, ""), *([(method, quantity)] if comma else [])]
+    places = [place for place in range(len(column) - 1, 0, -1) if column[place] in _SEPARATORS]
+    readings += [(column[:place], column[place + 1 :]) for place in places]
+    return next(((method, quantity) for method, quantity in readings if is_known(method)), ("", column))
 
 
 # Figures over a swept setting: one for each quantity that changes with it, with a line for each method.
@@ -363,7 +322,6 @@ def _free(name: str, taken: Sequence[str]) -> str:
 MOST_LINES, MOST_FIGURES = N_SLOTS, 24
 # An axis over more than two decades may be logarithmic.
 _TWO_DECADES = 100.0
-_Tables = Sequence[tuple[SweepPoint, Table]]
 _VALUES = ["x", "y", "low", "high"]
 
 
@@ -380,14 +338,12 @@ def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[
     figures = [figure for found in of.values() for figure in _curves_of_all(found)]
     constant: list[str] = []
     for key, (experiment, found) in product(keys, of.items()):
-        own: list[LineFigure] = []
-        for name in _listed_tables([one for _, one in found]):
-            drawn, rest = _figures_of(found, name, key)
-            own += drawn
-            constant += rest
+        tables = [table for _, one in found for table in one.outcome.tables if table.listed]
+        drawn = [_figures_of(found, name, key) for name in dict.fromkeys(table.name for table in tables)]
+        constant += [title for _, rest in drawn for title in rest]
         prefix = experiment if len(experiments) > 1 else ""
         over = "" if key == keys[0] else f"over_{key}"
-        figures += [replace(figure, name=_joined(prefix, figure.name, over)) for figure in own]
+        figures += [replace(one, name=_joined(prefix, one.name, over)) for own, _ in drawn for one in own]
     figures = list(_with_own_names(figures))
     notes = [] if keys or figures else ["No swept setting has numbers as values, so there is no figure."]
     if constant:
@@ -419,49 +375,103 @@ def _axes(points: Sequence[SweepPoint]) -> list[str]:
     return [key for key in found if key != "seed"] or found
 
 
-def _listed_tables(findings: Sequence[Findings]) -> list[str]:
-    """Return the names of the tables that are not long, the main one first."""
-    names = (table.name for found in findings for table in found.outcome.tables if table.listed)
-    return list(dict.fromkeys(names))
-
-
 def _figures_of(
     found: Sequence[tuple[SweepPoint, Findings]], name: str, key: str
 ) -> tuple[list[LineFigure], list[str]]:
     """Return the figures of one table of an experiment, and the quantities that do not change with the key."""
+    import numpy as np
     import pandas as pd
 
-    every = (
-        (point, _with_true_share(table, one, key, point.swept[key]))
-        for point, one in found
-        for table in one.outcome.tables
-        if table.name == name
-    )
-    tables = [(point, table) for point, table in every if not table.frame.empty]
+    tables = [(*one, table) for one in found for table in one[1].outcome.tables if table.name == name]
+    tables = [one for one in tables if not one[-1].frame.empty]
     if not tables:
         return [], []
-    frames = [table.frame for _, table in tables]
+    frames = [table.frame for *_, table in tables]
     shared = [column for column in frames[0] if all(column in frame for frame in frames)]
-    labels = label_columns([frame[shared] for frame in frames])
+    frame = pd.DataFrame(_stacked([frame[shared] for frame in frames]))
+    of_row = np.repeat(np.arange(len(tables)), [len(frame) for frame in frames])
+    swept = np.array([number_of(point.swept[key]) for point, *_ in tables], dtype=float)[of_row]
+    x_name, x = _true_values(key, frame, [(point, one) for point, one, _ in tables], of_row)
+    labels = label_columns([one[shared] for one in frames])
+    lines = _lines(frame, [label for label in labels if label != x_name], key, [point for point, *_ in tables], of_row)
     is_known = known_methods([one for _, one in found])
-    measured = [one for one in measured_columns(frames, labels, is_known) if not _repeats(one.column, key, tables)]
-    x_column = _true_values(key, tables)
+    measured = [one for one in measured_columns(frame, labels, is_known) if not _repeats(one.column, key, frame, swept)]
     figures: list[LineFigure] = []
     constant: list[str] = []
     for quantity in dict.fromkeys(one.quantity for one in measured):
-        of_quantity = [one for one in measured if one.quantity == quantity]
-        dots = pd.DataFrame([dot for one in of_quantity for dot in _dots(one, labels, key, x_column, tables)])
-        title = heading(quantity or tables[0][1].title)
-        lines = [column for column in dots if column not in _VALUES]
-        if dots.empty or dots.groupby(lines, sort=False)["y"].nunique().max() < 2:
+        own_columns = [one for one in measured if one.quantity == quantity]
+        dots = pd.concat([_dots(one, frame, lines, x if x_name else swept) for one in own_columns])
+        title = heading(quantity or tables[0][-1].title)
+        of_line = [column for column in dots if column not in _VALUES]
+        if dots.empty or dots.groupby(of_line, sort=False)["y"].nunique().max() < 2:
             constant.append(title)
             continue
-        for part, own in _parts(dots, lines[1:]):
+        for part, own in _parts(dots, of_line[1:]):
             figure = _figure(own, part, title, key, is_known)
             axis = title if quantity else _axis_of_methods(found, name, set(own["method"])) or title
             figure = replace(figure, name=_joined(name, quantity, *part), y_label=axis)
-            figures.append(replace(figure, x_label=heading(x_column)) if x_column else figure)
+            figures.append(replace(figure, x_label=heading(x_name)) if x_name else figure)
     return figures, constant
+
+
+def _true_values(
+    key: str, frame: pd.DataFrame, found: Sequence[tuple[SweepPoint, Findings]], of_row: NDArray[np.intp]
+) -> tuple[str, Any]:
+    """Return what a swept setting came to, such as the true share of missing features, and how that is called.
+
+    A column of the table says it, with a unit behind the word of the key: ``missing (%)`` of the setting ``missing``,
+    rounded to whole features. Else the jobs of each point say it of one data set. The name is empty if none does.
+    """
+    import numpy as np
+
+    word = key.rpartition(".")[2]
+    for column in map(str, frame):
+        if column.partition(" (")[0] == word != column and _is_numeric(frame[column]):
+            return column, frame[column]
+    if any(not {word, f"{word}_percent", "dataset"} <= set(one.rows) for _, one in found):
+        return "", None
+    rows = [one.rows[one.rows[word] == number_of(point.swept[key])] for point, one in found]
+    if any(len(set(own["dataset"])) != 1 for own in rows):
+        return "", None
+    return f"{word} (%)", np.array([own[f"{word}_percent"].mean() for own in rows], dtype=float)[of_row]
+
+
+def _repeats(column: str, key: str, frame: pd.DataFrame, swept: NDArray[np.float64]) -> bool:
+    """Tell whether a column has the values of the axis, in the same or another unit."""
+    word = key.rpartition(".")[2]
+    return column.partition(" (")[0] in (word, word.removesuffix("s")) or bool((frame[column] == swept).all())
+
+
+def _lines(
+    frame: pd.DataFrame, labels: Sequence[str], key: str, points: Sequence[SweepPoint], of_row: NDArray[np.intp]
+) -> dict[Hashable, list[str]]:
+    """Return the texts that name the line of each row: its labels, and what else was swept; some are empty."""
+    found: dict[Hashable, list[str]] = {
+        place: [_label(name, value) for value in frame[name]] for place, name in enumerate(labels)
+    }
+    for other in swept_keys(points):
+        if other != key:
+            texts = [_bare(point.swept.get(other)) for point in points]
+            # What a column of the row says already is not said again.
+            said = [{str(frame[name][row]) for name in labels} for row in range(len(frame))]
+            found[len(found)] = [
+                "" if texts[at] in own else f"{other} = {texts[at]}" for at, own in zip(of_row, said, strict=True)
+            ]
+    return found
+
+
+def _dots(measured: Measured, frame: pd.DataFrame, lines: Mapping[Hashable, Sequence[str]], x: Any) -> pd.DataFrame:
+    """Return the values of a measured column; a line is named by its method and by labels, of which some are empty."""
+    import pandas as pd
+
+    y = frame[measured.column]
+    low, high = (frame[name] if name else math.nan for name in (measured.low, measured.high))
+    if measured.half:
+        low, high = y - frame[measured.half], y + frame[measured.half]
+    dots = pd.DataFrame(
+        {"method": measured.method, **lines, "x": x, "y": y, "low": low, "high": high}, index=frame.index
+    )
+    return dots.astype(dict.fromkeys(_VALUES, float)).dropna(subset=["y"])
 
 
 def _curves_of_all(found: Sequence[tuple[SweepPoint, Findings]]) -> Iterator[LineFigure]:
@@ -479,7 +489,10 @@ def _curves_of_all(found: Sequence[tuple[SweepPoint, Findings]]) -> Iterator[Lin
     is_known = known_methods([one for _, one in found])
     for name, every in drawn.items():
         (_, first), titles = every[0], {figure.title for _, figure in every}
-        dots = pd.concat([figure.points.assign(method="", swept=_swept(point)) for point, figure in every])
+        swept = [", ".join(f"{key} = {_bare(value)}" for key, value in point.swept.items()) for point, _ in every]
+        dots = pd.concat(
+            [figure.points.assign(method="", swept=text) for (_, figure), text in zip(every, swept, strict=True)]
+        )
         dots = dots.rename(columns={"series": 0}).reindex(columns=["method", 0, "swept", *_VALUES])
         once = dots.drop_duplicates([0, "x", "y"])
         differing = once.loc[once.duplicated([0, "x"]), 0]
@@ -491,11 +504,6 @@ def _curves_of_all(found: Sequence[tuple[SweepPoint, Findings]]) -> Iterator[Lin
             joint = _figure(own, part, title, first.x_label, is_known)
             named = _joined("curves", name, *part)
             yield replace(joint, name=named, y_label=first.y_label, interval=first.interval)
-
-
-def _swept(point: SweepPoint) -> str:
-    """Return what was swept as part of the name of a line."""
-    return ", ".join(f"{key} = {str(in_words(value)).strip('[]')}" for key, value in point.swept.items())
 
 
 def _axis_of_methods(found: Sequence[tuple[SweepPoint, Findings]], name: str, methods: set[str]) -> str:
@@ -519,61 +527,9 @@ def _with_own_names(figures: Sequence[LineFigure]) -> Iterator[LineFigure]:
         yield replace(figure, name=name)
 
 
-def _repeats(column: str, key: str, tables: _Tables) -> bool:
-    """Tell whether a column has the values of the axis, in the same or another unit."""
-    word = key.rpartition(".")[2]
-    if column.partition(" (")[0] in (word, word.removesuffix("s")):
-        return True
-    return all((table.frame[column] == number_of(point.swept[key])).all() for point, table in tables)
-
-
-def _with_true_share(table: Table, one: Findings, key: str, swept: Json) -> Table:
-    """Return a table with the true share of one data set that the jobs of a swept share had, unless it has it."""
-    word = key.rpartition(".")[2]
-    if not {word, f"{word}_percent", "dataset"} <= set(one.rows) or f"{word} (%)" in table.frame:
-        return table
-    rows = one.rows[one.rows[word] == number_of(swept)]
-    if len(set(rows["dataset"])) != 1:
-        return table
-    return replace(table, frame=table.frame.assign(**{f"{word} (%)": float(rows[f"{word}_percent"].mean())}))
-
-
-def _true_values(key: str, tables: _Tables) -> str:
-    """Return the column that says what a swept setting came to, such as the true share of missing features; or none.
-
-    Its unit stands behind the word of the key: ``missing (%)`` of the setting ``missing``, rounded to whole features.
-    """
-    word = key.rpartition(".")[2]
-    columns = [str(column) for column in tables[0][1].frame]
-    own = [column for column in columns if column.partition(" (")[0] == word and column != word]
-    shared = (column for column in own if all(column in table.frame for _, table in tables))
-    return next((one for one in shared if _is_numeric([table.frame[one] for _, table in tables])), "")
-
-
-def _dots(
-    measured: Measured, labels: Sequence[str], key: str, x_column: str, tables: _Tables
-) -> Iterator[dict[Hashable, object]]:
-    """Yield the measured values; a line is named by its method and by labels, of which some are empty."""
-    for point, table in tables:
-        swept_x = number_of(point.swept[key])
-        others = {other: str(in_words(value)).strip("[]") for other, value in point.swept.items() if other != key}
-        for row in table.frame.to_dict("records"):
-            y, low, high, half = (_known(row.get(name)) for name in measured.columns)
-            x = _known(row[x_column]) if x_column else swept_x
-            if x is None or math.isnan(y):
-                continue
-            if measured.half:
-                low, high = y - half, y + half
-            # What a column of the row says already is not said again.
-            own = {str(row[name]) for name in labels}
-            swept = ("" if text in own else f"{other} = {text}" for other, text in others.items())
-            said = (_label(name, row[name]) for name in labels if name != x_column)
-            line: dict[Hashable, object] = dict(enumerate([*said, *swept]))
-            yield {"method": measured.method, **line, "x": x, "y": y, "low": low, "high": high}
-
-
-def _known(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
+def _bare(value: Json) -> str:
+    """Return the value of a setting in the name of a line; a list stands without brackets."""
+    return str(in_words(value)).strip("[]")
 
 
 def _label(column: str, value: object) -> str:

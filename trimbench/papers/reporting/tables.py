@@ -140,11 +140,14 @@ def label_columns(frames: Sequence[pd.DataFrame]) -> list[str]:
     not help, for example a number of repetitions. A first column of text is a label even where one row needs none.
     Where some rows are the same in all columns, the columns of text are labels.
     """
+    import pandas as pd
+
     columns = [str(column) for column in frames[0].columns]
-    texts = [frame.astype(object).map(str) for frame in frames]
+    texts = pd.concat([frame.astype(object) for frame in frames], keys=range(len(frames))).map(str)
+    frame_of = texts.index.get_level_values(0)
 
     def distinguish(chosen: Sequence[str]) -> bool:
-        return all(not frame.duplicated(subset=list(chosen)).any() if chosen else len(frame) < 2 for frame in texts)
+        return not texts[list(chosen)].set_axis(range(len(chosen)), axis=1).assign(of=frame_of).duplicated().any()
 
     words = [column for column in columns if all(frame[column].dtype.kind not in "iufb" for frame in frames)]
     first = int(columns[:1] == words[:1] != [])

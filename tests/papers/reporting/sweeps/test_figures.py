@@ -36,7 +36,6 @@ def sweep(
     return [
         SweepPoint(
             {key: value} | others,
-            f"points/{value}",
             [findings(tables=(Table("Accuracy", pd.DataFrame(lines(value))),), figures=figures)],
             {},
         )
@@ -164,10 +163,10 @@ def test_an_axis_over_decades_is_logarithmic(values: list[Json], scale: str) -> 
 
 def test_missing_values_and_failed_points_leave_gaps() -> None:
     points = sweep(lambda x: [{"method": "a", "error": x if x != 2 else float("nan")}], [1, 2, 3])
-    points.append(SweepPoint({"budget": 4}, "points/4", [], {"family/one": "failed"}))
+    points.append(SweepPoint({"budget": 4}, [], {"family/one": "failed"}))
     nothing = [Table.of("Accuracy", lines, ["method", "error"]) for lines in ([], [{"method": "a"}, {"error": None}])]
     points += [
-        SweepPoint({"budget": 5 + place}, "points/n", [findings(tables=(table,), figures=())], {})
+        SweepPoint({"budget": 5 + place}, [findings(tables=(table,), figures=())], {})
         for place, table in enumerate(nothing)
     ]
     (figure,), _ = sweep_figures(points)
@@ -184,9 +183,7 @@ def test_names_of_pictures_differ() -> None:
 def test_what_the_columns_of_a_table_measure() -> None:
     columns = ["network", "budget", "fs_sdd_seconds", "eca_trim_seconds", "accuracy, trimming", "accuracy, no feature"]
     frame = pd.DataFrame([["a", 3, *range(5)]], columns=[*columns, "mean error"])
-    found = measured_columns(
-        [frame], ["network"], {"fs_sdd", "eca_trim", "trimming", "no feature", "mean"}.__contains__
-    )
+    found = measured_columns(frame, ["network"], {"fs_sdd", "eca_trim", "trimming", "no feature", "mean"}.__contains__)
     assert found == [
         Measured("budget", "budget"),
         Measured("fs_sdd_seconds", "seconds", "fs_sdd"),

@@ -264,42 +264,40 @@ def _reliability(found: Steps) -> LineFigure:
 
 
 def _gaps(found: Steps) -> list[LineFigure]:
-    mechanisms = dict.fromkeys(group.mechanism for group in found.gaps)
-    return [_of_mechanism(found, [one for one in found.gaps if one.mechanism == name]) for name in mechanisms]
-
-
-def _of_mechanism(found: Steps, groups: Sequence[Group]) -> LineFigure:
-    points = [
-        {"series": METHODS[name].title, "x": 100 * group.missing, "y": group.estimate(name, "log_loss").value}
-        for name in found.settings.methods
-        for group in groups
-        if group.values(name, "log_loss")
+    by_mechanism: dict[str, list[Group]] = {}
+    for group in found.gaps:
+        by_mechanism.setdefault(group.mechanism, []).append(group)
+    titles = {name: METHODS[name].title for name in found.settings.methods}
+    return [
+        LineFigure.of(
+            f"What missing features cost ({MECHANISMS[mechanism]})",
+            ("missing features (%)", "log loss (nats)"),
+            [
+                (title, 100 * group.missing, group.estimate(name, "log_loss").value)
+                for name, title in titles.items()
+                for group in groups
+                if group.values(name, "log_loss")
+            ],
+            name=f"missing_{mechanism}",
+            methods={title: title for title in titles.values()},
+        )
+        for mechanism, groups in by_mechanism.items()
     ]
-    how = groups[0].mechanism
-    return LineFigure(
-        f"What missing features cost ({MECHANISMS[how]})",
-        "missing features (%)",
-        "log loss (nats)",
-        pd.DataFrame(points, columns=["series", "x", "y"]),
-        name=f"missing_{how}",
-        methods={METHODS[name].title: METHODS[name].title for name in found.settings.methods},
-    )
 
 
 def _confidence(found: Steps) -> LineFigure:
     points = [
-        {"series": f"{kind}, {what}", "x": len(row["selected"]), "y": row[column]}
+        (f"{kind}, {what}", len(row["selected"]), row[column])
         for correct, kind in ((True, "corrected"), (False, "uncorrected"))
         for column, what in (("expected_error", "expected"), ("actual_error", "actual"))
         for row in found.confidence
         if bool(row["correct"]) == correct
     ]
-    names = dict.fromkeys(str(point["series"]) for point in points)
-    return LineFigure(
+    names = dict.fromkeys(name for name, _, _ in points)
+    return LineFigure.of(
         "Expected and actual error rates after selection",
-        "columns selected",
-        "error rate",
-        pd.DataFrame(points, columns=["series", "x", "y"]),
+        ("columns selected", "error rate"),
+        points,
         name="confidence",
         marks={name: "reference" for name in names if name.endswith("actual")},
         methods={name: name.partition(",")[0] for name in names},
@@ -634,11 +632,14 @@ def _plain(row: Mapping[Any, Any]) -> Row:
 
 def model_lines(found: Steps, source: str, target: str) -> str:
     """Return a program that learns the model to keep from the same rows, and saves it as ``model.json``."""
-    own = found.settings
-    chosen = found.chosen
+    own, chosen = found.settings, found.chosen
     if chosen is None:
         raise ValueError("a study without any trimming has no model to keep")
-    reading = _reading(own)
+    usual = TableSettings()
+    names = [name for name in vars(usual) if getattr(own, name) != getattr(usual, name)]
+    reading = ", ".join(f"{name}={getattr(own, name)!r}" for name in names)
+    home = next((one for one in own_homes() if source.startswith(f"{one}/")), None)
+    source = source if home is None else f"~{source.removeprefix(home)}"  # pages of a study are shared
     is_count = set(found.costs.values()) == {1.0}
     arguments = [
         f"budget={chosen['budget']!r}",
@@ -650,7 +651,7 @@ def model_lines(found: Steps, source: str, target: str) -> str:
         f"from trimbench.papers.data.table_reading import {'TableSettings, ' if reading else ''}read_table",
         "from trimbench.papers.own_table.settings import StoredTable",
         "",
-        f"table = read_table({_from_home(source)!r}, {target!r}{f', TableSettings({reading})' if reading else ''})",
+        f"table = read_table({source!r}, {target!r}{f', TableSettings({reading})' if reading else ''})",
         "data = StoredTable(table.features, table.labels, table.classes)",
         f"answers = data.answers({found.positive!r})",
         f"rows = data.training_rows({own.test_share!r}, {own.seed!r}, {own.rows!r})  # those of the study",
@@ -661,18 +662,6 @@ def model_lines(found: Steps, source: str, target: str) -> str:
         'model.save("model.json")  # TrimmedClassifier.load("model.json").predict(new_rows)',
     ]
     return "\n".join(parts) + "\n"
-
-
-def _from_home(source: str) -> str:
-    """Return a path that begins with ``~`` if it is in this user's home: pages of a study are shared."""
-    return next((f"~{source.removeprefix(one)}" for one in own_homes() if source.startswith(f"{one}/")), source)
-
-
-def _reading(settings: TableSettings) -> str:
-    """Return the settings that are not the default ones, as arguments."""
-    usual = TableSettings()
-    names = [name for name in vars(usual) if getattr(settings, name) != getattr(usual, name)]
-    return ", ".join(f"{name}={getattr(settings, name)!r}" for name in names)
 
 
 # The page of a study.

@@ -191,15 +191,15 @@ class StoredTable:
         """Names of the features."""
         return [str(name) for name in self.features.columns]
 
-    def split(self, test_share: float, seed: int, split: int = 0) -> tuple[Rows, Rows]:
-        """Return training and test rows, each class with its share in both."""
-        return split_rows(
-            len(self.labels), test_share, seed_for(purpose="own table", split=split, seed=seed), self.labels
-        )
+    def split(self, test_share: float, seed: int, split: int = 0, *, most: int | None = None) -> tuple[Rows, Rows]:
+        """Return training rows, all or at most so many of them, and test rows, each class with its share in both."""
+        own = seed_for(purpose="own table", split=split, seed=seed)
+        train, test = split_rows(len(self.labels), test_share, own, self.labels)
+        return train if most is None else some_rows(train, self.labels, most, seed), test
 
     def training_rows(self, test_share: float, seed: int, most: int) -> Rows:
         """Return the training rows, or as many of them as allowed, at random, each class with its share."""
-        return some_rows(self.split(test_share, seed)[0], self.labels, most, seed)
+        return self.split(test_share, seed, most=most)[0]
 
     def answers(self, positive: str | None) -> NDArray[np.str_]:
         """Return the class of each row as text: of one class against the rest if there are more than two."""

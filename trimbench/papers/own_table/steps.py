@@ -94,8 +94,7 @@ def select_within(
 ) -> dict[str, Json]:
     """Select features within a budget by each method, and test the classifiers."""
     data = stored_table(table)
-    train = data.training_rows(test_share, seed, rows)
-    _, test = data.split(test_share, seed)
+    train, test = data.split(test_share, seed, most=rows)
     answers = data.answers(positive)
     features, wanted = data.features.iloc[train], answers[train]
     start = time.perf_counter()
@@ -205,7 +204,7 @@ def choose_budget(
     data = stored_table(table)
     answers = data.answers(positive)
     if fold is None:
-        train, test = data.training_rows(test_share, seed, rows), data.split(test_share, seed)[1]
+        train, test = data.split(test_share, seed, most=rows)
     else:
         # Folds that know the labels would tell the shares of the classes to those who learn.
         test = np.array_split(np.random.default_rng(seed % 2**32).permutation(len(answers)), OUTER)[fold]
@@ -314,31 +313,23 @@ def _saved(model: Any) -> Json:
 
 # The job of the classifiers with all features: how accurate they are, and how honest.
 
-_Probabilities = NDArray[np.float64]
+
+def _naive_bayes(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> Any:
+    return fitted(train, answers, budget=train.shape[1], rows_weight=0).predict_proba(test)
 
 
-def _naive_bayes(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> _Probabilities:
-    model = fitted(train, answers, budget=train.shape[1], rows_weight=0)
-    found: _Probabilities = model.predict_proba(test)
-    return found
-
-
-def _logistic_regression(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> _Probabilities:
+def _logistic_regression(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> Any:
     own = encoded(train, test)
     means = np.nanmean(own.train, axis=0)
     filled = [np.where(np.isnan(part), means, part) for part in (own.train, own.test)]
-    found: _Probabilities = fit_logistic_regression(filled[0], answers).predict_proba(filled[1])
-    return found
+    return fit_logistic_regression(filled[0], answers).predict_proba(filled[1])
 
 
-def _boosted_trees(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> _Probabilities:
+def _boosted_trees(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     own = encoded(train, test)
-    found: _Probabilities = (
-        HistGradientBoostingClassifier(random_state=0).fit(own.train, answers).predict_proba(own.test)
-    )
-    return found
+    return HistGradientBoostingClassifier(random_state=0).fit(own.train, answers).predict_proba(own.test)
 
 
 CLASSIFIERS: Mapping[str, tuple[str, Callable[..., Any]]] = {
@@ -352,8 +343,7 @@ CLASSIFIERS: Mapping[str, tuple[str, Callable[..., Any]]] = {
 def judge_classifier(table: str, classifier: str, test_share: float, rows: int, seed: int) -> dict[str, Json]:
     """Learn a classifier of all features and all classes, and test it."""
     data = stored_table(table)
-    train = data.training_rows(test_share, seed, rows)
-    _, test = data.split(test_share, seed)
+    train, test = data.split(test_share, seed, most=rows)
     start = time.perf_counter()
     found = CLASSIFIERS[classifier][1](data.features.iloc[train], data.labels[train], data.features.iloc[test])
     truth = data.labels[test]
@@ -375,8 +365,7 @@ def judge_classifier(table: str, classifier: str, test_share: float, rows: int, 
 def judge_confidence(table: str, k: int, correct: bool, test_share: float, rows: int, seed: int) -> dict[str, Json]:
     """Select k encoded columns by correlation, learn from them, and compare the expected error with the actual one."""
     data = stored_table(table)
-    train = data.training_rows(test_share, seed, rows)
-    _, test = data.split(test_share, seed)
+    train, test = data.split(test_share, seed, most=rows)
     own = encoded(data.features.iloc[train], data.features.iloc[test])
     n_selected = min(k, own.train.shape[1])
     with warnings.catch_warnings():
@@ -402,8 +391,7 @@ def judge_confidence(table: str, k: int, correct: bool, test_share: float, rows:
 def explain_rows(table: str, n_rows: int, test_share: float, rows: int, seed: int) -> dict[str, Json]:
     """Explain some test rows of each class that is predicted: the surest, the least sure, and others between them."""
     data = stored_table(table)
-    train = data.training_rows(test_share, seed, rows)
-    _, test = data.split(test_share, seed)
+    train, test = data.split(test_share, seed, most=rows)
     known = [name for name in data.names if data.features[name].iloc[train].notna().any()]
     classes = np.array(data.classes)
     with warnings.catch_warnings():

@@ -25,7 +25,7 @@ from trimbench.papers.data.table_texts import (
     YEAR_LAST,
     ColumnType,
     ReadAs,
-    TableSettings,
+    Reading,
     date_in,
     day_first,
     days_of,
@@ -73,7 +73,7 @@ class ReadColumn:
     notes: tuple[str, ...] = ()
 
 
-def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettings) -> list[ReadColumn]:
+def read_columns(table: SourceTable, names: Sequence[str], settings: Reading) -> list[ReadColumn]:
     """Read columns of a table, each as its values or the settings say."""
     columns = {str(name): column for name, column in table.frame[list(names)].items()}
     types = {name: type_of(column) for name, column in columns.items()}
@@ -96,7 +96,7 @@ def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettin
 
 
 def read_texts(
-    column: TextColumn, settings: TableSettings, marks: Collection[str] = (), has_categories: bool = False
+    column: TextColumn, settings: Reading, marks: Collection[str] = (), has_categories: bool = False
 ) -> ReadColumn:
     """Read a column of text as the settings say, or as categories if its type has them, or as its values look.
 
@@ -149,7 +149,7 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     return "date"
 
 
-def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, settings: TableSettings) -> ReadColumn:
+def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, settings: Reading) -> ReadColumn:
     if all(map(_DURATION.fullmatch, column.texts)):
         import pandas as pd
 
@@ -176,7 +176,7 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, 
     return _measured(column, "number", parsed, settings, notes)
 
 
-def _dates(column: TextColumn, settings: TableSettings) -> ReadColumn:
+def _dates(column: TextColumn, settings: Reading) -> ReadColumn:
     reason, order = None, day_first(column.texts)
     short = (text for text in column.texts if (match := date_in(text)) and len(match["year"]) == 2)
     if example := next(short, None):
@@ -190,7 +190,7 @@ def _dates(column: TextColumn, settings: TableSettings) -> ReadColumn:
     return _measured(column, "date", days, settings, [note])
 
 
-def _refused(column: TextColumn, kind: ColumnType, reason: str, settings: TableSettings) -> ReadColumn:
+def _refused(column: TextColumn, kind: ColumnType, reason: str, settings: Reading) -> ReadColumn:
     """Leave a column out, or raise an error if its type was given."""
     if column.name in settings.types:
         raise DeclarationError(f"types.{column.name} is {kind}, but {reason}")
@@ -198,7 +198,7 @@ def _refused(column: TextColumn, kind: ColumnType, reason: str, settings: TableS
 
 
 def _measured(
-    column: TextColumn, kind: ColumnType, values: NDArray[np.float64], settings: TableSettings, notes: list[str]
+    column: TextColumn, kind: ColumnType, values: NDArray[np.float64], settings: Reading, notes: list[str]
 ) -> ReadColumn:
     """Return a column of numbers or dates, given that of each of its texts, NaN where there is none."""
     unread = np.isnan(values)

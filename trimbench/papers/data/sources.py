@@ -17,7 +17,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from xml.etree import ElementTree
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from trimbench.papers.data.cache import (
     Cache,
     HostMemory,
-    Label,
     Natural,
     Positive,
     Probability,
@@ -54,7 +53,7 @@ from trimbench.papers.data.downloads import (
 )
 from trimbench.papers.data.table_files import SourceTable, read_file, within_memory
 from trimbench.papers.data.table_reading import read_declared
-from trimbench.papers.data.table_texts import MISSING_VALUES, ColumnType, TableSettings
+from trimbench.papers.data.table_texts import Reading
 from trimbench.papers.validation import DeclarationError, FactsMismatch, Unreadable, quoted, settings, shown
 
 if TYPE_CHECKING:
@@ -97,35 +96,21 @@ _log = logging.getLogger(__name__)
 
 
 @settings
-class _TextSource(Source):
+class _TextSource(Reading, Source):
     """A table in text files.
 
     A file begins with a header line, unless `columns` names the columns. `values` has, by column, what stands for
-    another value. The other keys are those of `TableSettings`. Columns without an entry in `types` are
-    read as in a study, and have labels where it would leave them out.
+    another value. Columns without an entry in `types` are read as in a study, and have labels where it would leave them
+    out.
     """
 
     target: Text
     columns: list[Text] = field(default_factory=list)
     values: dict[Text, dict[str, str]] = field(default_factory=dict)
-    separator: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
-    drop: list[Label] = field(default_factory=list)
-    features: list[Label] | None = None
-    id: list[Label] | Label | None = None
-    types: dict[Text, ColumnType] = field(default_factory=dict)
-    missing_values: list[Label] = field(default_factory=lambda: list(MISSING_VALUES))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.reading  # a mistake in it is reported with the declaration
-
-    @functools.cached_property
-    def reading(self) -> TableSettings:
-        """How the table is to be read."""
-        own = {one.name: getattr(self, one.name) for one in fields(TableSettings) if hasattr(self, one.name)}
-        return TableSettings(**own)
+        Source.__post_init__(self)
 
     def _read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = (0,), omit: Sequence[int] = ()) -> Dataset:
         """Read the table in files, one below the other, each without its first `skip` lines, and leave rows out."""
@@ -136,9 +121,9 @@ class _TextSource(Source):
         """Return the target and the features, whose class labels stay as they are written; log what was repaired."""
         import pandas as pd
 
-        reading, parts, repairs = self.reading, [], []
+        parts, repairs = [], []
         for path, lines in zip(paths, skip, strict=True):
-            part, mended = read_file(owner, path, reading, self.target, self.columns, lines)
+            part, mended = read_file(owner, path, self, self.target, self.columns, lines)
             parts.append(part)
             repairs += mended
         names = dict.fromkeys(self.columns or [str(name) for part in parts for name in part])
@@ -159,7 +144,7 @@ class _TextSource(Source):
             if unused := [value for value in others if value not in present]:
                 repairs.append(f"values.{column} names {shown(unused)}, which no row has")
             frame[column] = frame[column].replace(others)
-        table, notes = read_declared(SourceTable(owner, owner, frame), self.target, reading)
+        table, notes = read_declared(SourceTable(owner, owner, frame), self.target, self)
         for note in [*repairs, *([] if self.facts.sha256 else notes)]:  # rows with a hash are as they are meant
             _log.warning("%s: %s", owner, note)
         return table

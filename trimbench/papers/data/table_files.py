@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trimbench.papers.data.cache import one_line_reason
-from trimbench.papers.data.table_texts import CONTROL, SEARCHED, TableSettings, number_of, other_format
+from trimbench.papers.data.table_texts import CONTROL, SEARCHED, Reading, number_of, other_format
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_named, shortened, shown, some
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def within_memory() -> Iterator[None]:
 def read_file(
     owner: str,
     path: Path,
-    settings: TableSettings,
+    settings: Reading,
     target: str | None = None,
     columns: Sequence[str] = (),
     skip: int = 0,
@@ -320,7 +320,7 @@ def _text(body: bytes, encoding: str | None) -> str:
 
 
 def _from_text(
-    text: str, settings: TableSettings, names: list[str], check: Callable[[list[str]], None], wanted: Collection[str]
+    text: str, settings: Reading, names: list[str], check: Callable[[list[str]], None], wanted: Collection[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a table of text, and notes on what was repaired; `names` are given where there is no header line."""
     notes = []
@@ -486,7 +486,7 @@ class SourceTable:
     repairs: Sequence[str] = ()
 
 
-def open_source(source: Any, settings: TableSettings, target: str, most: int) -> SourceTable:
+def open_source(source: Any, settings: Reading, target: str, most: int) -> SourceTable:
     """Return the table of a file or a frame; raise `DeclarationError` if it is none, or has other columns."""
     import pandas as pd
 
@@ -539,7 +539,7 @@ def _from_arrow(owner: str, source: Any) -> pd.DataFrame:
 
 
 def check_columns(
-    owner: str, names: list[str], settings: TableSettings, target: str | None = None, most: int = _MOST_COLUMNS
+    owner: str, names: list[str], settings: Reading, target: str | None = None, most: int = _MOST_COLUMNS
 ) -> None:
     """Raise an error unless columns have names of their own and, given a target, are those that settings need.
 

@@ -23,7 +23,7 @@ from trimbench.papers.data.column_reading import (
 )
 from trimbench.papers.data.dataset import fingerprint, is_number_column
 from trimbench.papers.data.table_files import SourceTable, open_source, within_memory
-from trimbench.papers.data.table_texts import ReadAs, TableSettings, number_of, text_of
+from trimbench.papers.data.table_texts import ReadAs, Reading, TableSettings, number_of, text_of
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_in, rows_named, shown
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     )
 
 
-def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) -> ReadColumn:
+def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: Reading) -> ReadColumn:
     """Return a column in the rows with a class, left out if it is none then."""
     if column.data is None:
         return column
@@ -168,7 +168,7 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) 
 # The column of classes.
 
 
-def _classes(table: SourceTable, target: str, settings: TableSettings) -> tuple[pd.Series[Any], list[str], list[str]]:
+def _classes(table: SourceTable, target: str, settings: Reading) -> tuple[pd.Series[Any], list[str], list[str]]:
     """Return the target as categories in the order of `ReadTable.classes`, notes on it, and what is left out.
 
     Raises `DeclarationError` if there are not several classes.
@@ -354,7 +354,7 @@ def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[st
     return ColumnCard(name, read_as, distinct, missing, said, tuple(notes))
 
 
-def _card_of(column: ReadColumn | None, name: str, table: SourceTable, settings: TableSettings) -> ColumnCard:
+def _card_of(column: ReadColumn | None, name: str, table: SourceTable, settings: Reading) -> ColumnCard:
     """Return the card of a column, which is that of its texts where it is no feature."""
     if column and column.data is not None:
         return _card(name, column.read_as, column.data, column.notes)
@@ -372,7 +372,7 @@ def _card_of(column: ReadColumn | None, name: str, table: SourceTable, settings:
 _TRUTH = {spelling: word for word in ("True", "False") for spelling in (word, word.upper(), word.lower())}
 
 
-def read_declared(table: SourceTable, target: str, settings: TableSettings) -> tuple[pd.DataFrame, list[str]]:
+def read_declared(table: SourceTable, target: str, settings: Reading) -> tuple[pd.DataFrame, list[str]]:
     """Return the features and the target of a table, and notes on what had to be repaired.
 
     Features are read as in a study, but none is left out: what would be has labels, or missing values where its type
@@ -399,7 +399,7 @@ def read_declared(table: SourceTable, target: str, settings: TableSettings) -> t
     return pd.DataFrame(found), notes
 
 
-def _as_feature(column: ReadColumn, values: pd.Series[Any], settings: TableSettings) -> ReadColumn:
+def _as_feature(column: ReadColumn, values: pd.Series[Any], settings: Reading) -> ReadColumn:
     """Return a column of text whose type nobody gave: with labels where it would be left out.
 
     It has the labels of truth values that frames have. What is missing by the declaration is not told.

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.papers.data.cache import Label, Text
 from trimbench.papers.validation import DeclarationError, rows_in, rows_named
 
 ColumnType = Literal["category", "number", "boolean", "date"]
@@ -29,8 +30,8 @@ MISSING_VALUES = (
 
 
 @dataclass(frozen=True)
-class TableSettings:
-    """What is known about a table; what is not given is recognised.
+class Reading:
+    """What is known about the columns of a table; what is not given is recognised.
 
     Attributes
     ----------
@@ -53,19 +54,16 @@ class TableSettings:
         only if it is a category here.
     missing_values : tuple of str
         The texts that stand for a missing value. An empty field always does.
-    positive : str, optional
-        The class of interest. The default is the rarer one of two classes; several classes have none.
     """
 
     separator: str | None = None
     encoding: str | None = None
     decimal: str | None = None
-    drop: tuple[str, ...] = ()
-    features: tuple[str, ...] | None = None
-    id: str | tuple[str, ...] | None = None
-    types: Mapping[str, ColumnType] = field(default_factory=dict)
-    missing_values: tuple[str, ...] = MISSING_VALUES
-    positive: str | None = None
+    drop: tuple[Label, ...] = ()
+    features: tuple[Label, ...] | None = None
+    id: Label | tuple[Label, ...] | None = None
+    types: Mapping[Text, ColumnType] = field(default_factory=dict)
+    missing_values: tuple[Label, ...] = MISSING_VALUES
 
     def __post_init__(self) -> None:
         for name in ("drop", "features", "id", "missing_values"):
@@ -107,6 +105,19 @@ class TableSettings:
         """Return the columns that the target and each setting name."""
         named = {"drop": self.drop, "features": self.features or (), "id": self.ids, "types": tuple(self.types)}
         return {"target": (target,), **named}
+
+
+@dataclass(frozen=True)
+class TableSettings(Reading):
+    """What is known about a table for a study: its columns, as `Reading` has them, and its classes.
+
+    Attributes
+    ----------
+    positive : str, optional
+        The class of interest. The default is the rarer one of two classes; several classes have none.
+    """
+
+    positive: Label | None = None
 
 
 # Numbers as people write them: decimal points and commas, groups of three digits, "<5".

@@ -67,11 +67,7 @@ class StudySettings(TableSettings):
         Seconds for the search of each trimming.
     """
 
-    drop: tuple[Label, ...] = ()
-    features: tuple[Label, ...] | None = None
-    id: Label | tuple[Label, ...] | None = None
     missing_values: Annotated[tuple[Label, ...], BeforeValidator(_or_usual)] = MISSING_VALUES
-    positive: Label | None = None
     budget: NonNegativeFloat | None = None
     budgets: list[NonNegativeFloat] = field(default_factory=list)
     test_share: Annotated[float, Field(gt=0, lt=1)] = 0.25

@@ -13,7 +13,6 @@ import openml
 import pytest
 
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.dataset import Dataset
 from trimbench.papers.data.declarations import declare_dataset, is_here, load_dataset
 from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch
 from trimbench.papers.vocabulary.planning import held_against_servers
@@ -209,16 +208,6 @@ def test_processes_may_load_and_download_at_the_same_time(cache: Cache, loopback
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert loopback.requests.count(f"GET {DESCRIPTION_PATH}") == 3
     assert sorted(path.name for path in cache.writable.iterdir()) == ["openml"]
-
-
-def test_threads_may_load_at_the_same_time(cache: Cache) -> None:
-    results: list[Dataset] = []
-    threads = [threading.Thread(target=lambda: results.append(load_dataset(TOY, cache))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [result.sha256 for result in results] == [SHA256] * 4
 
 
 def test_home_need_not_be_writable(cache: Cache) -> None:

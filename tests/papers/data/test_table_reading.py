@@ -44,8 +44,8 @@ def cycled(*values: Any) -> list[Any]:
     return [values[row % len(values)] for row in range(ROWS)]
 
 
-def written(folder: Path, text: str, name: str = "t.csv") -> Path:
-    (folder / name).write_bytes(text.encode())
+def written(folder: Path, body: str | bytes, name: str = "t.csv") -> Path:
+    (folder / name).write_bytes(body.encode() if isinstance(body, str) else body)
     return folder / name
 
 

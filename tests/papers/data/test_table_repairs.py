@@ -23,15 +23,11 @@ from trimbench.papers.data.table_reading import ReadTable, read_table
 from trimbench.papers.data.table_texts import TableSettings
 from trimbench.papers.validation import DeclarationError
 
+from .test_table_reading import CLASSES, ROWS, cycled, written
+
 param = pytest.param  # with the number of the report that an input is from
-ROWS = 60
-CLASSES = ["ill" if row % 3 == 0 else "well" for row in range(ROWS)]
 HUGE = 2**53
 LINES = [f"{row % 5};{row % 7};{name}" for row, name in enumerate(CLASSES)]
-
-
-def cycled(*values: Any) -> list[Any]:
-    return [values[row % len(values)] for row in range(ROWS)]
 
 
 def frame(**columns: Any) -> pd.DataFrame:
@@ -40,11 +36,6 @@ def frame(**columns: Any) -> pd.DataFrame:
 
 def notes(table: ReadTable, name: str) -> str:
     return " / ".join(next(card.notes for card in table.card if card.name == name))
-
-
-def written(folder: Path, body: str | bytes, name: str = "t.csv") -> Path:
-    (folder / name).write_bytes(body.encode() if isinstance(body, str) else body)
-    return folder / name
 
 
 HUGE_VALUES = [None, *cycled(HUGE, HUGE + 1, -HUGE - 1)[1:]]

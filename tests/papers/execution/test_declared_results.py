@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-import trimbench.papers
-from trimbench.papers.execution.code_hash import is_job_function
 from trimbench.papers.execution.job import COUNT, SHARE, TEXT, check_result, declare_result, declared_results
 
 from . import sample_jobs
+from .test_code_hash import JOBS
 
-FAMILIES = ("trimming", "conformant", "selection_bias", "beyond")
 SQUARE = f"{sample_jobs.__name__}:square"
-
-
-def job_functions() -> list[str]:
-    """Return the names of all job functions of the experiments."""
-    found = []
-    for family in FAMILIES:
-        folder = Path(trimbench.papers.__file__).parent / family
-        for module in pkgutil.iter_modules([str(folder)]):
-            name = f"trimbench.papers.{family}.{module.name}"
-            members = vars(importlib.import_module(name))
-            found += [f"{name}:{one}" for one, value in members.items() if _is_of(value, name)]
-    return sorted(found)
-
-
-def _is_of(value: Any, module: str) -> bool:
-    return is_job_function(value) and value.__module__ == module
-
-
-FUNCTIONS = job_functions()
+FUNCTIONS = [name for name in JOBS if not name.startswith("trimbench.papers.own_table.")]  # whose tables vary
 
 
 def test_all_are_found() -> None:

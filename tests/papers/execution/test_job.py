@@ -97,10 +97,7 @@ def test_unusable_parameters_and_hashes_are_refused(
         Job.create(sample_jobs.square, parameters, {"vote": sha256})
 
 
-def test_fields_must_be_canonical() -> None:
-    for text in ('{"x": 1}', '{"b":1,"a":2}', "[1]", '{"x":NaN}', "{", ""):
-        with pytest.raises(ValueError, match="parameters_json must be a JSON object in canonical form"):
-            Job(f"{MODULE}:square", text, (), "code")
+def test_data_must_be_sorted() -> None:
     with pytest.raises(ValueError, match=r"data must be sorted by name without repetition, got \['b', 'a'\]"):
         Job(f"{MODULE}:square", "{}", (("b", SHA), ("a", SHA)), "code")
 

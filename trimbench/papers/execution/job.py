@@ -64,11 +64,6 @@ class Job:
 
     def __post_init__(self) -> None:
         check_function_name(self.function)
-        if not _is_canonical_object(self.parameters_json):
-            raise ValueError(
-                f"parameters_json must be a JSON object in canonical form, got {self.parameters_json!r}; "
-                "use Job.create, which writes it"
-            )
         names = [name for name, _ in self.data]
         if names != sorted(set(names)):
             raise ValueError(f"data must be sorted by name without repetition, got {names!r}; use Job.create")
@@ -206,14 +201,6 @@ def located(value: Any, places: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [located(item, places) for item in value]
     return places.get(value, value) if isinstance(value, str) else value
-
-
-def _is_canonical_object(text: str) -> bool:
-    try:
-        value = json.loads(text)
-        return isinstance(value, dict) and canonical_text(value) == text
-    except ValueError:
-        return False
 
 
 def _check_signature(function: str, parameters: Mapping[str, object]) -> None:

@@ -24,7 +24,7 @@ from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, unknown
-from trimbench.papers.vocabulary.checks import check_axis
+from trimbench.papers.vocabulary.checks import Axis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,21 +73,19 @@ class StudySettings(TableSettings):
     test_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
     rows: PositiveInt = 4000
     gap_rows: PositiveInt = 1000
-    mechanisms: list[Mechanism] = field(default_factory=lambda: list[Mechanism](["mcar", "depends_on_value"]))
-    shares: list[float] = field(default_factory=lambda: [0.2, 0.4, 0.6])
+    mechanisms: Axis[Mechanism] = field(default_factory=lambda: list[Mechanism](["mcar", "depends_on_value"]))
+    shares: Axis[float] = field(default_factory=lambda: [0.2, 0.4, 0.6])
     splits: PositiveInt = 3
-    methods: list[str] = field(
+    methods: Axis[str] = field(
         default_factory=lambda: ["nacl", "mixture", "mean", "knn", "iterative", "trees", "masked_trees"]
     )
-    selected: list[PositiveInt] = field(default_factory=lambda: [5, 10, 20])
+    selected: Axis[PositiveInt] = field(default_factory=lambda: [5, 10, 20])
     explained: NonNegativeInt = 2
     time_limit: PositiveFloat = 20.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("mechanisms", "shares", "methods", "selected"):
-            check_axis(name, getattr(self, name))
         for share in self.shares:
             Missingness().check_fraction(share)
         for method in self.methods:

@@ -95,20 +95,19 @@ class Column:
 
 def means(columns: Mapping[str, str], specification: str) -> list[Column]:
     """Return columns with the means of some results, which are given by title, in one format."""
-
-    def mean_of(result: str) -> Callable[[pd.DataFrame], Any]:
-        return lambda rows: rows[result].mean()
-
-    return [Column(title, specification, mean_of(result)) for title, result in columns.items()]
+    return _columns(columns, specification, lambda values: values.mean())
 
 
 def first(columns: Mapping[str, str], specification: str = "") -> list[Column]:
     """Return columns with some results of the first row, which are given by title, in one format."""
+    return _columns(columns, specification, lambda values: values.iloc[0])
 
-    def first_of(result: str) -> Callable[[pd.DataFrame], Any]:
-        return lambda rows: rows[result].iloc[0]
 
-    return [Column(title, specification, first_of(result)) for title, result in columns.items()]
+def _columns(columns: Mapping[str, str], specification: str, value: Callable[[Any], Any]) -> list[Column]:
+    def of(name: str) -> Callable[[pd.DataFrame], Any]:
+        return lambda rows: value(rows[name])
+
+    return [Column(title, specification, of(name)) for title, name in columns.items()]
 
 
 # What data sets and networks are called in titles.

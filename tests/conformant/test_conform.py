@@ -373,17 +373,3 @@ def test_example_2_for_a_conformant_model(seed: int, n: int) -> None:
     mass = brute_force.joint(model, rows[agrees]).sum(axis=1)
     imputed = mass @ rows[agrees] / mass.sum()
     assert classifier.predict_proba(imputed[None])[0, 1] >= model.predict_proba(row[None])[0, 1] - 1e-12
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: weights_of_naive_bayes(1.0, [0.5], [0.5]), r"prior must be probabilities strictly between 0 and 1"),
-        (lambda: weights_of_naive_bayes(0.5, [0.0], [0.5]), r"positive must be probabilities strictly between"),
-        (lambda: weights_of_naive_bayes(0.5, [0.5, 0.5], [0.5]), "must have the same length, got 2 and 1"),
-        (lambda: naive_bayes_of_weights(0.0, [1.0, 2.0], [0.5]), "weights and positive must have the same length"),
-    ],
-)
-def test_arguments(call: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()  # type: ignore[operator]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from typing import Any
 
 import numpy as np
 import pytest
 
 from trimbench.papers.measures import calibration, prediction_quality
-from trimbench.papers.selection_bias.simulated_cases import MixtureSettings, ModelSettings, simulate, simulate_gaussian
+from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate, simulate_gaussian
 
 
 def test_simulation_has_the_moments_of_the_model() -> None:
@@ -49,16 +48,16 @@ def test_many_features_need_little_more_memory_than_their_values() -> None:
 
 
 def test_measures_of_a_few_predictions() -> None:
-    y = [1, 0, 1, 0]
+    y = np.array([1, 0, 1, 0])
     p = np.array([0.9, 0.2, 0.4, 0.5])
     found = prediction_quality(y, np.stack([1 - p, p], axis=1))
     assert found.expected_error == pytest.approx((0.1 + 0.2 + 0.4 + 0.5) / 4)
     assert found.actual_error == pytest.approx(2 / 4)  # 0.4 is wrong, and 0.5 predicts class 1
     assert found.minus_log_probability == pytest.approx(-math.log(0.9 * 0.8 * 0.4 * 0.5) / 4)
     assert found.squared_error == pytest.approx((0.01 + 0.04 + 0.36 + 0.25) / 4)
-    certain = prediction_quality([1], [[1e-200, 1.0]])
+    certain = prediction_quality(np.array([1]), np.array([[1e-200, 1.0]]))
     assert certain.expected_error == 1e-200
-    assert np.isfinite(prediction_quality([0], [[0.0, 1.0]]).minus_log_probability)
+    assert np.isfinite(prediction_quality(np.array([0]), np.array([[0.0, 1.0]])).minus_log_probability)
 
 
 def test_calibration_adds_up() -> None:
@@ -71,70 +70,14 @@ def test_calibration_adds_up() -> None:
         assert found.counts[bin_] == inside.sum()
         assert found.predicted_sums[bin_] == pytest.approx(p[inside].sum())
         assert found.positives[bin_] == y[inside].sum()
-    with pytest.raises(ValueError, match=r"probabilities must have a row of two for each of the cases"):
-        calibration([1, 0], [0.2, 0.3])
-
-
-@pytest.mark.parametrize("function", [prediction_quality, calibration])
-@pytest.mark.parametrize(
-    ("y", "probabilities", "message"),
-    [
-        ([0, 2], [[0.5, 0.5], [0.5, 0.5]], r"y must hold only 0 and 1, got 2"),
-        (["0", "1"], [[0.5, 0.5], [0.5, 0.5]], r"y must hold only 0 and 1, got '0'"),
-        ([0, 1], [[0.5, 0.5], [-0.1, 1.1]], r"not negative and with sum 1, got \[-0.1, 1.1\] in row 1"),
-        ([0, 1], [[0.5, 0.4], [0.5, 0.5]], r"not negative and with sum 1, got \[0.5, 0.4\] in row 0"),
-        ([0, 1], [[0.5, np.nan], [0.5, 0.5]], r"not negative and with sum 1, got \[0.5, nan\] in row 0"),
-        ([0, 1], [["a", "b"], [0.5, 0.5]], r"probabilities must be a table of numbers, got"),
-    ],
-)
-def test_labels_and_probabilities_are_checked(function: Any, y: Any, probabilities: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        function(y, probabilities)
-
-
-@pytest.mark.parametrize(
-    ("settings", "arguments", "message"),
-    [
-        (ModelSettings, {"n_features": 0}, "n_features must be a whole number, 1 or more"),
-        (ModelSettings, {"alpha": 0.0}, "alpha must be a positive number"),
-        (ModelSettings, {"theta0": 0.5}, r"theta0 must be in \[0, 0.5\)"),
-        (ModelSettings, {"class_sizes": (0, 5)}, "class_sizes must be two whole numbers, 1 or more"),
-        (ModelSettings, {"test_sizes": (1, 2, 3)}, "test_sizes must be two whole numbers, 0 or more"),
-        (ModelSettings, {"n_features": "10"}, "n_features must be a whole number, 1 or more, got '10'"),
-        (ModelSettings, {"n_features": True}, "n_features must be a whole number, 1 or more, got True"),
-        (ModelSettings, {"alpha": "wide"}, "alpha must be a positive number, got 'wide'"),
-        (ModelSettings, {"class_sizes": 3}, "class_sizes must be two whole numbers, 1 or more, got 3"),
-        (ModelSettings, {"class_sizes": (2.5, 3)}, r"class_sizes must be two whole numbers, 1 or more, got \(2.5, 3\)"),
-        (MixtureSettings, {"n_train": "many"}, "n_train must be a whole number, 4 or more, got 'many'"),
-        (MixtureSettings, {"response": 0.5}, "response must be two probabilities between 0 and 1, got 0.5"),
-        (MixtureSettings, {"alpha": None}, "alpha must be a positive number, got None"),
-    ],
-)
-def test_impossible_settings_are_refused(settings: Any, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        settings(**arguments)
 
 
 def test_gaussian_simulation_has_the_moments_of_the_model() -> None:
     drawn = simulate_gaussian(20_000, 4.0, (30, 50), (10, 0), np.random.default_rng(0))
-    assert (drawn.X.shape, drawn.X_test.shape, drawn.means.shape) == ((80, 20_000), (10, 20_000), (2, 20_000))
+    assert (drawn.X.shape, drawn.X_test.shape, drawn.phi.shape) == ((80, 20_000), (10, 20_000), (2, 20_000))
     assert (np.bincount(drawn.y).tolist(), drawn.y_test.tolist()) == ([30, 50], [0] * 10)
-    variance = ((drawn.X - drawn.means[drawn.y]) ** 2).mean(axis=0)
-    tests = ((drawn.X_test - drawn.means[0]) ** 2).mean(axis=0)
+    variance = ((drawn.X - drawn.phi[drawn.y]) ** 2).mean(axis=0)
+    tests = ((drawn.X_test - drawn.phi[0]) ** 2).mean(axis=0)
     # 1 / variance is too large by 80 / 78 on average.
     assert (tests / variance).mean() == pytest.approx(80 / 78, rel=0.02)
-    assert ((drawn.means[1] - drawn.means[0]) ** 2 / variance).mean() == pytest.approx(2 / 4 * 80 / 78, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 1.0, (2, 2), (1, 1)), "n_features must be a whole number, 1 or more, got 0"),
-        ((5, 0.0, (2, 2), (1, 1)), "alpha must be a positive number, got 0.0"),
-        ((5, 1.0, (2, 0), (1, 1)), r"class_sizes must be whole numbers, 1 or more, one for each class, got \(2, 0\)"),
-        ((5, 1.0, (2, 2), (1,)), r"test_sizes must be whole numbers, 0 or more, one for each class, got \(1,\)"),
-    ],
-)
-def test_gaussian_simulations_that_make_no_sense(arguments: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        simulate_gaussian(*(*arguments, np.random.default_rng(0)))
+    assert ((drawn.phi[1] - drawn.phi[0]) ** 2 / variance).mean() == pytest.approx(2 / 4 * 80 / 78, rel=0.05)

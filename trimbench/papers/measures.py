@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from trimbench._typing import Matrix
 
@@ -33,17 +33,8 @@ def accuracy(truth: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
 
 
 def weighted_f1(truth: NDArray[np.int64], predicted: NDArray[np.int64], n_classes: int) -> float:
-    """Return the F1 score of each class, averaged with the frequencies of the classes; 0 for one never predicted.
-
-    Raises ValueError if a label is beyond the classes.
-
-    Parameters
-    ----------
-    truth, predicted : ndarray of int, shape (n_rows,)
-    """
-    actual = checked_labels(truth, n_classes, len(predicted))
-    given = checked_labels(predicted, n_classes, len(actual))
-    table = np.bincount(actual * n_classes + given, minlength=n_classes**2).reshape(n_classes, n_classes)
+    """Return the F1 score of each class, averaged with the frequencies of the classes; 0 for one never predicted."""
+    table = np.bincount(truth * n_classes + predicted, minlength=n_classes**2).reshape(n_classes, n_classes)
     support, claimed = table.sum(axis=1), table.sum(axis=0)
     scores = 2 * np.diag(table) / np.maximum(support + claimed, 1)
     return float((scores * support).sum() / support.sum())
@@ -95,7 +86,6 @@ def calibration_error(truth: NDArray[np.int64], probabilities: Matrix, n_bins: i
 
 # A probability of exactly 0 can come only from rounding; the smallest positive number keeps its log finite.
 _LEAST = np.finfo(float).tiny
-_SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -120,34 +110,24 @@ class PredictionQuality:
     squared_error: float
 
 
-def prediction_quality(y: ArrayLike, probabilities: ArrayLike) -> PredictionQuality:
+def prediction_quality(y: NDArray[np.int64], probabilities: Matrix) -> PredictionQuality:
     """Summarise predictive probabilities.
 
     Parameters
     ----------
-    y : array of shape (n_cases,)
+    y : ndarray of shape (n_cases,)
         Zeros and ones.
-    probabilities : array of shape (n_cases, 2)
+    probabilities : ndarray of shape (n_cases, 2)
         P(y = 0 | x) and P(y = 1 | x): both, as 1 - p loses the digits of a p near 1.
-
-    Returns
-    -------
-    PredictionQuality
-
-    Raises
-    ------
-    ValueError
-        When the shapes do not match, a label is not 0 or 1, or a row is not a distribution.
 
     References
     ----------
     Li, Zhang and Neal (2008), "Comparison of actual and expected error rates" and "Comparison of two measures".
     """
-    truth, p = _checked(y, probabilities)
-    of_truth = p[np.arange(len(truth)), truth]
+    of_truth = probabilities[np.arange(len(y)), y]
     return PredictionQuality(
-        expected_error=float(p.min(axis=1).mean()),
-        actual_error=float(((p[:, 1] >= 0.5) != truth).mean()),
+        expected_error=float(probabilities.min(axis=1).mean()),
+        actual_error=float(((probabilities[:, 1] >= 0.5) != y).mean()),
         minus_log_probability=float(-np.log(np.maximum(of_truth, _LEAST)).mean()),
         squared_error=float(((1.0 - of_truth) ** 2).mean()),
     )
@@ -172,62 +152,23 @@ class Calibration:
     positives: NDArray[np.int64]
 
 
-def calibration(y: ArrayLike, probabilities: ArrayLike) -> Calibration:
+def calibration(y: NDArray[np.int64], probabilities: Matrix) -> Calibration:
     """Sort predictions into ten classes and compare them with what happened; the sums can be added over repetitions.
 
     Parameters
     ----------
-    y : array of shape (n_cases,)
-    probabilities : array of shape (n_cases, 2)
+    y : ndarray of shape (n_cases,)
+        Zeros and ones.
+    probabilities : ndarray of shape (n_cases, 2)
 
     References
     ----------
     Li, Zhang and Neal (2008), "Comparison of calibration for predictions".
     """
-    truth, p = _checked(y, probabilities)
-    bins = np.minimum((p[:, 1] * 10.0).astype(np.int64), 9)
+    p = probabilities[:, 1]
+    bins = np.minimum((p * 10.0).astype(np.int64), 9)
     return Calibration(
         counts=np.bincount(bins, minlength=10),
-        predicted_sums=np.bincount(bins, weights=p[:, 1], minlength=10).astype(np.float64),
-        positives=np.bincount(bins, weights=truth, minlength=10).astype(np.int64),
+        predicted_sums=np.bincount(bins, weights=p, minlength=10).astype(np.float64),
+        positives=np.bincount(bins, weights=y, minlength=10).astype(np.int64),
     )
-
-
-def _checked(y: ArrayLike, probabilities: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    truth = np.asarray(y)
-    try:
-        p = np.asarray(probabilities, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"probabilities must be a table of numbers, got {probabilities!r}") from error
-    if truth.ndim != 1 or p.shape != (len(truth), 2) or not len(truth):
-        raise ValueError(
-            "probabilities must have a row of two for each of the cases in y, at least one, "
-            f"got shapes {p.shape} and {truth.shape}"
-        )
-    wrong = [value for value in truth.tolist() if value not in (0, 1)]
-    if wrong:
-        raise ValueError(f"y must hold only 0 and 1, got {wrong[0]!r}; encode the classes as 0 and 1")
-    off = ~((p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1.0) <= _SUM_TOLERANCE))
-    if off.any():
-        raise ValueError(
-            "probabilities must be P(y = 0 | x) and P(y = 1 | x), not negative and with sum 1, "
-            f"got {p[off][0].tolist()} in row {int(np.flatnonzero(off)[0])}"
-        )
-    return truth.astype(np.int64), p
-
-
-def checked_labels(labels: ArrayLike, n_classes: int, n_rows: int) -> NDArray[np.int64]:
-    """Return labels as positions of classes.
-
-    Raises ValueError unless there is one whole number from 0 to n_classes - 1 for each row.
-    """
-    codes = np.asarray(labels)
-    if codes.shape != (n_rows,):
-        raise ValueError(f"labels must be one for each of the {n_rows} rows, got shape {codes.shape}")
-    if codes.dtype.kind not in "iub":
-        raise ValueError(f"labels must be whole numbers (positions of classes), got type {codes.dtype}")
-    if len(codes) and not (codes.min() >= 0 and codes.max() < n_classes):
-        raise ValueError(
-            f"labels must be from 0 to {n_classes - 1} for {n_classes} classes, got {codes.min()} to {codes.max()}"
-        )
-    return codes.astype(np.int64)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn import metrics
 
-from trimbench.papers.beyond.incomplete_methods import Shape, compare_with_gaps, split_tables
+from trimbench.papers.beyond.incomplete_methods import Shape, compare_with_gaps, hidden, split_tables
 from trimbench.papers.beyond.missing_values import MissingValues, claim_lines, groups_of
 from trimbench.papers.conformant.mask_sweep import MissingFeatures
 from trimbench.papers.conformant.tasks import feature_codes
@@ -82,10 +82,9 @@ def test_images_shrink_and_both_parts_share_one_mechanism() -> None:
     size = {"numbers": False, "train_rows": 300, "test_rows": 100}
     whole, small = (split_tables(task, Shape(shrink=shrink, **size)) for shrink in (1, 2))
     assert (whole.train.shape, small.train.shape, small.test.shape) == ((300, 64), (300, 16), (100, 16))
-    assert small.image == [4, 4]
     square = whole.train.reshape(300, 4, 2, 4, 2)[:, 1, :, 2].sum(axis=(1, 2))
     assert (small.train[:, 6] == (square >= 2)).all()
-    masked, gaps = whole.hidden(Missingness("depends_on_features"), 0.5, np.random.default_rng(0), 2)
+    masked, gaps = hidden(whole, False, Missingness("depends_on_features"), 0.5, np.random.default_rng(0), 2)
     assert masked.shape == (600, 64)
     assert (np.isnan(masked).sum(axis=1) == 32).all()
     assert (np.isnan(masked[:300]) != np.isnan(masked[300:])).any()

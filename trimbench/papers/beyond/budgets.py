@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, POSITIVE, SHARE, fields, job, listed
+from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, POSITIVE, SHARE, fields, job, listed, timed
 from trimbench.papers.trimming.classifiers import (
     NAMES,
     SIZES,
@@ -57,11 +56,8 @@ class AccuracyByBudget(LearnedOnSplits):
             vocab.Cell.of(
                 {"dataset": dataset, "split": split, "budget": budget},
                 trim_learned,
+                self,
                 learning=self.learning(dataset, split, inputs),
-                positive=self.positive,
-                budget=budget,
-                engine=self.engine,
-                evaluation_limit=self.evaluation_limit,
             )
             for dataset in self.datasets
             for split in range(self.splits)
@@ -133,9 +129,7 @@ def _trimmed(
     split: Split, classifier: BayesianClassifier, budget: float, engine: EngineName, evaluation_limit: int | None
 ) -> tuple[Trimming, dict[str, vocab.Json]]:
     """Trim a classifier and test both; return the trimming, and what every job returns of it."""
-    start = time.perf_counter()
-    trimming = trim(classifier, budget, engine=engine, evaluation_limit=evaluation_limit)
-    seconds = time.perf_counter() - start
+    trimming, seconds = timed(lambda: trim(classifier, budget, engine=engine, evaluation_limit=evaluation_limit))
     return trimming, {
         "features": list(trimming.features),
         "upper_bound": trimming.upper_bound,
@@ -188,11 +182,6 @@ def _one_hot(frame: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=frame.index)
 
 
-def sizes_of(classifier: BayesianClassifier, split: Split) -> dict[str, int]:
-    """Return the numbers of features and of rows."""
-    return {"n_features": classifier.n_features, "n_train": len(split.train), "n_test": len(split.test)}
-
-
 def is_exact(classifier: BayesianClassifier) -> bool:
     """Tell whether the engine of log-odds holds all instances of the features."""
     return math.prod(classifier.cardinalities) <= MAX_ENTRIES
@@ -212,45 +201,30 @@ def trim_many_features(
     limit = evaluation_limit if is_exact(classifier) else None
     trimming, facts = _trimmed(split, classifier, budget, "auto", limit)
     low, high = trimming.agreement_interval
-    return {**sizes_of(classifier, split), **facts, "agreement_low": low, "agreement_high": high}
-
-
-class Learned(NamedTuple):
-    """A learned classifier, its rows, and how it was learned; `n_folds` is that of cross-validation."""
-
-    classifier: BayesianClassifier
-    split: Split
-    learning: Learning
-    n_folds: int
+    return {**split.sizes, **facts, "agreement_low": low, "agreement_high": high}
 
 
 class Baseline(NamedTuple):
-    """A selection of features to compare trimming with: its name in tables, and how it selects a number of features.
+    """A selection of features to compare trimming with: its name in tables, and how it selects.
 
-    `select` returns names in the order of selection, of which the first few are the selection for a smaller budget.
+    `select` takes a classifier, the rows and how it was learned, the number of features, and that of folds. It returns
+    names in the order of selection, of which the first few are the selection for a smaller budget.
     """
 
     title: str
-    select: Callable[[Learned, int], Sequence[str]]
+    select: Callable[[BayesianClassifier, Split, Learning, int, int], Sequence[str]]
 
 
-def _by_accuracy(learned: Learned, most: int) -> Sequence[str]:
-    return select_by_accuracy(
-        learned.split.train,
-        learned.split.target,
-        most,
-        positive=POSITIVE_SIDE,
-        threshold=learned.learning.threshold,
-        n_folds=learned.n_folds,
-        rng=np.random.default_rng(learned.learning.split_seed),
-        smoothing=learned.learning.smoothing,
-    )
+def _by_accuracy(_: BayesianClassifier, split: Split, learning: Learning, most: int, n_folds: int) -> Sequence[str]:
+    how: dict[str, Any] = {"threshold": learning.threshold, "smoothing": learning.smoothing, "n_folds": n_folds}
+    rng = np.random.default_rng(learning.split_seed)
+    return select_by_accuracy(split.train, split.target, most, positive=POSITIVE_SIDE, rng=rng, **how)
 
 
 # Jobs, tables and figures follow from this.
 BASELINES: Mapping[str, Baseline] = {
     "information_gain": Baseline(
-        "information gain", lambda learned, most: select_by_information_gain(learned.classifier, most)
+        "information gain", lambda classifier, _, __, most, ___: select_by_information_gain(classifier, most)
     ),
     "accuracy": Baseline("greedy accuracy", _by_accuracy),
 }
@@ -268,11 +242,9 @@ def select_many_features(
     split = sides.split(learning)
     classifier = split.learned(POSITIVE_SIDE, learning)
     most = min(max(budgets), classifier.n_features)
-    start = time.perf_counter()
-    selected = BASELINES[method].select(Learned(classifier, split, learning, n_folds), most)
-    seconds = time.perf_counter() - start
+    selected, seconds = timed(lambda: BASELINES[method].select(classifier, split, learning, most, n_folds))
     points = [{"budget": budget, **_selection(split, classifier, selected[:budget])} for budget in budgets]
-    return {**sizes_of(classifier, split), "method_seconds": seconds, "points": points}
+    return {**split.sizes, "method_seconds": seconds, "points": points}
 
 
 def _selection(split: Split, classifier: BayesianClassifier, kept: Sequence[str]) -> dict[str, vocab.Json]:
@@ -323,22 +295,18 @@ class Scaling(LearnedOnSplits):
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set and budget, and one for each data set and baseline."""
-        calls: list[tuple[str, int, JobFunction, dict[str, object]]] = [
-            ("trimming", budget, trim_many_features, {"budget": budget, "evaluation_limit": self.evaluation_limit})
-            for budget in self.budgets
-        ]
-        baseline = {"budgets": self.budgets, "n_folds": self.n_folds}
-        calls += [(method, 0, select_many_features, {"method": method, **baseline}) for method in BASELINES]
+        calls: list[tuple[str, int, JobFunction]] = [("trimming", one, trim_many_features) for one in self.budgets]
+        calls += [(method, 0, select_many_features) for method in BASELINES]
         return [
             vocab.Cell.of(
                 {"data": name, "method": method, "budget": budget},
                 function,
-                learning=self.learning(problem.dataset, 0, inputs),
-                sides=problem,
-                **own,
+                self,
+                learning=self.learning(sides.dataset, 0, inputs),
+                sides=sides,
             )
-            for name, problem in ((name, self.problems[name]) for name in self.datasets)
-            for method, budget, function, own in calls
+            for name, sides in ((name, self.problems[name]) for name in self.datasets)
+            for method, budget, function in calls
         ]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
@@ -346,25 +314,24 @@ class Scaling(LearnedOnSplits):
         done = vocab.successes(rows)
         is_trimming = done["method"] == "trimming"
         trimmed = [row for row in done[is_trimming].to_dict("records") if row["budget"] < row["n_features"]]
-        baselines = done[~is_trimming]
         selections: _Selections = {
             (point["data"], point["method"], point["budget"]): point
-            for point in vocab.unpacked(baselines, "points").to_dict("records")
+            for point in vocab.unpacked(done[~is_trimming], "points").to_dict("records")
         }
-        lines = [_line(row, selections) for row in trimmed]
-        main = vocab.Table.of("Agreement with the original, certified", lines, _FORMATS)
+        main = vocab.Table.of(
+            "Agreement with the original, certified", [_line(row, selections) for row in trimmed], _FORMATS
+        )
         tests = [_test_line(row, selections) for row in trimmed]
         seconds = [
-            {"data": row["data"], "features": row["n_features"], "method": by.title, "seconds": row["method_seconds"]}
+            (row["data"], row["n_features"], by.title, row["method_seconds"])
             for method, by in BASELINES.items()
-            for row in baselines[baselines["method"] == method].to_dict("records")
+            for row in done[done["method"] == method].to_dict("records")
         ]
+        title = "Seconds of the baselines, for all budgets together"
         tables = (
             main,
             vocab.Table.of("Agreement and accuracy on the test rows", tests, _TEST_FORMATS, name="test"),
-            vocab.Table.of(
-                "Seconds of the baselines, for all budgets together", seconds, _SECONDS_FORMATS, name="baselines"
-            ),
+            vocab.Table.of(title, seconds, _SECONDS_FORMATS, name="baselines"),
         )
         figures = [_agreement_figure(label, main.frame[main.frame["data"] == label]) for label in self.datasets]
         figures += [
@@ -482,24 +449,16 @@ class AgreementByBudget:
         """Return one job for each network and threshold."""
         return [
             vocab.Cell.of(
-                {"network": network, "threshold": threshold},
-                trim_to_every_budget,
-                network=inputs.network(network),
-                target=self.target,
-                positive=self.positive,
-                threshold=threshold,
+                {"network": name, "threshold": threshold}, trim_to_every_budget, self, network=inputs.network(name)
             )
-            for network in self.networks
+            for name in self.networks
             for threshold in self.thresholds
         ]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the curves as one table and a figure for each network."""
         lines = [
-            {
-                **{"network": point["network"], "T": point["threshold"], "budget": point["budget"]},
-                **{"ECA": point["agreement"], "T'": point["new_threshold"], "kept": " ".join(point["features"])},
-            }
+            (*(point[entry] for entry in _BUDGET_ENTRIES), " ".join(point["features"]))
             for point in vocab.unpacked(rows, "points").to_dict("records")
         ]
         every = vocab.Table.of("Best agreement for each budget", lines, _BUDGET_FORMATS, name="budgets", listed=False)
@@ -527,6 +486,7 @@ _SMALLEST = [
     vocab.Column("features", "", lambda ours: int(ours["budget"].max())),
     *(vocab.Column(f"ECA >= {level:g}", "", _smallest_budget(level)) for level in (0.9, 0.95, 0.99, 1.0)),
 ]
+_BUDGET_ENTRIES = ("network", "threshold", "budget", "agreement", "new_threshold")
 _BUDGET_FORMATS = {"network": "", "T": ".2f", "budget": "", "ECA": ".4f", "T'": ".4f", "kept": ""}
 # Agreements that differ by less are equal: they are exact up to rounding.
 _EQUAL = 1e-9

@@ -20,9 +20,9 @@ from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
-from trimbench.papers.conformant.tasks import Task, encoded_rows, feature_codes
+from trimbench.papers.conformant.tasks import EncodedRows, Task, encoded_rows, feature_codes
 from trimbench.papers.data.masks import Missingness, split_rows
-from trimbench.papers.execution.job import COUNT, PERCENT, POSITIVE, SHARE, TEXT, fields, job, listed
+from trimbench.papers.execution.job import COUNT, PERCENT, POSITIVE, SHARE, TEXT, fields, job, listed, timed
 from trimbench.papers.measures import accuracy, brier_score, calibration_error, log_loss
 
 _LEAST_VARIANCE = 1e-3  # of that of the whole column
@@ -281,18 +281,6 @@ def _with_indicators(training: Training, table: Matrix, labels: NDArray[np.int64
     return lambda gaps: _probabilities(classifier, extended(gaps), training.n_classes)
 
 
-def _by_mean_with_indicators(training: Training) -> Predict:
-    if training.is_complete:
-        raise NotApplicableError("complete training rows have no use for indicators")
-    return _with_indicators(training, training.rows, training.labels)
-
-
-def _by_regression_with_masks(training: Training) -> Predict:
-    if not training.is_complete:
-        raise NotApplicableError("with incomplete training rows it is mean imputation with indicators")
-    return _with_indicators(training, training.masked, training.masked_labels)
-
-
 def _by_patterns(training: Training) -> Predict:
     """Learn a logistic regression of the observed columns for each set of them that training rows show."""
     patterns = np.unique(np.isnan(training.masked), axis=0)
@@ -334,20 +322,18 @@ def _by_boosting(training: Training, table: Matrix, labels: NDArray[np.int64]) -
     return lambda gaps: _probabilities(trees, gaps[:, known], training.n_classes)
 
 
-def _by_complete_boosting(training: Training) -> Predict:
-    if not training.is_complete:
-        raise NotApplicableError("it needs complete training rows")
-    return _by_boosting(training, training.rows, training.labels)
+Fit = Callable[["Training"], Predict]
 
 
-def _by_masked_boosting(training: Training) -> Predict:
-    return _by_boosting(training, training.masked, training.masked_labels)
+def _if_complete(complete: bool, why_not: str, fit: Fit) -> Fit:
+    """Return a fit that refuses training rows unless they are all complete, or unless one is not."""
 
+    def checked(training: Training) -> Predict:
+        if training.is_complete != complete:
+            raise NotApplicableError(why_not)
+        return fit(training)
 
-def _by_naive_bayes(training: Training) -> Predict:
-    return fit_naive_bayes(
-        training.rows, training.labels, training.n_classes, training.columns, training.numbers, training.smoothing
-    )
+    return checked
 
 
 def _probabilities(classifier: Any, table: Matrix, n_classes: int) -> Matrix:
@@ -369,23 +355,51 @@ class Method(NamedTuple):
     """
 
     title: str
-    fit: Callable[[Training], Predict]
+    fit: Fit
     uses_masks: bool = False
 
 
+_SAME = "with incomplete training rows it is mean imputation with indicators"
+
+
 METHODS: Mapping[str, Method] = {
-    "mixture": Method("mixture of NaCL", lambda training: _by_conforming(training, "auto")),
-    "nacl": Method("NaCL", lambda training: _by_conforming(training, 1)),
-    "mean": Method("mean", lambda training: _by_imputing(training, "mean")),
-    "mean_indicators": Method("mean with indicators", _by_mean_with_indicators),
-    "knn": Method("nearest neighbours", lambda training: _by_imputing(training, "knn")),
-    "iterative": Method("iterative imputation", lambda training: _by_imputing(training, "mice")),
+    "mixture": Method("mixture of NaCL", lambda given: _by_conforming(given, "auto")),
+    "nacl": Method("NaCL", lambda given: _by_conforming(given, 1)),
+    "mean": Method("mean", lambda given: _by_imputing(given, "mean")),
+    "mean_indicators": Method(
+        "mean with indicators",
+        _if_complete(
+            False,
+            "complete training rows have no use for indicators",
+            lambda given: _with_indicators(given, given.rows, given.labels),
+        ),
+    ),
+    "knn": Method("nearest neighbours", lambda given: _by_imputing(given, "knn")),
+    "iterative": Method("iterative imputation", lambda given: _by_imputing(given, "mice")),
     "patterns": Method("pattern by pattern", _by_patterns, uses_masks=True),
     "normal": Method("normal expectation", _by_normal_expectation),
-    "naive_bayes": Method("naive Bayes", _by_naive_bayes),
-    "trees": Method("boosted trees", _by_complete_boosting),
-    "masked_trees": Method("boosted trees with masks", _by_masked_boosting, uses_masks=True),
-    "masked_regression": Method("regression with masks", _by_regression_with_masks, uses_masks=True),
+    "naive_bayes": Method(
+        "naive Bayes",
+        lambda given: fit_naive_bayes(
+            given.rows, given.labels, given.n_classes, given.columns, given.numbers, given.smoothing
+        ),
+    ),
+    "trees": Method(
+        "boosted trees",
+        _if_complete(
+            True, "it needs complete training rows", lambda given: _by_boosting(given, given.rows, given.labels)
+        ),
+    ),
+    "masked_trees": Method(
+        "boosted trees with masks",
+        lambda given: _by_boosting(given, given.masked, given.masked_labels),
+        uses_masks=True,
+    ),
+    "masked_regression": Method(
+        "regression with masks",
+        _if_complete(True, _SAME, lambda given: _with_indicators(given, given.masked, given.masked_labels)),
+        uses_masks=True,
+    ),
 }
 
 
@@ -413,42 +427,14 @@ class Shape:
     test_rows: int
 
 
-@dataclass(frozen=True, eq=False)
-class SplitTables:
-    """Rows of a split.
-
-    Attributes
-    ----------
-    train, test : ndarray of shape (n_rows, n_columns)
-    train_labels, test_labels : ndarray of int
-    n_classes : int
-    columns : sequence of sequence of int
-        Columns of each feature.
-    numbers : bool
-        Whether columns are real numbers, not zeros and ones.
-    image : sequence of int or None
-        Height and width where the features are pixels.
-    """
-
-    train: Matrix
-    test: Matrix
-    train_labels: NDArray[Any]
-    test_labels: NDArray[Any]
-    n_classes: int
-    columns: Sequence[Sequence[int]]
-    numbers: bool
-    image: Sequence[int] | None
-
-    def hidden(
-        self, how: Missingness, fraction: float, rng: np.random.Generator, n_copies: int
-    ) -> tuple[Matrix, Matrix]:
-        """Return copies of the training rows, and the test rows, with NaN for hidden features."""
-        rows = np.vstack([self.train, self.test])
-        values = rows if self.numbers else feature_codes(rows, self.columns)
-        names = [str(place) for place in range(len(self.columns))]
-        return hidden_copies(
-            rows, len(self.train), n_copies, dict(zip(names, self.columns, strict=True)), values, how, fraction, rng
-        )
+def hidden(
+    tables: EncodedRows, numbers: bool, how: Missingness, fraction: float, rng: np.random.Generator, n_copies: int
+) -> tuple[Matrix, Matrix]:
+    """Return copies of the training rows, and the test rows, with NaN for hidden features."""
+    rows = np.vstack([tables.train, tables.test])
+    values = rows if numbers else feature_codes(rows, tables.columns)
+    columns = {str(place): own for place, own in enumerate(tables.columns)}
+    return hidden_copies(rows, len(tables.train), n_copies, columns, values, how, fraction, rng)
 
 
 def hidden_copies(
@@ -475,7 +461,7 @@ def hidden_copies(
     return copies[: n_train - n_rows], copies[n_train - n_rows :]
 
 
-def split_tables(task: Task, shape: Shape) -> SplitTables:
+def split_tables(task: Task, shape: Shape) -> EncodedRows:
     """Return the rows of a task; those beyond the limits are left out at random."""
     found = _numbers(task) if shape.numbers else _binary(task, shape.shrink)
     rng = np.random.default_rng(task.split_seed)
@@ -483,14 +469,14 @@ def split_tables(task: Task, shape: Shape) -> SplitTables:
     test = np.sort(rng.permutation(len(found.test))[: shape.test_rows])
     return dataclasses.replace(
         found,
-        train=found.train[train],
-        test=found.test[test],
+        train=found.train[train].astype(np.float64),
+        test=found.test[test].astype(np.float64),
         train_labels=found.train_labels[train],
         test_labels=found.test_labels[test],
     )
 
 
-def _numbers(task: Task) -> SplitTables:
+def _numbers(task: Task) -> EncodedRows:
     loaded = vocab.dataset_of(task.data)
     table = loaded.features.to_numpy(dtype=np.float64)
     if np.isnan(table).any():
@@ -499,30 +485,18 @@ def _numbers(task: Task) -> SplitTables:
     train, test = split_rows(len(table), task.protocol.test_fraction, task.split_seed)
     spread = table[train].std(axis=0)
     table = (table - table[train].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    columns = [(column,) for column in range(table.shape[1])]
-    n_classes = len(loaded.target.cat.categories)
-    return SplitTables(table[train], table[test], codes[train], codes[test], n_classes, columns, True, None)
+    classes = tuple(map(str, loaded.target.cat.categories))
+    return EncodedRows(table[train], table[test], codes[train], codes[test], classes, (), (), {}).by_column
 
 
-def _binary(task: Task, shrink: int) -> SplitTables:
-    rows = encoded_rows(task)
-    train, test, columns, image = rows.train, rows.test, rows.columns, task.protocol.image or None
-    if shrink > 1:
-        if image is None or any(side % shrink for side in image):
-            raise ValueError(f"shrink must divide the sides of an image, got {shrink} for {task.name!r} ({image})")
-        train, test = (_shrunk(part, image, shrink) for part in (train, test))
-        image = [side // shrink for side in image]
-        columns = tuple((column,) for column in range(train.shape[1]))
-    return SplitTables(
-        train.astype(np.float64),
-        test.astype(np.float64),
-        rows.train_labels,
-        rows.test_labels,
-        len(rows.classes),
-        columns,
-        False,
-        image,
-    )
+def _binary(task: Task, shrink: int) -> EncodedRows:
+    rows, image = encoded_rows(task), task.protocol.image or None
+    if shrink == 1:
+        return rows
+    if image is None or any(side % shrink for side in image):
+        raise ValueError(f"shrink must divide the sides of an image, got {shrink} for {task.name!r} ({image})")
+    train, test = (_shrunk(part, image, shrink) for part in (rows.train, rows.test))
+    return dataclasses.replace(rows, train=train, test=test).by_column
 
 
 def _shrunk(rows: NDArray[Any], image: Sequence[int], shrink: int) -> NDArray[Any]:
@@ -566,14 +540,13 @@ def compare_with_gaps(
 ) -> dict[str, vocab.Json]:
     """Hide features of a split's rows, and measure the predictions that methods make for the test rows."""
     tables = _tables(task, shape)
-    masked, gaps = tables.hidden(missingness, missing, np.random.default_rng(mask_seed), _COPIES)
+    masked, gaps = hidden(tables, shape.numbers, missingness, missing, np.random.default_rng(mask_seed), _COPIES)
     incomplete = masked[: len(tables.train)]
     found: list[vocab.Json] = []
     for rows in training:
         is_complete = rows == "complete"
-        given = _training(
-            task, tables, tables.train if is_complete else incomplete, masked if is_complete else incomplete, smoothing
-        )
+        own, with_masks = (tables.train, masked) if is_complete else (incomplete, incomplete)
+        given = _training(task, shape, own, with_masks, smoothing)
         for name in methods:
             is_shared = is_complete and not METHODS[name].uses_masks
             learned = _learned_once(task, shape, name, smoothing) if is_shared else learn_by(name, given)
@@ -589,26 +562,27 @@ def compare_with_gaps(
 
 
 @lru_cache(maxsize=1)
-def _tables(task: Task, shape: Shape) -> SplitTables:
+def _tables(task: Task, shape: Shape) -> EncodedRows:
     return split_tables(task, shape)
 
 
 @lru_cache(maxsize=len(METHODS))
 def _learned_once(task: Task, shape: Shape, name: str, smoothing: float) -> Learned:
     """Learn from complete rows, which all mechanisms and shares have in common."""
+    rows = _tables(task, shape).train
+    return learn_by(name, _training(task, shape, rows, rows, smoothing))
+
+
+def _training(task: Task, shape: Shape, rows: Matrix, masked: Matrix, smoothing: float) -> Training:
     tables = _tables(task, shape)
-    return learn_by(name, _training(task, tables, tables.train, tables.train, smoothing))
-
-
-def _training(task: Task, tables: SplitTables, rows: Matrix, masked: Matrix, smoothing: float) -> Training:
     return Training(
         rows,
         tables.train_labels,
         masked,
         np.tile(tables.train_labels, len(masked) // len(rows)),
-        tables.n_classes,
+        len(tables.classes),
         tables.columns,
-        tables.numbers,
+        shape.numbers,
         task.protocol.inverse_penalty,
         smoothing,
         task.split_seed % 2**32,  # as scikit-learn takes it
@@ -641,12 +615,10 @@ class Learned(NamedTuple):
         """Return the measures of the predictions for some rows, or why there are none."""
         if self.predict is None:
             return {"status": self.status, "reason": self.reason}
-        start = time.perf_counter()
         try:
-            probabilities = self.predict(gaps)
+            probabilities, seconds = timed(functools.partial(self.predict, gaps))
         except _FAILURES as error:
             return {"status": FAILED, "reason": first_line(error)}
-        seconds = time.perf_counter() - start
         costs = {"us_per_row": 1e6 * seconds / len(gaps), "fit_seconds": self.seconds}
         return {"status": OK, **measure(truth, probabilities), **costs}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import POSITIVE, SHARE, job, seed_for
+from trimbench.papers.execution.job import POSITIVE, SHARE, job, seed_for, timed
 from trimbench.papers.measures import prediction_quality
 from trimbench.papers.selection_bias.simulated_cases import check_ks, class_counts, correlation
 from trimbench.selection_bias.features import Binariser
@@ -48,20 +49,18 @@ class Noise:
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each kind of data and replicate."""
-        shared = {"k": self.k, "ks": self.ks, "n_folds": self.n_folds, "n_permutations": self.n_permutations}
-        kinds: list[tuple[str, Drawn | Sampled]] = [*self.simulated.kinds()]
-        for name in self.real:
-            chosen = self.real_sets[name]
-            kinds.append((name, Sampled(chosen, inputs.dataset(chosen.dataset))))
+        kinds: dict[str, Drawn | Sampled] = {**self.simulated.kinds()}
+        chosen = {name: self.real_sets[name] for name in self.real}
+        kinds |= {name: Sampled(real, inputs.dataset(real.dataset)) for name, real in chosen.items()}
         return [
             vocab.Cell.of(
                 {"data": name, "replicate": replicate},
                 compare_estimates,
+                self,
                 data=data,
                 seed=seed_for(purpose="noise", data=name, replicate=replicate, seed=self.seed),
-                **shared,
             )
-            for name, data in kinds
+            for name, data in kinds.items()
             for replicate in range(self.replicates)
         ]
 
@@ -72,30 +71,32 @@ class Noise:
             methods["gap"] = methods["actual"] - methods["expected"]
             methods["distance"] = methods["gap"].abs()
         errors = vocab.Table.of_groups("Expected and actual errors", vocab.groups(methods, "data", "method"), _ERRORS)
-        against = [line for data, ours in vocab.groups(methods, "data") for line in _against(data["data"], ours)]
+        lines = [line for data, ours in vocab.groups(methods, "data") for line in _against(data["data"], ours)]
+        against = vocab.Table.of("The correction against each other method", lines, _AGAINST, name="against")
         tables = (
             errors,
-            vocab.Table.of("The correction against each other method", against, _AGAINST, name="against"),
+            against,
             vocab.Table.of_groups("Permutation test", vocab.groups(rows, "data"), _PERMUTATION, name="permutation"),
         )
         figures = [self._gaps(signal, methods) for signal in self.simulated.signals]
         figures.append(_errors_figure(errors.frame))
-        return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)], (), [_summary(against)])
+        return vocab.Outcome(
+            tables, [figure for figure in figures if len(figure.points)], (), [_summary(against.frame)]
+        )
 
     def _gaps(self, signal: str, methods: pd.DataFrame) -> vocab.LineFigure:
         """Return by how much each method is too sure, against the correlation of the features."""
         found = {tuple(group.values()): ours["gap"] for group, ours in vocab.groups(methods, "data", "method")}
-        points = [
-            (method.title, rho, gap.mean(), gap.mean() - half, gap.mean() + half)
-            for method in METHODS.values()
-            for rho in self.simulated.correlations
-            if (gap := found.get((_name(signal, rho), method.title))) is not None
-            for half in [2 * vocab.standard_error(gap)]
-        ]
         return vocab.LineFigure.of(
             f"Actual minus expected error, {signal}",
             ("correlation of the features of a block (rho)", "actual minus expected error"),
-            points,
+            (
+                (method.title, rho, gap.mean(), gap.mean() - half, gap.mean() + half)
+                for method in METHODS.values()
+                for rho in self.simulated.correlations
+                if (gap := found.get((_name(signal, rho), method.title))) is not None
+                for half in [2 * vocab.standard_error(gap)]
+            ),
             name=f"correlation_{signal.replace(' ', '_')}",
             levels={"honest": 0.0},
             interval="2 standard errors to either side",
@@ -116,11 +117,14 @@ class SimulatedSets:
     n_features: vocab.Count = 2000
     block: vocab.Count = 20
 
-    def kinds(self) -> Iterator[tuple[str, Drawn]]:
-        """Yield the name and the data of each signal and correlation."""
-        for signal, alpha in self.signals.items():
-            for rho in self.correlations:
-                yield _name(signal, rho), Drawn(alpha, rho, self.n_train, self.n_test, self.n_features, self.block)
+    def kinds(self) -> dict[str, Drawn]:
+        """Return the data of each signal and correlation by name."""
+        sizes = (self.n_train, self.n_test, self.n_features, self.block)
+        return {
+            _name(signal, rho): Drawn(alpha, rho, *sizes)
+            for signal, alpha in self.signals.items()
+            for rho in self.correlations
+        }
 
 
 @vocab.settings
@@ -215,12 +219,10 @@ def compare_estimates(
     task = Task(split, k, ks, n_folds, folds_of(split.y, n_folds, rng), rng)
     found: dict[str, vocab.Json] = {}
     for name, method in METHODS.items():
-        start = time.process_time()
-        found[f"{name}_expected"], found[f"{name}_actual"] = method.estimate(task)
-        found[f"{name}_seconds"] = time.process_time() - start
-    start = time.process_time()
-    p_value = _permutation_test(task, n_permutations)
-    return {**found, "p_value": p_value, "permutation_seconds": time.process_time() - start}
+        (expected, actual), seconds = timed(functools.partial(method.estimate, task), time.process_time)
+        found |= {f"{name}_expected": expected, f"{name}_actual": actual, f"{name}_seconds": seconds}
+    p_value, seconds = timed(lambda: _permutation_test(task, n_permutations), time.process_time)
+    return {**found, "p_value": p_value, "permutation_seconds": seconds}
 
 
 @dataclass(frozen=True)
@@ -285,8 +287,8 @@ METHODS = {
     "inside": Method("selection inside cross-validation", _inside),
     "best": Method("lowest cross-validated error of all k", _best),
     "nested": Method("nested cross-validation", _nested),
-    "uncorrected": Method("uncorrected model", lambda task: _model(task, correct=False)),
-    "corrected": Method("corrected model", lambda task: _model(task, correct=True)),
+    "uncorrected": Method("uncorrected model", functools.partial(_model, correct=False)),
+    "corrected": Method("corrected model", functools.partial(_model, correct=True)),
 }
 
 
@@ -309,10 +311,7 @@ def _strongest(X: Bits, y: Integers) -> Integers:
 def folds_of(y: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
     """Return the fold of each case, each class dealt out evenly in random order."""
     order = rng.permutation(len(y))
-    order = order[np.argsort(y[order], kind="stable")]
-    folds = np.empty(len(y), dtype=np.int64)
-    folds[order] = np.arange(len(y)) % n_folds
-    return folds
+    return np.argsort(order[np.argsort(y[order], kind="stable")]) % n_folds
 
 
 def cross_validated(X: Bits, y: Integers, ks: Sequence[int], folds: Integers) -> NDArray[np.float64]:
@@ -358,37 +357,31 @@ def _name(signal: str, rho: float) -> str:
     return f"{signal}, rho = {rho:g}"
 
 
-def _against(data: str, ours: pd.DataFrame) -> Iterator[dict[str, object]]:
+def _against(data: str, ours: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     """Yield whether the correction's expected error is closer to its actual one than another method's, in pairs."""
     distances = {labels["method"]: own["distance"].to_numpy() for labels, own in vocab.groups(ours, "method")}
     correction = distances.pop(METHODS["corrected"].title)
     for other, distance in distances.items():
         mean, spread = float((correction - distance).mean()), vocab.standard_error(correction - distance)
         verdict = "worse" if mean > 2 * spread else "better" if mean < -2 * spread else "equal"
-        yield dict(zip(_AGAINST, (data, other, correction.mean(), distance.mean(), mean, spread, verdict), strict=True))
+        yield data, other, correction.mean(), distance.mean(), mean, spread, verdict
 
 
-def _summary(against: Sequence[dict[str, object]]) -> str:
+def _summary(against: pd.DataFrame) -> str:
     """Return on how many kinds of data the correction is better, equal and worse than each other method."""
-    verdicts: dict[object, list[object]] = {}
-    for line in against:
-        verdicts.setdefault(line["against"], []).append(line["the correction is"])
     counts = [
-        f"{other}: " + ", ".join(f"{verdict} on {found.count(verdict)}" for verdict in ("better", "equal", "worse"))
-        for other, found in verdicts.items()
+        f"{other}: " + ", ".join(f"{verdict} on {(found == verdict).sum()}" for verdict in ("better", "equal", "worse"))
+        for other, found in against.groupby("against", sort=False)["the correction is"]
     ]
     return f"The correction against {'; '.join(counts)} kinds of data."
 
 
 def _errors_figure(errors: pd.DataFrame) -> vocab.LineFigure:
     columns = errors.reindex(columns=["method", "expected error", "actual error"])
-    points: list[tuple[object, ...]] = list(columns.itertuples(index=False, name=None))
-    top = float(np.max(columns.iloc[:, 1:].to_numpy(), initial=0.5))
-    points += [("equal", at, at) for at in (0.0, top)] if points else []
-    return vocab.LineFigure.of(
+    return vocab.LineFigure.against_diagonal(
         "Expected and actual error, mean on each kind of data",
         ("expected error", "actual error"),
-        points,
-        marks=dict.fromkeys((method.title for method in METHODS.values()), "points") | {"equal": "guide"},
+        columns.itertuples(index=False, name=None),
+        (0.0, float(np.max(columns.iloc[:, 1:].to_numpy(), initial=0.5))),
         methods=_COLOURS,
     )

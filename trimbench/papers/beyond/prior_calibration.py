@@ -17,6 +17,8 @@ from trimbench.papers.execution.job import COUNT, SHARE, job, listed, seed_for
 from trimbench.papers.selection_bias.simulated_cases import (
     CORRECTIONS,
     ModelSettings,
+    both_models,
+    by_correction,
     simulate,
     simulate_gaussian,
 )
@@ -71,7 +73,7 @@ def _from_grid(draw: Callable[[Sizes, float, np.random.Generator], _Drawn]) -> V
     def drawn(sizes: Sizes, rng: np.random.Generator) -> Draw:
         place = int(rng.integers(sizes.n_alpha))
         X_test, y_test, model = draw(sizes, float(Prior(n_alpha=sizes.n_alpha).alphas()[place]), rng)
-        models = {"corrected": model, "uncorrected": model.uncorrected()}
+        models = both_models(model)
         posteriors = {name: one.alpha_posterior for name, one in models.items()}
         below = {name: float(posterior[:place].sum()) for name, posterior in posteriors.items()}
         return Draw(X_test, y_test, models, below, {name: float(one[place]) for name, one in posteriors.items()})
@@ -244,8 +246,10 @@ class PriorCalibration:
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return overconfidence and ranks of each model, and their figures."""
         columns = ["expected_error", "actual_error", "rank"]
-        methods = vocab.stacked(rows, "correction", dict(zip(CORRECTIONS, CORRECTIONS, strict=True)))
+        methods = by_correction(rows)
         sets = methods.explode(columns).astype(dict.fromkeys(columns, float)) if len(methods) else methods
+        if len(sets):
+            sets["gap"] = sets["actual_error"] - sets["expected_error"]
         groups = list(vocab.groups(sets, "model", "correction"))
         errors = vocab.Table.of_groups("Overconfidence on data sets from the prior", groups, _ERRORS)
         ranks = vocab.Table.of_groups("Ranks of the true alpha", groups, _rank_columns(self.n_bins), name="ranks")
@@ -262,19 +266,15 @@ class PriorCalibration:
         return vocab.Outcome((errors, ranks), figures, (), notes)
 
 
-def _overconfidence(ours: pd.DataFrame) -> tuple[float, float, str]:
-    """Return mean and standard error of actual minus expected error, and whether 0 is within 2 standard errors."""
-    gap = ours["actual_error"] - ours["expected_error"]
-    mean, spread = float(gap.mean()), vocab.standard_error(gap)
-    return mean, spread, "yes" if abs(mean) <= 2 * spread else "no"
+def _within(ours: pd.DataFrame) -> str:
+    return "yes" if abs(ours["gap"].mean()) <= 2 * vocab.standard_error(ours["gap"]) else "no"
 
 
 _ERRORS = [
     vocab.Column("data sets", "", len),
-    *vocab.means({"expected error": "expected_error", "actual error": "actual_error"}, ".4f"),
-    vocab.Column("overconfidence", ".4f", lambda ours: _overconfidence(ours)[0]),
-    vocab.Column("standard error", ".4f", lambda ours: _overconfidence(ours)[1]),
-    vocab.Column("within 2 standard errors of 0", "", lambda ours: _overconfidence(ours)[2]),
+    *vocab.means({"expected error": "expected_error", "actual error": "actual_error", "overconfidence": "gap"}, ".4f"),
+    vocab.Column("standard error", ".4f", lambda ours: vocab.standard_error(ours["gap"])),
+    vocab.Column("within 2 standard errors of 0", "", _within),
 ]
 
 
@@ -332,13 +332,13 @@ def _errors_figure(errors: pd.DataFrame, models: Sequence[str], name: str) -> vo
         for series, line in zip(methods, lines, strict=True)
         for y, half in [(line["actual error"], 2 * line["standard error"])]
     ]
-    top = max(max(x, high) for _, x, _, _, high in points)
-    return vocab.LineFigure.of(
+    return vocab.LineFigure.against_diagonal(
         f"Expected and actual error on data sets from the prior: {', '.join(models)}",
         ("expected error", "actual error"),
-        [*points, *(("equal", end, end) for end in (0.0, top))],
+        points,
+        (0.0, max(max(x, high) for _, x, _, _, high in points)),
+        mark="highlight",
         name=name,
-        marks={"equal": "guide"} | dict.fromkeys(methods, "highlight"),
         interval="2 standard errors of the difference to either side",
         methods=methods,
     )

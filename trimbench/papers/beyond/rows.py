@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.beyond.budgets import POSITIVE_SIDE, TwoSides, is_exact, sizes_of
-from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for
+from trimbench.papers.beyond.budgets import POSITIVE_SIDE, TwoSides, is_exact
+from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
 from trimbench.papers.trimming.classifiers import (
     NAMES,
     SIZES,
@@ -47,19 +47,17 @@ Selected = tuple[BayesianClassifier, Mapping[str, vocab.Json]]
 
 
 def _by_model(task: Task) -> Selected:
-    return _trimmed(trim(task.classifier, task.budget, evaluation_limit=_limit(task)))
+    # The limit is for a search that goes on until the optimum is proven; forward selection ends by itself.
+    limit = task.evaluation_limit if is_exact(task.classifier) else None
+    return _trimmed(trim(task.classifier, task.budget, evaluation_limit=limit))
 
 
-def _by_rows(task: Task) -> Selected:
-    return _trimmed(trim(task.classifier, task.budget, rows=task.split.train, rows_weight=1.0))
-
-
-def _by_blend(task: Task) -> Selected:
-    return _trimmed(trim(task.classifier, task.budget, rows=task.split.train))
+def _by_rows(task: Task, weight: float | Literal["auto"] = "auto") -> Selected:
+    return _trimmed(trim(task.classifier, task.budget, rows=task.split.train, rows_weight=weight))
 
 
 def _by_information_gain(task: Task) -> Selected:
-    return _restricted(task.classifier, _most_informative(task, task.budget)), {}
+    return _restricted(task.classifier, _most_informative(task.classifier, task.budget)), {}
 
 
 def _by_sequential_selection(task: Task) -> Selected:
@@ -69,19 +67,17 @@ def _by_sequential_selection(task: Task) -> Selected:
     from sklearn.model_selection import StratifiedKFold
     from sklearn.naive_bayes import CategoricalNB
 
-    names = _most_informative(task, task.candidates["sequential"])
-    codes = _codes(task, names)
+    names = _most_informative(task.classifier, task.candidates["sequential"])
     sizes = [task.classifier.cardinalities[i] for i in feature_indices(task.classifier.features, names)]
-    folds = StratifiedKFold(task.n_folds, shuffle=True, random_state=_seed(task))
+    seed = seed_for(purpose="folds", split=task.learning.split_seed) % 2**32
     # The number of values is the same for all columns, whichever are tried.
     selector = SequentialFeatureSelector(
         CategoricalNB(alpha=task.learning.smoothing, min_categories=max(sizes)),
         n_features_to_select=min(task.budget, len(names) - 1),
-        cv=folds,
+        cv=StratifiedKFold(task.n_folds, shuffle=True, random_state=seed),
     )
     with config_context(assume_finite=True, skip_parameter_validation=True):  # hundreds of fits on small tables
-        selector.fit(codes, task.split.target.to_numpy(dtype=str))
-    return _restricted(task.classifier, [names[i] for i in np.flatnonzero(selector.get_support())]), {}
+        return _selected(task, names, selector, _codes(task, names))
 
 
 def _by_recursive_elimination(task: Task) -> Selected:
@@ -90,23 +86,18 @@ def _by_recursive_elimination(task: Task) -> Selected:
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    names = _most_informative(task, task.candidates["recursive"])
-    codes = _codes(task, names)
-    columns = []
-    for place, column in zip(feature_indices(task.classifier.features, names), codes.T, strict=True):
-        table = task.classifier.tables[place]
-        columns.append(np.log(table[0] / table[1])[column])
-    weights = StandardScaler().fit_transform(np.stack(columns, axis=1))
+    names = _most_informative(task.classifier, task.candidates["recursive"])
+    tables = [task.classifier.tables[place] for place in feature_indices(task.classifier.features, names)]
+    columns = [np.log(table[0] / table[1])[c] for table, c in zip(tables, _codes(task, names).T, strict=True)]
     selector = RFE(LogisticRegression(max_iter=1000), n_features_to_select=task.budget, step=1)
-    selector.fit(weights, task.split.target.to_numpy(dtype=str))
-    return _restricted(task.classifier, [names[i] for i in np.flatnonzero(selector.get_support())]), {}
+    return _selected(task, names, selector, StandardScaler().fit_transform(np.stack(columns, axis=1)))
 
 
 # Title in tables and figures, and how the features and the threshold are selected.
 METHODS: Mapping[str, tuple[str, Callable[[Task], Selected]]] = {
     "model": ("model", _by_model),
-    "rows": ("rows", _by_rows),
-    "blend": ("blend", _by_blend),
+    "rows": ("rows", functools.partial(_by_rows, weight=1.0)),
+    "blend": ("blend", _by_rows),
     "information_gain": ("information gain", _by_information_gain),
     "sequential": ("SequentialFeatureSelector", _by_sequential_selection),
     "recursive": ("RFE", _by_recursive_elimination),
@@ -136,36 +127,21 @@ def compare_selections(
     split = sides.split(learning)
     classifier = split.learned(POSITIVE_SIDE, learning)
     task = Task(classifier, split, learning, sides.budget, evaluation_limit, n_folds, candidates)
-    methods = []
+    methods: list[vocab.Json] = []
     for name, (_, select) in METHODS.items():
-        start = time.perf_counter()
-        trimmed, more = select(task)
-        seconds = time.perf_counter() - start
-        tested = split.tested(classifier, trimmed)
-        methods.append(
-            {"method": name, "features": list(trimmed.features), "method_seconds": seconds, **tested, **more}
-        )
-    return {**sizes_of(classifier, split), "budget": sides.budget, "methods": methods}
-
-
-def _limit(task: Task) -> int | None:
-    """Return the limit of a search that goes on until the optimum is proven; forward selection ends by itself."""
-    return task.evaluation_limit if is_exact(task.classifier) else None
+        (trimmed, more), seconds = timed(functools.partial(select, task))
+        facts: dict[str, vocab.Json] = {"method": name, "features": list(trimmed.features), "method_seconds": seconds}
+        methods.append({**facts, **split.tested(classifier, trimmed), **more})
+    return {**split.sizes, "budget": sides.budget, "methods": methods}
 
 
 def _trimmed(trimming: Trimming) -> Selected:
     found = trimming.rows_agreement
     if found is None:
         return trimming.classifier, {"agreement": trimming.agreement}
-    low, high = found.interval
-    return trimming.classifier, {
-        "agreement": trimming.agreement,
-        "rows_weight": found.weight,
-        "cross_fitted": found.value,
-        "cross_fitted_low": low,
-        "cross_fitted_high": high,
-        "apparent": found.apparent,
-    }
+    values = (found.weight, *found.interval, found.apparent)
+    bounds = dict(zip(_CROSS_FITTED, values, strict=True))
+    return trimming.classifier, {"agreement": trimming.agreement, "cross_fitted": found.value, **bounds}
 
 
 def _restricted(classifier: BayesianClassifier, names: Sequence[str]) -> BayesianClassifier:
@@ -178,26 +154,28 @@ def _restricted(classifier: BayesianClassifier, names: Sequence[str]) -> Bayesia
     return classifier.with_features([classifier.features[i] for i in places], threshold)
 
 
-def _most_informative(task: Task, most: int) -> list[str]:
+def _most_informative(classifier: BayesianClassifier, most: int) -> list[str]:
     """Return the features of highest information gain, in the order of the classifier."""
-    gains = information_gains(task.classifier)
-    best = np.sort(np.argsort(-gains, kind="stable")[:most])
-    return [task.classifier.features[i] for i in best]
+    best = np.argsort(-information_gains(classifier), kind="stable")[:most]
+    return [classifier.features[i] for i in sorted(best.tolist())]
 
 
 def _codes(task: Task, names: Sequence[str]) -> np.ndarray:
-    frame: pd.DataFrame = task.split.train[list(names)]
-    return np.stack([frame[name].cat.codes.to_numpy() for name in names], axis=1)
+    return np.stack([task.split.train[name].cat.codes.to_numpy() for name in names], axis=1)
 
 
-def _seed(task: Task) -> int:
-    return seed_for(purpose="folds", split=task.learning.split_seed) % 2**32
+def _selected(task: Task, names: Sequence[str], selector: Any, table: np.ndarray) -> Selected:
+    """Let a selector of scikit-learn choose among some features."""
+    selector.fit(table, task.split.target.to_numpy(dtype=str))
+    chosen = [name for name, kept in zip(names, selector.get_support(), strict=True) if kept]
+    return _restricted(task.classifier, chosen), {}
 
 
 # Agreement on test rows of trimmings by the model, by rows and by a blend of both, against selections by labels.
 
 _ENTRIES = "dataset: ..., positive: [...], negative: [...], budget: ..."
-_QUANTITIES = {"test_agreement": "agreement", "test_accuracy": "accuracy"}
+# What is tested, the title of its table, and the name.
+_QUANTITIES = {"test_agreement": ("Agreement with the original", ""), "test_accuracy": ("Accuracy", "accuracy")}
 _TITLES = {name: title for name, (title, _) in METHODS.items()}
 _WITH_ROWS, _BY_LABELS = ("rows", "blend"), ("information_gain", "sequential", "recursive")
 
@@ -245,20 +223,20 @@ class Rows(LearnedOnSplits):
             vocab.Cell.of(
                 {"data": name, "split": split},
                 compare_selections,
-                learning=self.learning(problem.dataset, split, inputs),
-                sides=problem,
-                evaluation_limit=self.evaluation_limit,
-                n_folds=self.n_folds,
-                candidates=self.candidates,
+                self,
+                learning=self.learning(sides.dataset, split, inputs),
+                sides=sides,
             )
-            for name, problem in ((name, self.problems[name]) for name in self.datasets)
+            for name, sides in ((name, self.problems[name]) for name in self.datasets)
             for split in range(self.splits)
         ]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return means over the splits, differences from trimming by the model, and what the rows promised."""
         methods = vocab.unpacked(rows, "methods")
-        if len(methods):
+        if methods.empty:
+            methods = methods.reindex(columns=["method"])
+        else:
             methods["selected by"] = methods["method"].map(_TITLES)
             base = methods.loc[methods["method"] == "model", ["data", "split", *_QUANTITIES]]
             methods = methods.merge(base, on=["data", "split"], suffixes=("", _OF_MODEL))
@@ -266,17 +244,12 @@ class Rows(LearnedOnSplits):
         by_method = list(vocab.groups(methods, **places, **{"selected by": "selected by"}))
         agreement, accuracy = (
             vocab.Table.of_groups(f"{title} on the test rows", by_method, _leads(column), name=name)
-            for column, title, name in (
-                ("test_agreement", "Agreement with the original", ""),
-                ("test_accuracy", "Accuracy", "accuracy"),
-            )
+            for column, (title, name) in _QUANTITIES.items()
         )
-        both = [table.frame.assign(quantity=name) for table, name in ((agreement, "agreement"), (accuracy, "accuracy"))]
-        leading = pd.concat(both)
+        leading = pd.concat([agreement.frame.assign(quantity="agreement"), accuracy.frame.assign(quantity="accuracy")])
         if len(leading):
             leading = leading[leading["selected by"] != _TITLES["model"]]
-        with_rows = methods[methods["method"].isin(_WITH_ROWS)] if len(methods) else methods
-        promises = vocab.groups(with_rows, "data", "selected by")
+        promises = vocab.groups(methods[methods["method"].isin(_WITH_ROWS)], "data", "selected by")
         summary = vocab.groups(leading, "quantity", "selected by")
         every = vocab.groups(methods, "data", "split", "selected by")
         tables = (
@@ -356,7 +329,7 @@ def _figure(table: pd.DataFrame, methods: Sequence[str], name: str, what: str) -
     titles = [_TITLES[method] for method in methods]
     points = [
         # Intervals of one data set stand side by side.
-        (title, line["rows"] * (1.0 + 0.06 * place), line["lead"], line["lead low"], line["lead high"])
+        (title, line["rows"] * (1.0 + 0.06 * place), *(line[column] for column in ("lead", "lead low", "lead high")))
         for place, title in enumerate(titles)
         for line in table.to_dict("records")
         if line["selected by"] == title

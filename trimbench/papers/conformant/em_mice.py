@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
+from trimbench.papers.conformant.imputers import FILLS, fit_imputer
 from trimbench.papers.conformant.mask_sweep import QUALITY, check_missing, conformant_model, mask_seed, measures
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.papers.data.masks import Missingness
@@ -29,21 +26,6 @@ _DRAWN, _SETUP = "mice_drawn", "MICE with draws from the posterior, rounded, in 
 # What is timed: learning, and predicting this number of rows.
 _ROWS_TIMED = 500
 _COMPARED = ["mean", "median", "min", "max", "nacl", "normal_draw", "mice"]
-_MEANS = {
-    "cross_entropy": "cross entropy",
-    "accuracy": "accuracy",
-    "f1_weighted": "weighted F1",
-    "fit_seconds": "fit (s)",
-    "ms_per_row": "ms per row",
-}
-_COLUMNS = {
-    "data": "",
-    "missing (%)": ".1f",
-    **dict.fromkeys(["method", "fitted to", "masks"], ""),
-    **dict.fromkeys(["cross entropy", "accuracy", "weighted F1"], ".4f"),
-    "fit (s)": ".2f",
-    "ms per row": ".3f",
-}
 _EM_NOTE = (
     "What the authors ran under the name of EM draws each missing value from a normal distribution of its column. The "
     "EM here fits a mixture of independent binary columns."
@@ -64,29 +46,15 @@ class ImputerOptions:
     max_iterations: vocab.Count
 
 
-class Method(NamedTuple):
-    """A method to compare: its name in tables, and how to fit its imputer to rows, with a seed; NaCL has none."""
-
-    title: str
-    fit: Callable[[NDArray[Any], int, ImputerOptions], Imputer] | None
-
-
-def _of_library(title: str, name: ImputerName) -> Method:
-    return Method(title, lambda rows, seed, options: fit_imputer(name, rows, seed=seed, **dataclasses.asdict(options)))
-
-
-# The experiment's file selects from these.
-METHODS = {
-    _NACL: Method("NaCL", None),
-    "mean": _of_library("mean", "mean"),
-    "median": _of_library("median", "median"),
-    "min": _of_library("min", "min"),
-    "max": _of_library("max", "max"),
-    "em": _of_library("EM, mixture", "em"),
-    "normal_draw": _of_library("EM as the authors ran it", "normal_draw"),
-    "mice": _of_library("MICE", "mice"),
-    "mice_drawn": _of_library("MICE, drawn and rounded", "mice_drawn"),
-    "knn": _of_library("nearest neighbours", "knn"),
+# The title of each method; the experiment's file selects from these. All but NaCL are imputers of `fit_imputer`.
+METHODS: dict[str, str] = {
+    _NACL: "NaCL",
+    **{fill: fill for fill in FILLS},
+    "em": "EM, mixture",
+    "normal_draw": "EM as the authors ran it",
+    "mice": "MICE",
+    "mice_drawn": "MICE, drawn and rounded",
+    "knn": "nearest neighbours",
 }
 
 
@@ -100,7 +68,7 @@ class EmMice:
 
     datasets: vocab.Axis[str]
     missing: list[float]
-    methods: vocab.Axis[str]
+    methods: vocab.Axis[Annotated[str, vocab.one_of(METHODS)]]
     fit_on: vocab.Axis[Part]
     settings: ImputerOptions
     repetitions: vocab.Count = 1
@@ -111,9 +79,6 @@ class EmMice:
 
     def __post_init__(self) -> None:
         check_missing(self.missing, Missingness())
-        for method in self.methods:
-            if method not in METHODS:
-                raise vocab.unknown("methods", list(METHODS), method)
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, fraction, method, rows to fit to, and repetition."""
@@ -128,14 +93,9 @@ class EmMice:
             vocab.Cell.of(
                 {"dataset": task.name, "missing": fraction, "method": method, "fit_on": part, "repetition": repetition},
                 evaluate_imputer,
+                self,
                 task=task,
-                missing=fraction,
                 mask_seed=mask_seed(task, fraction, repetition, self.seed),
-                method=method,
-                fit_on=part,
-                train_rows=self.train_rows,
-                test_rows=self.test_rows,
-                settings=self.settings,
             )
             for fraction in self.missing
             for repetition in range(self.repetitions)
@@ -146,14 +106,16 @@ class EmMice:
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the means over the masks."""
         done = vocab.successes(rows)
-        labels = ["dataset", "missing", "method", "fit_on"]
-        groups = [group for _, group in done.groupby(labels, sort=False)] if len(done) else []
-        groups.sort(key=lambda group: (group["dataset"].iloc[0], *group[["missing_percent", "cross_entropy"]].mean()))
+        groups = [
+            ({"data": labels["data"]}, ours)
+            for labels, ours in vocab.groups(rows, "missing", "method", "fit_on", data="dataset")
+        ]
+        groups.sort(key=lambda group: (group[0]["data"], *group[1][["missing_percent", "cross_entropy"]].mean()))
         # A hundredth of a dozen features is none of them.
-        shown = [group for group in groups if group["missing_percent"].any()]
-        nothing = dict.fromkeys(str(group["dataset"].iloc[0]) for group in groups if not group["missing_percent"].any())
-        table = vocab.Table.of("Fidelity, accuracy and cost", map(_line, shown), _COLUMNS)
-        return vocab.Outcome((table,), (), _numbers(done), self._notes(list(nothing)))
+        shown = [(labels, ours) for labels, ours in groups if ours["missing_percent"].any()]
+        nothing = list(dict.fromkeys(labels["data"] for labels, ours in groups if not ours["missing_percent"].any()))
+        table = vocab.Table.of_groups("Fidelity, accuracy and cost", shown, _COLUMNS, {"data": ""})
+        return vocab.Outcome((table,), (), _numbers(done), self._notes(nothing))
 
     def _notes(self, nothing: list[str]) -> list[str]:
         """Return the notes that hold for these settings; in `nothing` are data sets whose smallest share is empty."""
@@ -176,17 +138,16 @@ class EmMice:
         return notes
 
 
-def _line(group: pd.DataFrame) -> dict[str, object]:
-    """Return the means over the masks."""
-    first = group.iloc[0]
-    return {
-        "data": first["dataset"],
-        "missing (%)": group["missing_percent"].mean(),
-        "method": METHODS[first["method"]].title,
-        "fitted to": "training rows" if first["fit_on"] == "train" else "incomplete test rows",
-        "masks": len(group),
-        **{title: group[key].mean() for key, title in _MEANS.items()},
-    }
+_PARTS = {"train": "training rows", "test": "incomplete test rows"}
+_COLUMNS = [
+    *vocab.means({"missing (%)": "missing_percent"}, ".1f"),
+    vocab.Column("method", "", lambda ours: METHODS[ours["method"].iloc[0]]),
+    vocab.Column("fitted to", "", lambda ours: _PARTS[ours["fit_on"].iloc[0]]),
+    vocab.Column("masks", "", len),
+    *vocab.means({"cross entropy": "cross_entropy", "accuracy": "accuracy", "weighted F1": "f1_weighted"}, ".4f"),
+    *vocab.means({"fit (s)": "fit_seconds"}, ".2f"),
+    *vocab.means({"ms per row": "ms_per_row"}, ".3f"),
+]
 
 
 def _numbers(done: pd.DataFrame) -> list[vocab.Number]:
@@ -202,21 +163,23 @@ def _numbers(done: pd.DataFrame) -> list[vocab.Number]:
     entropies = claimed.groupby("method")["cross_entropy"].mean()
     if not set(_COMPARED) <= set(entropies.index):
         return []
-    values = {
-        "em_from_worst": float((entropies[_COMPARED] >= entropies["normal_draw"]).sum()),
-        "mice_less_mean": float(entropies["mice"] - entropies["mean"]),
-        "outperformed": float((entropies[["normal_draw", "mice"]] > entropies[_NACL]).sum()),
-    }
+
+    def against(mice: str) -> dict[str, float]:
+        ahead = entropies[["normal_draw", mice]] > entropies[_NACL]
+        return {"mice_less_mean": float(entropies[mice] - entropies["mean"]), "outperformed": float(ahead.sum())}
+
+    drawn = against(_DRAWN) if _DRAWN in entropies else {}
     seconds = claimed.groupby("method")[["fit_seconds", "ms_per_row"]].mean()
     whole = seconds["fit_seconds"] + seconds["ms_per_row"] * _ROWS_TIMED / 1000
-    values["mice_seconds_by_nacl"] = float(whole["mice"] / whole[_NACL])
-    drawn: dict[str, float] = {}
-    if _DRAWN in entropies:
-        drawn["mice_less_mean"] = float(entropies[_DRAWN] - entropies["mean"])
-        drawn["outperformed"] = float((entropies[["normal_draw", _DRAWN]] > entropies[_NACL]).sum())
+    values = {
+        "em_from_worst": float((entropies[_COMPARED] >= entropies["normal_draw"]).sum()),
+        **against("mice"),
+        "mice_seconds_by_nacl": float(whole["mice"] / whole[_NACL]),
+    }
+    explained = {quantity: vocab.Explanation(_SETUP, value) for quantity, value in drawn.items()}
     return [
-        replace(one, explanation=vocab.Explanation(_SETUP, drawn[one.quantity]) if one.quantity in drawn else None)
-        for one in vocab.numbers_of(_CLAIMED_ROW, values, claimed)
+        vocab.number_of(_CLAIMED_ROW, quantity, value, claimed, explanation=explained.get(quantity))
+        for quantity, value in values.items()
     ]
 
 
@@ -236,16 +199,16 @@ def evaluate_imputer(
     complete = rows.test[:test_rows]
     mask = Missingness().draw(len(complete), rows.features, missing, np.random.default_rng(mask_seed))
     gaps = rows.hide(complete, mask)
-    fit = METHODS[method].fit
     start = time.perf_counter()
-    if fit is None:
+    if method == _NACL:
         model = conformant_model(task)
         middle = time.perf_counter()
         log_proba = model.predict_log_proba(gaps)
     else:
         chosen = np.random.default_rng(mask_seed).permutation(len(rows.train))[:train_rows]
         fit_to = rows.train[np.sort(chosen)] if fit_on == "train" else gaps
-        impute = fit(fit_to, mask_seed, settings)
+        name: Any = method
+        impute = fit_imputer(name, fit_to, seed=mask_seed, **dataclasses.asdict(settings))
         middle = time.perf_counter()
         log_proba = np.log(classifier.probabilities(impute(gaps)) + 1e-300)
     end = time.perf_counter()

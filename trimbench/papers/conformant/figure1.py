@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from pydantic import Field
+from numpy.typing import ArrayLike
 
-from trimbench._typing import Matrix, Vector
+from trimbench._typing import Vector
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import COUNT, NUMBER, SHARE, fields, job, listed
 
 _MODELS = ("P1", "P2")
 _TITLE = "Classification and probability of each instance"
-Probability = Annotated[float, Field(gt=0, lt=1)]
 
 
 @vocab.settings
@@ -29,10 +26,10 @@ class Figure1:
     the second.
     """
 
-    prior: Probability
-    positive: list[Probability]
-    negative: list[Probability]
-    other: list[Probability]
+    prior: vocab.Share
+    positive: list[vocab.Share]
+    negative: list[vocab.Share]
+    other: list[vocab.Share]
 
     def __post_init__(self) -> None:
         lengths = [len(self.positive), len(self.negative), len(self.other)]
@@ -41,7 +38,7 @@ class Figure1:
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return the one job."""
-        return [vocab.Cell.of({"figure": "1"}, conforming_models, **dataclasses.asdict(self))]
+        return [vocab.Cell.of({"figure": "1"}, conforming_models, self)]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return weights, parameters and the table of instances."""
@@ -99,112 +96,44 @@ def conforming_models(
     instances = []
     for x in itertools.product([1, 0], repeat=len(positive)):
         line: dict[str, vocab.Json] = {"x": list(x), "F": float(1 / (1 + np.exp(-(bias + weights @ np.array(x)))))}
-        for name, model in models.items():
-            first, second = _joint(*model, np.array(x))
+        for name, (share, *tables) in models.items():
+            of_class, of_other = (float(np.prod(np.where(x, one, 1 - np.array(one)))) for one in tables)
+            first, second = share * of_class, (1 - share) * of_other
             line |= {f"{name}(c | x)": first / (first + second), f"{name}(x)": first + second}
         instances.append(line)
-    parameters = {
-        name: dict(zip(("prior", "positive", "negative"), model, strict=True)) for name, model in models.items()
-    }
+    names = ("prior", "positive", "negative")
+    parameters = {name: dict(zip(names, model, strict=True)) for name, model in models.items()}
     return {"weights": [bias, *weights.tolist()], "instances": instances, **parameters}
 
 
-def _joint(
-    prior: float, positive: Sequence[float], negative: Sequence[float], x: NDArray[np.int64]
-) -> tuple[float, float]:
-    """Return P(x, c) and P(x, not c) of a naive Bayes model."""
-    theta, complement = np.array(positive), np.array(negative)
-    first = prior * float(np.prod(np.where(x, theta, 1 - theta)))
-    return first, (1 - prior) * float(np.prod(np.where(x, complement, 1 - complement)))
-
-
-# Naive Bayes and logistic regression as two forms of one classifier (Lemmas 1 and 2).
+# Naive Bayes and logistic regression as two forms of one classifier.
 
 
 def weights_of_naive_bayes(prior: float, positive: ArrayLike, negative: ArrayLike) -> tuple[float, Vector]:
-    """Return the bias and the weights of the one logistic regression that a naive Bayes model conforms with.
+    """Return the bias and the weights of the one logistic regression that a naive Bayes model conforms with (Lemma 1).
 
-    Parameters
-    ----------
-    prior : float
-        P(c), strictly between 0 and 1.
-    positive, negative : array of shape (n_features,)
-        P(x_i = 1 | c) and P(x_i = 1 | not c), strictly between 0 and 1.
+    The model has P(c) and, for each feature, P(x_i = 1 | c) and P(x_i = 1 | not c), strictly between 0 and 1.
 
-    Returns
-    -------
-    bias : float
-    weights : ndarray of shape (n_features,)
-
-    Raises
-    ------
-    ValueError
-        When a probability is not strictly between 0 and 1, or the lengths differ.
-
-    Examples
-    --------
     >>> bias, weights = weights_of_naive_bayes(0.5, [0.8], [0.2])
     >>> round(bias, 4), weights.round(4).tolist()
     (-1.3863, [2.7726])
-
-    References
-    ----------
-    Khosravi et al. (2019), Lemma 1.
     """
-    theta = _probabilities(positive, "positive")
-    other = _probabilities(negative, "negative")
-    if theta.shape != other.shape:
-        raise ValueError(f"positive and negative must have the same length, got {len(theta)} and {len(other)}")
-    (chance,) = _probabilities([prior], "prior")
-    weights: Vector = _logit(theta) - _logit(other)
-    bias = float(_logit(chance) + (np.log1p(-theta) - np.log1p(-other)).sum())
-    return bias, weights
+    theta, other = np.asarray(positive, dtype=np.float64), np.asarray(negative, dtype=np.float64)
+    bias = float(_logit(np.float64(prior)) + (np.log1p(-theta) - np.log1p(-other)).sum())
+    return bias, _logit(theta) - _logit(other)
 
 
 def naive_bayes_of_weights(bias: float, weights: ArrayLike, positive: ArrayLike) -> tuple[float, Vector]:
-    """Return the one conforming naive Bayes model with given probabilities in the positive class.
+    """Return P(c) and P(x_i = 1 | not c) of the one conforming naive Bayes model with these P(x_i = 1 | c).
 
-    Parameters
-    ----------
-    bias : float
-    weights : array of shape (n_features,)
-    positive : array of shape (n_features,)
-        P(x_i = 1 | c), strictly between 0 and 1.
-
-    Returns
-    -------
-    prior : float
-        P(c).
-    negative : ndarray of shape (n_features,)
-        P(x_i = 1 | not c).
-
-    Raises
-    ------
-    ValueError
-        When a probability is not strictly between 0 and 1, or the lengths differ.
-
-    References
-    ----------
-    Khosravi et al. (2019), Lemma 2.
+    This is Lemma 2 of Khosravi et al. (2019).
     """
     from scipy.special import expit, log_expit
 
-    theta, slopes = _probabilities(positive, "positive"), np.asarray(weights, dtype=np.float64)
-    if slopes.shape != theta.shape:
-        raise ValueError(f"weights and positive must have the same length, got {slopes.shape} and {theta.shape}")
-    log_odds = _logit(theta) - slopes
-    negative: Vector = np.asarray(expit(log_odds))
-    prior = float(expit(bias - (np.log1p(-theta) - log_expit(-log_odds)).sum()))
-    return prior, negative
+    theta = np.asarray(positive, dtype=np.float64)
+    log_odds = _logit(theta) - np.asarray(weights, dtype=np.float64)
+    return float(expit(bias - (np.log1p(-theta) - log_expit(-log_odds)).sum())), np.asarray(expit(log_odds))
 
 
-def _probabilities(values: ArrayLike, name: str) -> Vector:
-    result = np.asarray(values, dtype=np.float64)
-    if result.ndim != 1 or not ((result > 0) & (result < 1)).all():
-        raise ValueError(f"{name} must be probabilities strictly between 0 and 1, got {values!r}")
-    return result
-
-
-def _logit(theta: Vector | float) -> Matrix:
-    result: Matrix = np.log(theta) - np.log1p(-np.asarray(theta))
-    return result
+def _logit(theta: Any) -> Vector:
+    return np.asarray(np.log(theta) - np.log1p(-theta))

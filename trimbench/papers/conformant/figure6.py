@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trimbench._typing import Vector
 from trimbench.conformant.distribution import checked_row
 from trimbench.conformant.explanations import SufficientExplanation
 from trimbench.conformant.model import ConformantModel
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.mask_sweep import conformant_model
-from trimbench.papers.conformant.tasks import EncodedRows, Encoding, Task, encoded_rows, make_task, rows_at_hand
-from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, SHARE, TEXT, fields, job, listed
+from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, make_task, rows_at_hand
+from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, SHARE, TEXT, fields, job, listed, timed
 
-_Shown = TypedDict(
-    "_Shown",
-    {
-        "row": int,
-        "class": str,
-        "predicted": str,
-        "pixels": Sequence[int],
-        "support": Sequence[int],
-        "by_weight": Sequence[int],
-        "explanation": Sequence[int],
-    },
-)
+# What a job returns of a row that is shown.
+_Shown = Mapping[str, Any]
 _COLUMNS = (
     *("data", "row", "class", "predicted", "support features"),
     *("size of the explanation", "also among the largest weights"),
 )
-_COUNTS = {"n_test": "test rows", "misclassified": "misclassified"}
-_OVERALL = {
-    "median_size": "median size",
-    "median_size_correct": "median size, correct",
-    "median_size_misclassified": "median size, misclassified",
-    "median_support": "median support features",
-    "milliseconds_per_row": "ms per explanation",
-}
-_FORMATS = {
-    **dict.fromkeys(["data", *_COUNTS.values()], ""),
-    **{title: ".0f" for key, title in _OVERALL.items() if key.startswith("median")},
-    "ms per explanation": ".2f",
+_OVERALL = [
+    *vocab.first({"test rows": "n_test", "misclassified": "misclassified"}),
+    *vocab.first(
+        {
+            "median size": "median_size",
+            "median size, correct": "median_size_correct",
+            "median size, misclassified": "median_size_misclassified",
+            "median support features": "median_support",
+        },
+        ".0f",
+    ),
+    *vocab.first({"ms per explanation": "milliseconds_per_row"}, ".2f"),
+]
+# The paper's columns, and the features that each shows.
+_PANELS = {
+    "support features": "support",
+    "largest weights": "by_weight",
+    "sufficient explanation": "explanation",
 }
 
 
@@ -72,92 +66,105 @@ class Figure6:
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return two jobs for each data set, and one for each table."""
         cells = []
-        for name in self.datasets:
-            task = make_task(inputs, name, self.encoding, self.seed)
-            if len(task.protocol.image) != 2:
+        for name in (*self.datasets, *self.tables):
+            is_table = name not in self.datasets
+            task, rows = make_task(inputs, name, self.encoding, self.seed), self.table_rows if is_table else self.rows
+            if not is_table and len(task.protocol.image) != 2:
                 raise vocab.ConfigurationError(f"datasets must be protocols with an image, got {name!r}")
             found = rows_at_hand(task)
-            if found and len(found.classes) != 2:
+            if found and not is_table and len(found.classes) != 2:
                 raise vocab.ConfigurationError(
                     f"datasets must have two classes, got {len(found.classes)} in {name!r}; declare two with classes"
                 )
-            _check_rows(found, task, self.rows)
-            labels: dict[str, vocab.Label] = {"dataset": name, "title": task.title, "width": task.protocol.image[1]}
-            cells.append(vocab.Cell.of({**labels, "part": "paper"}, explain_rows, task=task, rows=self.rows))
-            labels["part"] = "images"
-            cells.append(vocab.Cell.of(labels, explain_further, task=task, rows=self.rows, delta=self.delta))
-        for name in self.tables:
-            task = make_task(inputs, name, self.encoding, self.seed)
-            _check_rows(rows_at_hand(task), task, self.table_rows)
-            labels = {"dataset": name, "title": task.title, "width": None, "part": "table"}
-            cells.append(vocab.Cell.of(labels, explain_further, task=task, rows=self.table_rows, delta=self.delta))
+            if found and max(rows, default=0) >= len(found.test):
+                raise vocab.ConfigurationError(
+                    f"rows must be less than {len(found.test)}, the number of test rows of {name}, got {max(rows)}"
+                )
+            width = None if is_table else task.protocol.image[1]
+            labels: dict[str, vocab.Label] = {"dataset": name, "title": task.title, "width": width}
+            if not is_table:
+                cells.append(vocab.Cell.of({**labels, "part": "paper"}, explain_rows, task=task, rows=rows))
+            labels["part"] = "table" if is_table else "images"
+            cells.append(vocab.Cell.of(labels, explain_further, self, task=task, rows=rows))
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the sizes of the explanations, and for each data set the picture with four columns."""
-        lines, overall = [], []
+        done = vocab.successes(rows)
+        lines = []
         figures: list[vocab.Figure] = []
         numbers: list[vocab.Number] = []
-        for name in self.datasets:
-            done = vocab.successes(rows, dataset=name, part="paper")
-            if done.empty:
-                continue
-            found, first = done.iloc[0], name == self.datasets[0]
-            shown: list[_Shown] = found["chosen"]
+        papers = vocab.successes(rows, part="paper")
+        for found in papers.to_dict("records"):
+            shown: Sequence[_Shown] = found["chosen"]
             lines += [_line(found["title"], entry) for entry in shown]
-            counts = {title: int(found[key]) for key, title in _COUNTS.items()}
-            overall.append({"data": found["title"], **counts, **{title: found[key] for key, title in _OVERALL.items()}})
-            title = vocab.shown_name(name, found["title"])
-            figures.append(_figure("" if first else name, title, shown, int(found["width"])))
-            if first:
-                medians = {"median_size": found["median_size"], "misclassified": float(found["misclassified"])}
-                numbers += vocab.numbers_of("all rows", medians, done)
-                for entry in shown:
-                    numbers += vocab.numbers_of(f"row {entry['row']}", {"size": len(entry["explanation"])}, done)
-                # White pixels are 1 and black ones 0.
-                both = sum({entry["pixels"][place] for place in entry["explanation"]} == {0, 1} for entry in shown)
-                numbers += vocab.numbers_of("rows shown", {"both_colours": float(both)}, done)
+            first = found["dataset"] == self.datasets[0]
+            title = f"{vocab.shown_name(found['dataset'], found['title'])}: explanations; grey pixels are not chosen"
+            headings = [f"{heading(entry)}\n(k = {len(entry['explanation'])})" for entry in shown]
+            figures.append(_images(title, headings, shown, "pixels", found, _PANELS, "" if first else found["dataset"]))
+            numbers += _numbers(found, vocab.successes(papers, dataset=found["dataset"])) if first else []
+        overall = [({"data": ours["title"].iloc[0]}, ours) for _, ours in vocab.groups(papers, "dataset")]
         tables = (
             vocab.Table.of("Explanations of the rows shown", lines, _COLUMNS),
-            vocab.Table.of("Explanations of all test rows", overall, _FORMATS, name="overall"),
+            vocab.Table.of_groups("Explanations of all test rows", overall, _OVERALL, {"data": ""}, name="overall"),
         )
-        further = rows[(rows["status"] == "ok") & rows["part"].isin(["images", "table"])]
+        further = done[done["part"] != "paper"]
         for one in further.to_dict("records"):
-            if one["part"] == "table":
-                figures += further_bars(one, self.delta)
-                continue
-            name = "beyond" if one["dataset"] == self.datasets[0] else f"{one['dataset']}_beyond"
-            title = vocab.shown_name(one["dataset"], one["title"])
-            figures.append(further_images(title, one["explained"], int(one["width"]), self.delta, name))
-        return vocab.Outcome((*tables, further_table(further, self.delta)), figures, numbers)
+            figures += self._further(one)
+        return vocab.Outcome((*tables, _further_table(further, self.delta)), figures, numbers)
 
-
-def _check_rows(found: EncodedRows | None, task: Task, rows: Sequence[int]) -> None:
-    if found and max(rows, default=0) >= len(found.test):
-        raise vocab.ConfigurationError(
-            f"rows must be less than {len(found.test)}, the number of test rows of {task.name}, got {max(rows)}"
-        )
-
-
-def _line(title: str, entry: _Shown) -> dict[str, object]:
-    counts = (len(entry["support"]), len(entry["explanation"]), len({*entry["explanation"]} & {*entry["by_weight"]}))
-    values = (title, entry["row"], entry["class"], entry["predicted"], *counts)
-    return dict(zip(_COLUMNS, values, strict=True))
-
-
-def _figure(name: str, title: str, chosen: Sequence[_Shown], width: int) -> vocab.ImageFigure:
-    images = {}
-    for entry in chosen:
-        values = np.asarray(entry["pixels"], dtype=np.float64)
+    def _further(self, job: Mapping[Any, Any]) -> list[vocab.Figure]:
+        """Return the pictures beyond the paper of a data set or a table."""
+        holds = f"keep the class with probability {self.delta:g}"
+        if job["part"] == "table":
+            return [_bars(job, entry, holds) for entry in job["explained"]]
         panels = {
-            "all features": range(len(values)),
-            "support features": entry["support"],
-            "largest weights": entry["by_weight"],
-            "sufficient explanation": entry["explanation"],
+            "sufficient explanation": "sufficient",
+            f"beyond the paper: {holds}": "kept",
+            "beyond the paper: change it if they change": "changed",
         }
-        row = f"{heading(entry)}\n(k = {len(entry['explanation'])})"
-        images[row] = {column: only(values, kept).reshape(-1, width) for column, kept in panels.items()}
-    return image_grid(f"{title}: explanations; grey pixels are not chosen", images, name)
+        title = vocab.shown_name(job["dataset"], job["title"])
+        title = f"{title}: the paper's explanations and those beyond it; grey pixels are not chosen"
+        headings = [heading(entry) for entry in job["explained"]]
+        name = "beyond" if job["dataset"] == self.datasets[0] else f"{job['dataset']}_beyond"
+        return [_images(title, headings, job["explained"], "values", job, panels, name)]
+
+
+def _numbers(found: Mapping[Any, Any], done: pd.DataFrame) -> list[vocab.Number]:
+    """Return the numbers of the data set of the paper."""
+    medians = {"median_size": found["median_size"], "misclassified": float(found["misclassified"])}
+    numbers = vocab.numbers_of("all rows", medians, done)
+    for entry in found["chosen"]:
+        numbers += vocab.numbers_of(f"row {entry['row']}", {"size": len(entry["explanation"])}, done)
+    # White pixels are 1 and black ones 0.
+    colours = [{entry["pixels"][place] for place in entry["explanation"]} for entry in found["chosen"]]
+    both = float(sum(found == {0, 1} for found in colours))
+    return [*numbers, vocab.number_of("rows shown", "both_colours", both, done)]
+
+
+def _line(title: str, entry: _Shown) -> tuple[object, ...]:
+    counts = (len(entry["support"]), len(entry["explanation"]), len({*entry["explanation"]} & {*entry["by_weight"]}))
+    return (title, entry["row"], entry["class"], entry["predicted"], *counts)
+
+
+def _images(
+    title: str,
+    headings: Sequence[str],
+    shown: Sequence[_Shown],
+    pixels: str,
+    job: Mapping[Any, Any],
+    panels: Mapping[str, str],
+    name: str,
+) -> vocab.ImageFigure:
+    """Return a line of images for each row: all of its `pixels`, and those that each of the `panels` has chosen."""
+    images: dict[str, dict[str, ArrayLike]] = {}
+    for line, entry in zip(headings, shown, strict=True):
+        whole = np.asarray(entry[pixels], dtype=np.float64)
+        columns = {"all features": np.ones(len(whole), dtype=bool)}
+        columns |= {title: np.isin(np.arange(len(whole)), entry[chosen]) for title, chosen in panels.items()}
+        width = int(job["width"])
+        images[line] = {key: np.where(kept, whole, np.nan).reshape(-1, width) for key, kept in columns.items()}
+    return image_grid(title, images, name)
 
 
 _PLACES = listed(COUNT)
@@ -179,9 +186,7 @@ _EXPLAINED_ROW = fields(
 def explain_rows(task: Task, rows: list[int]) -> dict[str, vocab.Json]:
     """Explain the classification of all test rows of a task with two classes, and give the pixels of some."""
     found, model = encoded_rows(task), conformant_model(task)
-    start = time.perf_counter()
-    explained = [model.explain(row) for row in found.test.astype(np.float64)]
-    seconds = time.perf_counter() - start
+    explained, seconds = timed(lambda: [model.explain(row) for row in found.test.astype(np.float64)])
     sizes = np.array([len(one.features) for one in explained])
     correct = np.array([one.predicted for one in explained]) == found.test_labels
     chosen = [
@@ -212,14 +217,7 @@ def explain_by_weight(model: ConformantModel, explanation: SufficientExplanation
     """Return the baseline of Figure 6: the same number of support features, by the size of their weights.
 
     A weight says what flipping a value does to the log-odds, not what its absence does. For a categorical feature, the
-    largest difference between the weight of its value and that of another counts.
-
-    Parameters
-    ----------
-    model : ConformantModel
-    explanation : Explanation
-        Of the same row.
-    x : array of shape (n_columns,)
+    largest difference between the weight of its value and that of another counts. The explanation is that of the row.
     """
     row = checked_row(model, x)
     labels = model.classes.tolist()
@@ -240,10 +238,9 @@ def explain_by_weight(model: ConformantModel, explanation: SufficientExplanation
 
 # Explanations beyond the paper: with a stated probability, contrastive, and of rows of tables.
 
-_COLUMNS_FURTHER_EXPLANATIONS = {
+_FURTHER = {
     **dict.fromkeys(["data", "row", "class", "predicted", "features kept", "proven least"], ""),
-    **dict.fromkeys(["probability low", "probability high"], ".4f"),
-    **dict.fromkeys(["features changed", "becomes"], ""),
+    **{"probability low": ".4f", "probability high": ".4f", "features changed": "", "becomes": ""},
 }
 
 
@@ -274,36 +271,15 @@ def explain_further(task: Task, rows: list[int], delta: float) -> dict[str, voca
     return {"features": list(found.features), "explained": explained}
 
 
-def further_table(done: pd.DataFrame, delta: float) -> vocab.Table:
+def _further_table(done: pd.DataFrame, delta: float) -> vocab.Table:
     """Return the sizes of all explanations of successful jobs."""
     lines = []
     for one in done.to_dict("records"):
         for entry in one["explained"]:
             sizes = (len(entry["kept"]), entry["least"], *entry["probability"], len(entry["changed"]), entry["becomes"])
-            values = (one["title"], entry["row"], entry["class"], entry["predicted"], *sizes)
-            lines.append(dict(zip(_COLUMNS_FURTHER_EXPLANATIONS, values, strict=True)))
+            lines.append((one["title"], entry["row"], entry["class"], entry["predicted"], *sizes))
     title = f"Beyond the paper: explanations that hold with probability {delta:g}, and contrastive ones"
-    return vocab.Table.of(title, lines, _COLUMNS_FURTHER_EXPLANATIONS, name="beyond")
-
-
-def further_images(
-    title: str, explained: Sequence[Mapping[str, Any]], width: int, delta: float, name: str
-) -> vocab.ImageFigure:
-    """Return images of the pixels of a job's explanations."""
-    images = {}
-    for entry in explained:
-        values = np.asarray(entry["values"], dtype=np.float64)
-        everything = range(len(values))
-        panels = {
-            "all features": everything,
-            "sufficient explanation": entry["sufficient"],
-            f"beyond the paper: keep the class with probability {delta:g}": entry["kept"],
-            "beyond the paper: change it if they change": entry["changed"],
-        }
-        images[heading(entry)] = {column: only(values, kept).reshape(-1, width) for column, kept in panels.items()}
-    return image_grid(
-        f"{title}: the paper's explanations and those beyond it; grey pixels are not chosen", images, name
-    )
+    return vocab.Table.of(title, lines, _FURTHER, name="beyond")
 
 
 def heading(entry: Mapping[str, Any]) -> str:
@@ -312,30 +288,18 @@ def heading(entry: Mapping[str, Any]) -> str:
     return f"row {entry['row']}: {entry['class']}{taken}"
 
 
-def further_bars(job: Mapping[Any, Any], delta: float) -> list[vocab.BarFigure]:
-    """Return a figure for each row of a table: the evidence of its features, those of the explanation in colour."""
-    figures = []
-    for entry in job["explained"]:
-        chosen = np.isin(np.arange(len(entry["evidence"])), entry["kept"])
-        table = pd.DataFrame({"feature": job["features"], "evidence": entry["evidence"], "chosen": chosen})
-        probability = f"in colour, features that keep the class with probability {delta:g} (beyond the paper)"
-        title = f"{job['title']}, {heading(entry)}; {probability}"
-        figures.append(evidence_bars(title, table, name=f"{job['dataset']}_{entry['row']}"))
-    return figures
+def _bars(job: Mapping[Any, Any], entry: _Shown, holds: str) -> vocab.BarFigure:
+    """Return a row of a table: the evidence of its features, those of the explanation in colour."""
+    chosen = np.isin(np.arange(len(entry["evidence"])), entry["kept"])
+    table = pd.DataFrame({"feature": job["features"], "evidence": entry["evidence"], "chosen": chosen})
+    title = f"{job['title']}, {heading(entry)}; in colour, features that {holds} (beyond the paper)"
+    return evidence_bars(title, table, name=f"{job['dataset']}_{entry['row']}")
 
 
 # Figures of explanations: images of chosen pixels, and bars of the evidence of a table's features.
 
 _MOST_BARS = 20
 _CHOSEN, _OTHER = "in the explanation", "not in it"
-
-
-def only(values: ArrayLike, features: Sequence[int]) -> Vector:
-    """Return a row with NaN in place of all but some features."""
-    row = np.asarray(values, dtype=np.float64)
-    kept = np.full(len(row), np.nan)
-    kept[list(features)] = row[list(features)]
-    return kept
 
 
 def image_grid(title: str, images: Mapping[str, Mapping[str, ArrayLike]], name: str = "") -> vocab.ImageFigure:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.layout import CHUNK_ROWS, as_table
-from trimbench.conformant.model import ConformantModel
-from trimbench.papers.measures import checked_labels
+from trimbench.conformant.layout import CHUNK_ROWS
 
 ImputerName = Literal["min", "max", "mean", "median", "em", "normal_draw", "mice", "mice_drawn", "knn"]
 IMPUTERS: tuple[ImputerName, ...] = get_args(ImputerName)
+Fill = Literal["min", "max", "mean", "median"]
+FILLS: tuple[Fill, ...] = get_args(Fill)
 Imputer = Callable[[ArrayLike], Matrix]
 _Fill = Callable[[Matrix], Matrix]
 
@@ -59,52 +59,24 @@ def fit_imputer(
     -------
     callable
         Takes rows with NaN and returns complete rows. Columns that are missing in every training row are filled with 0;
-        in columns of zeros and ones ``"mice"`` fills in values between 0 and 1. Like this function, it raises
-        ValueError for rows that do not fit and for values that are not allowed.
+        in columns of zeros and ones ``"mice"`` fills in values between 0 and 1.
     """
-    if name not in IMPUTERS:
-        raise ValueError(f"imputer must be one of {', '.join(IMPUTERS)}, got {name!r}")
-    table = _checked(as_table(rows, name="rows"), name, "rows")
-    if len(table) == 0:
-        raise ValueError("rows must have at least one row to fit an imputer to, got 0")
+    table = np.asarray(rows)
     if name in FILLS:
         impute = _constant(table, name)
     elif name == "normal_draw":
-        impute = _normal_draw(table, seed)
+        impute = _normal_draw(table.astype(np.float64), seed)
     elif name == "em":
         impute = fit_mixture(table, n_components, seed=seed, max_iterations=10 * max_iterations).fill
     else:
-        impute = _from_scikit_learn(name, table, seed, n_neighbours, n_nearest_features, max_iterations)
-
-    def fill(gaps: ArrayLike) -> Matrix:
-        return impute(_checked(as_table(gaps, table.shape[1], "gaps"), name, "gaps").astype(np.float64, copy=False))
-
-    return fill
-
-
-def _checked(table: NDArray[Any], imputer: str, name: str) -> NDArray[Any]:
-    """Return a table whose values an imputer accepts."""
-    if table.dtype.kind == "f" and np.isinf(table).any():
-        row, column = np.argwhere(np.isinf(table))[0]
-        raise ValueError(
-            f"{name}[{row}, {column}] must be finite; mark a missing value with NaN; got {float(table[row, column])!r}"
+        impute = _from_scikit_learn(
+            name, table.astype(np.float64), seed, n_neighbours, n_nearest_features, max_iterations
         )
-    if imputer == "em" and not _are_binary(table).all():
-        row, column = np.argwhere(~np.isnan(table) & (table != 0) & (table != 1))[0]
-        raise ValueError(
-            f"{name}[{row}, {column}] must be 0, 1 or NaN for imputer 'em', got {float(table[row, column])!r}; use "
-            "another imputer for other numbers, or binarise the column"
-        )
-    return table
-
-
-def _are_binary(table: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which columns hold no values but 0 and 1; a column without any value is one of them."""
-    return np.asarray((np.isnan(table) | (table == 0) | (table == 1)).all(axis=0))
+    return lambda gaps: impute(np.asarray(gaps, dtype=np.float64))
 
 
 def _constant(rows: NDArray[Any], name: Any) -> _Fill:
-    if rows.dtype.kind == "f" and np.isnan(rows).any():
+    if np.isnan(rows).any():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a column without any value
             values = np.nan_to_num(np.asarray(getattr(np, f"nan{name}")(rows, axis=0)))
@@ -113,8 +85,7 @@ def _constant(rows: NDArray[Any], name: Any) -> _Fill:
     return lambda gaps: np.where(np.isnan(gaps), values, gaps)
 
 
-def _normal_draw(rows: NDArray[Any], seed: int) -> _Fill:
-    table = np.asarray(rows, dtype=np.float64)
+def _normal_draw(table: Matrix, seed: int) -> _Fill:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         mean, deviation = np.nan_to_num(np.nanmean(table, axis=0)), np.nan_to_num(np.nanstd(table, axis=0))
@@ -127,18 +98,12 @@ def _normal_draw(rows: NDArray[Any], seed: int) -> _Fill:
 
 
 def _from_scikit_learn(
-    name: str,
-    rows: NDArray[Any],
-    seed: int,
-    n_neighbours: int,
-    n_nearest_features: int | None,
-    max_iterations: int,
+    name: str, table: Matrix, seed: int, n_neighbours: int, n_nearest_features: int | None, max_iterations: int
 ) -> _Fill:
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer, KNNImputer
 
-    table = np.asarray(rows, dtype=np.float64)
-    binary = _are_binary(table)
+    binary = (np.isnan(table) | (table == 0) | (table == 1)).all(axis=0)  # also a column without any value
     if name == "knn":
         imputer = KNNImputer(n_neighbors=min(n_neighbours, len(table)), keep_empty_features=True)
     else:
@@ -169,9 +134,6 @@ def _from_scikit_learn(
 
 # Predictors whose scores add up over the features: a weight where observed, a constant where missing.
 
-Fill = Literal["min", "max", "mean", "median"]
-FILLS: tuple[Fill, ...] = get_args(Fill)
-
 
 @dataclass(frozen=True, eq=False)
 class AdditivePredictor:
@@ -190,11 +152,6 @@ class AdditivePredictor:
     missing: Matrix
 
 
-def conformant_predictor(model: ConformantModel) -> AdditivePredictor:
-    """Return the expected prediction of a conformant model in additive form."""
-    return AdditivePredictor(model.weights, model.biases, model.components[0].missing_scores)
-
-
 def filling_predictor(
     weights: Matrix, biases: Vector, columns: tuple[tuple[int, ...], ...], fill: Vector
 ) -> AdditivePredictor:
@@ -202,59 +159,37 @@ def filling_predictor(
 
     Its weights are of shape (n_columns, n_classes), and `columns` are those of each feature.
     """
-    return AdditivePredictor(weights, biases, _per_feature(fill[:, None] * weights, columns))
+    return AdditivePredictor(weights, biases, sums_by_feature(fill[:, None] * weights, columns))
 
 
 def fill_values(rows: NDArray[Any], fill: Fill) -> Vector:
-    """Return the minimum, maximum, mean or median of each column of complete rows of numbers.
-
-    Raises ValueError if `fill` is unknown or there is no row.
-    """
-    if fill not in FILLS:
-        raise ValueError(f"fill must be one of {', '.join(FILLS)}, got {fill!r}")
-    if len(rows) == 0:
-        raise ValueError("rows must have at least one row to take values from, got 0")
+    """Return the minimum, maximum, mean or median of each column of complete rows of numbers."""
     if fill == "median" and rows.dtype.kind in "bu" and rows.max(initial=0) <= 1:
         # The median of zeros and ones, without sorting: 1/2 if both are equally frequent.
-        mean = rows.mean(axis=0)
-        return np.where(mean > 0.5, 1.0, np.where(mean < 0.5, 0.0, 0.5))
+        return np.asarray(0.5 + 0.5 * np.sign(rows.mean(axis=0) - 0.5))
     return np.asarray(getattr(np, fill)(rows, axis=0), dtype=np.float64)
 
 
 def naive_bayes_predictor(
     rows: NDArray[np.uint8],
-    labels: ArrayLike,
+    labels: NDArray[np.int64],
     n_classes: int,
     columns: tuple[tuple[int, ...], ...],
     smoothing: float = 1.0,
 ) -> AdditivePredictor:
-    """Learn a naive Bayes classifier by maximum likelihood, with every column a binary feature.
+    """Learn a naive Bayes classifier by maximum likelihood, with every column of zeros and ones a binary feature.
 
-    Raises ValueError if labels do not fit the rows or the classes, or smoothing is negative.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        Zeros and ones.
-    labels : array of int, shape (n_rows,)
-        From 0 to n_classes - 1.
-    columns : tuple of tuple of int
-        Columns of each feature, which are missing together.
-    smoothing : float
-        Pseudo-count of each value in each class, and of each class.
+    `columns` are those of each feature, which are missing together; `smoothing` is the pseudo-count of each value in
+    each class, and of each class.
     """
-    codes = checked_labels(labels, n_classes, len(rows))
-    if not smoothing >= 0:
-        raise ValueError(f"smoothing must be 0 or more, got {smoothing!r}")
-    counts = np.bincount(codes, minlength=n_classes).astype(np.float64)
-    ones = np.stack([rows[codes == k].sum(axis=0, dtype=np.float64) for k in range(n_classes)], axis=1)
+    counts = np.bincount(labels, minlength=n_classes).astype(np.float64)
+    ones = np.stack([rows[labels == k].sum(axis=0, dtype=np.float64) for k in range(n_classes)], axis=1)
     # Without smoothing, a tiny count keeps the logarithms finite for values that a class never has.
-    pseudo = max(smoothing, 0.0)
-    tiny = 1e-10 if pseudo == 0 else 0.0
-    log_one = np.log(ones + pseudo + tiny) - np.log(counts + 2 * pseudo + 2 * tiny)
-    log_zero = np.log(counts - ones + pseudo + tiny) - np.log(counts + 2 * pseudo + 2 * tiny)
-    prior = np.log(counts + pseudo + tiny) - np.log(len(rows) + n_classes * (pseudo + tiny))
-    return AdditivePredictor(log_one - log_zero, prior + log_zero.sum(axis=0), -_per_feature(log_zero, columns))
+    pseudo = smoothing or 1e-10
+    log_one = np.log(ones + pseudo) - np.log(counts + 2 * pseudo)
+    log_zero = np.log(counts - ones + pseudo) - np.log(counts + 2 * pseudo)
+    prior = np.log(counts + pseudo) - np.log(len(rows) + n_classes * pseudo)
+    return AdditivePredictor(log_one - log_zero, prior + log_zero.sum(axis=0), -sums_by_feature(log_zero, columns))
 
 
 def predict_all(
@@ -276,13 +211,8 @@ def predict_all(
     -------
     list of ndarray of shape (n_rows, n_classes)
     """
-    distinct: list[Matrix] = []
-    place = []
-    for predictor in predictors:
-        known = next((i for i, weights in enumerate(distinct) if weights is predictor.weights), len(distinct))
-        if known == len(distinct):
-            distinct.append(predictor.weights)
-        place.append(known)
+    own = {id(predictor.weights): predictor.weights for predictor in predictors}
+    distinct, places = list(own.values()), list(own)
     n_classes = predictors[0].weights.shape[1]
     weights, gone = np.hstack(distinct), np.hstack([predictor.missing for predictor in predictors])
     results = [np.empty((len(rows), n_classes)) for _ in predictors]
@@ -292,14 +222,16 @@ def predict_all(
         observed = np.where(absent[:, spread], 0.0, rows[part]) @ weights
         expected = absent.astype(np.float64) @ gone
         for i, predictor in enumerate(predictors):
-            scores = observed[:, place[i] * n_classes : (place[i] + 1) * n_classes] + predictor.biases
+            place = places.index(id(predictor.weights))
+            scores = observed[:, place * n_classes : (place + 1) * n_classes] + predictor.biases
             scores = scores + expected[:, i * n_classes : (i + 1) * n_classes]
             scores -= scores.max(axis=1, keepdims=True)
             results[i][part] = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
     return results
 
 
-def _per_feature(by_column: Matrix, columns: tuple[tuple[int, ...], ...]) -> Matrix:
+def sums_by_feature(by_column: Matrix, columns: tuple[tuple[int, ...], ...]) -> Matrix:
+    """Return the sums over the columns of each feature, shape (n_features, n_classes)."""
     return np.stack([by_column[list(places)].sum(axis=0) for places in columns])
 
 
@@ -353,8 +285,6 @@ def fit_mixture(
     n_components : int
         At least 1; at most one for each row is used.
     """
-    if n_components < 1:
-        raise ValueError(f"n_components must be 1 or more, got {n_components}")
     table = np.asarray(rows, dtype=np.float64)
     rng = np.random.default_rng(seed)
     known = (~np.isnan(table)).astype(np.float64)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,11 @@ from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.imputers import (
     FILLS,
     AdditivePredictor,
-    conformant_predictor,
     fill_values,
     filling_predictor,
     naive_bayes_predictor,
     predict_all,
+    sums_by_feature,
 )
 from trimbench.papers.conformant.tasks import (
     EncodedRows,
@@ -42,7 +42,7 @@ from trimbench.papers.conformant.tasks import (
 )
 from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, Rounding
 from trimbench.papers.execution.code_hash import code_version
-from trimbench.papers.execution.job import COUNT, PERCENT, POSITIVE, SHARE, generator_for, job, seed_for
+from trimbench.papers.execution.job import COUNT, PERCENT, POSITIVE, SHARE, generator_for, job, seed_for, timed
 from trimbench.papers.execution.store import Arrays, remember
 from trimbench.papers.measures import accuracy, cross_entropy, weighted_f1
 
@@ -194,12 +194,11 @@ def _ready(task: Task, by_column: bool) -> tuple[EncodedRows, dict[str, Additive
 def _predictors(task: Task, rows: EncodedRows) -> dict[str, AdditivePredictor]:
     """Return all methods by name; ``@test`` marks what was taken from the complete test rows."""
     weights, biases = fitted(task).weights, fitted(task).biases
-    model = conformant_model(task)
-    missing = np.stack([model.components[0].missing_scores[list(columns)].sum(axis=0) for columns in rows.columns])
+    missing = sums_by_feature(conformant_model(task).components[0].missing_scores, rows.columns)
     found = {"nacl": AdditivePredictor(weights, biases, missing)}
-    if any(len(columns) > 1 for columns in rows.columns):
-        grouped = conformant_predictor(conformant_model(task, groups=True))
-        found["nacl_groups"] = AdditivePredictor(weights, biases, grouped.missing)
+    if categorical_columns(rows):
+        grouped = conformant_model(task, groups=True).components[0].missing_scores
+        found["nacl_groups"] = AdditivePredictor(weights, biases, grouped)
     for fill in FILLS:
         for part, source in (("", rows.train), ("@test", rows.test)):
             found[fill + part] = filling_predictor(weights, biases, rows.columns, fill_values(source, fill))
@@ -215,8 +214,7 @@ def conformant_model(task: Task, *, groups: bool = False) -> ConformantModel:
     With `groups` the columns of a categorical feature are one variable, not independent ones as in the paper.
     """
     rows, classifier = encoded_rows(task), fitted(task)
-    categorical = [columns for columns in rows.columns if len(columns) > 1] if groups else None
-    layout = FeatureLayout.of(rows.train.shape[1], categorical)
+    layout = FeatureLayout.of(rows.train.shape[1], categorical_columns(rows) if groups else None)
     return conform_to_statistics(
         classifier.weights,
         classifier.biases,
@@ -225,6 +223,11 @@ def conformant_model(task: Task, *, groups: bool = False) -> ConformantModel:
         FeatureStatistics.of(rows.train, layout),
         smoothing=task.protocol.smoothing,
     )
+
+
+def categorical_columns(rows: EncodedRows) -> list[tuple[int, ...]]:
+    """Return the columns of each categorical feature."""
+    return [columns for columns in rows.columns if len(columns) > 1]
 
 
 def measures(rows: EncodedRows, reference: Matrix, log_proba: Matrix) -> dict[str, float]:
@@ -240,8 +243,6 @@ def measures(rows: EncodedRows, reference: Matrix, log_proba: Matrix) -> dict[st
 
 # Means over random masks, as tables and as curves.
 
-_SUMMARY = ["missing", "percent", "method", "mean", "low", "high", "n"]
-
 
 def title_of(rows: pd.DataFrame, dataset: str) -> str:
     """Return the name of a data set in titles."""
@@ -254,10 +255,11 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS
     Fractions that hide the same number of features are one share. The columns are missing, percent, method, mean, low,
     high (NaN for a single mask) and n; `methods` are keys of the results of one data set, `done`.
     """
+    columns = ["missing", "percent", "method", "mean", "low", "high", "n"]
     lines = []
     wanted = [name for name in methods if f"{name}/{measure}" in done.columns]
     if not wanted:  # no job has succeeded
-        return pd.DataFrame(columns=_SUMMARY)
+        return pd.DataFrame(columns=columns)
     shares = done["missing"].map(done.groupby("missing")["missing_percent"].mean().round(9))
     for _, group in done.groupby(shares):
         percent = float(group["missing_percent"].mean())
@@ -266,7 +268,7 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS
             if len(values):
                 spread = vocab.mean_of(values).with_ends
                 lines.append((group["missing"].min(), percent, method, *spread, len(values)))
-    return pd.DataFrame(lines, columns=_SUMMARY)
+    return pd.DataFrame(lines, columns=columns)
 
 
 def means_table(title: str, summary: pd.DataFrame, name: str) -> vocab.Table:
@@ -284,18 +286,17 @@ def curves(
 ) -> vocab.LineFigure:
     """Return a figure of a summary, each method followed by its reference (percent, method, mean) if there is one."""
     points: list[tuple[object, ...]] = []
-    marks, methods = {}, {}
+    marks: dict[str, str] = {}
+    methods: dict[str, str] = {}
+    columns = ["method", "percent", "mean", "low", "high"]
+    theirs = pd.DataFrame(columns=columns[:3]) if references is None else references[columns[:3]]
     for method in summary["method"].unique():
-        label = _legend(method)
-        methods[label] = METHODS[method]
-        ours = summary.loc[summary["method"] == method, ["percent", "mean", "low", "high"]]
-        points += [(label, *point) for point in ours.itertuples(index=False)]
-        if references is not None and len(
-            theirs := references.loc[references["method"] == method, ["percent", "mean"]]
-        ):
-            beside = f"{label} (authors)"
-            marks[beside], methods[beside] = "reference", METHODS[method]
-            points += [(beside, *point) for point in theirs.itertuples(index=False)]
+        label = f"{METHODS[method]} imputation" if method in FILLS else METHODS[method]
+        for series, table in ((label, summary[columns]), (f"{label} (authors)", theirs)):
+            found = [(series, *point) for _, *point in table[table["method"] == method].itertuples(index=False)]
+            points += found
+            methods |= {series: METHODS[method]} if found else {}
+            marks |= {series: "reference"} if found and series != label else {}
     # By cross entropy, max imputation is orders of magnitude worse than the others.
     logarithmic = measure == "cross_entropy" and bool((summary["mean"] > 0).all())
     return vocab.LineFigure.of(
@@ -313,10 +314,6 @@ def curves(
 def with_mixture(title: str, summary: pd.DataFrame) -> str:
     """Return the title of a figure, which says so if one of its lines is a mixture."""
     return f"{title}, with a mixture (beyond the paper)" if MIXTURE in summary["method"].to_numpy() else title
-
-
-def _legend(method: str) -> str:
-    return f"{METHODS[method]} imputation" if method in FILLS else METHODS[method]
 
 
 # Mixtures of conformant models, which go beyond the paper: learned once for each task, then remembered.
@@ -387,9 +384,7 @@ def _chosen_rows(task: Task, how: MixtureSettings) -> NDArray[np.uint8]:
 
 
 def _learn(task: Task, rows: NDArray[np.uint8], n_components: int | Literal["auto"]) -> Arrays:
-    start = time.process_time()
-    model = _conform(task, rows, n_components)
-    seconds = time.process_time() - start
+    model, seconds = timed(lambda: _conform(task, rows, n_components), time.process_time)
     return {
         "log_weights": model.log_weights,
         "parameters": np.stack([part.solution.parameters for part in model.components]),
@@ -400,11 +395,10 @@ def _learn(task: Task, rows: NDArray[np.uint8], n_components: int | Literal["aut
 
 def _conform(task: Task, rows: NDArray[np.uint8], n_components: int | Literal["auto"]) -> ConformantModel:
     whole, classifier = encoded_rows(task), fitted(task)
-    weights = SimpleNamespace(
-        coef_=classifier.weights.T, intercept_=classifier.biases, classes_=np.arange(len(whole.classes))
-    )
-    categorical = [columns for columns in whole.columns if len(columns) > 1]
-    return conform(weights, rows, smoothing=task.protocol.smoothing, categorical=categorical, n_components=n_components)
+    classes = np.arange(len(whole.classes))
+    weights = SimpleNamespace(coef_=classifier.weights.T, intercept_=classifier.biases, classes_=classes)
+    how: dict[str, Any] = {"smoothing": task.protocol.smoothing, "categorical": categorical_columns(whole)}
+    return conform(weights, rows, n_components=n_components, **how)
 
 
 @job(components=COUNT, learned_from=COUNT, fit_seconds=POSITIVE, residual=POSITIVE, difference=POSITIVE)
@@ -480,8 +474,8 @@ def accuracy_lines(done: pd.DataFrame, labels: Mapping[str, vocab.Label]) -> lis
         # Masks hide whole pixels.
         if MIXTURE in of.index and any(abs(float(str(percent)) - share) < 0.5 for share in _SHARES):
             mean, mixture = of["mean"], of.loc[MIXTURE]
-            values = (percent, mixture["n"], mean["nacl"], mixture["mean"], mixture["low"], mixture["high"])
-            lines.append({**labels, **dict(zip(_ACCURACIES, (*values, mean["naive_bayes"]), strict=True))})
+            values = (percent, mixture["n"], mean["nacl"], *mixture[["mean", "low", "high"]], mean["naive_bayes"])
+            lines.append({**labels, **dict(zip(_ACCURACIES, values, strict=True))})
     return lines
 
 

@@ -69,8 +69,7 @@ def is_same_share(one: float, other: float) -> bool:
 def label_contradiction(label: float, counted: float, closest: float) -> str:
     """Return the proof that the features have no such share as a label states; empty if they have.
 
-    All are percentages: that of the label, of the features that the authors hide, and the possible one nearest to the
-    label.
+    All are percentages, of the features that the authors hide, and the possible one nearest to the label.
     """
     if is_same_share(closest, label):
         return ""
@@ -94,14 +93,9 @@ def extrapolated(number: int, name: str, shares: tuple[float, ...] = (0.2, 0.4, 
 
 # How the authors count: in steps of a fifth of the features, rounded down.
 AS_RUN_ROUNDING: Rounding = "fifths"
+# And they took constants from the complete test rows.
+_AS_RUN_METHODS = {**{f"{fill}@test": title for fill, title in FILLS.items()}, "nacl": "NaCL"}
 _CLOSE_PERCENT = 2.0
-FIT_COLUMNS = {
-    **dict.fromkeys(["data", "set-up", "inferred", "masks"], ""),
-    "mean error": ".2f",
-    "mean error (%)": ".2f",
-    "within 2 %": "",
-    "largest error (%)": ".1f",
-}
 
 
 @vocab.settings
@@ -133,11 +127,9 @@ class Setup:
     @property
     def methods(self) -> dict[str, str]:
         """Titles of the printed methods by their keys in the results."""
-        keys = {f"{fill}@test": title for fill, title in FILLS.items()} | {"nacl": "NaCL"}
-        if self.median_of == "train":
-            del keys["median@test"]
-            keys["median"] = "Median"
-        return keys
+        if self.median_of == "test":
+            return _AS_RUN_METHODS
+        return {"median" if key == "median@test" else key: title for key, title in _AS_RUN_METHODS.items()}
 
     def cells(
         self, inputs: vocab.Inputs, name: str, missing: Sequence[float], repetitions: int, seed: int
@@ -185,8 +177,6 @@ def how_well(experiment: str, name: str, means: Mapping[float, Mapping[str, floa
 
 # Tables 4 and 5: cross entropy and weighted F1 under missing features on CovType, Adult and Splice.
 
-# The authors took constants from the complete test rows.
-_AS_RUN_METHODS = {**{f"{fill}@test": title for fill, title in FILLS.items()}, "nacl": "NaCL"}
 _WORDS = "the paper's, with the authors' encoding"
 # Runs with all features, under the paper's set-up and under the inferred one.
 _COMPLETE, _COMPLETE_INFERRED = "complete", "complete, inferred"
@@ -280,8 +270,9 @@ class Tables4And5:
         """Return the table as the authors ran it, the other ways to run it, and how inferred set-ups fit."""
         as_run: list[dict[str, object]] = []
         otherwise: list[dict[str, object]] = []
-        orders: list[dict[str, object]] = []
+        orders: list[tuple[object, ...]] = []
         numbers: list[vocab.Number] = []
+        labels = self._labels(rows)
         for name in self.datasets:
             own = rows[(rows["dataset"] == name) & (rows["setup"] == "")]
             for encoding in own["encoding"].unique():
@@ -292,73 +283,63 @@ class Tables4And5:
                 as_run += self._lines(name, encoding, done, _AS_RUN_METHODS)
                 for share, means in means_of(done, self.measure, _AS_RUN_METHODS):
                     row = row_of(name, share)
-                    values = means | {"outperformed": float(outperformed(means, self._sign))}
                     ours = vocab.successes(done, missing=share)
-                    numbers += self._accounted(vocab.numbers_of(row, values, ours), rows, name, share)
-                    numbers += self._label_of(row, share, ours, own)
-                    orders.append({"data": name, "label (%)": round(100 * share), **self._order(row, means)})
+                    numbers += self._accounted(row, means, ours, rows, name, share)
+                    if self._number == 4:  # both tables have the same labels
+                        counted, closest = float(ours["missing_percent"].mean()), labels[name, share][1]
+                        proof = label_contradiction(100 * share, counted, closest)
+                        numbers.append(vocab.number_of(row, "missing_percent", counted, ours, contradiction=proof))
+                    orders.append((name, round(100 * share), *self._order(row, means)))
         # Where the ways of rounding agree, their lines do.
         train = pd.DataFrame(otherwise).drop_duplicates().to_dict("records")
+        stand_for = [
+            (name, 100 * share, counted, closest, "yes" if is_same_share(closest, 100 * share) else "no")
+            for (name, share), (counted, closest) in labels.items()
+        ]
         unit = "cross entropy, 100 nats" if self.measure == "cross_entropy" else "weighted F1, %"
         title = f"Table {self._number} as the authors ran it ({unit}): means over random masks"
+        inferred, fits = (
+            f"Set-ups inferred from the printed numbers ({unit})",
+            "How well other set-ups fit the printed numbers",
+        )
         tables = [
-            vocab.Table.of(title, as_run, COLUMNS),
-            vocab.Table.of(f"Constants of the training rows, both encodings ({unit})", train, COLUMNS, name="train"),
-            vocab.Table.of(f"The authors' stored results ({unit})", self._stored(rows), STORED_COLUMNS, name="stored"),
-            vocab.Table.of("Order of the methods, best first", orders, ORDER_COLUMNS, name="order"),
-            vocab.Table.of("What the labels of shares stand for", self._labels(rows), LABEL_COLUMNS, name="labels"),
-            vocab.Table.of(
-                f"Set-ups inferred from the printed numbers ({unit})",
-                self._inferred_lines(rows),
-                INFERRED_COLUMNS,
-                name="inferred",
-            ),
-            vocab.Table.of(
-                "How well other set-ups fit the printed numbers", self._fits(rows), FIT_COLUMNS, name="fits"
-            ),
+            vocab.Table.of(title, as_run, _COLUMNS),
+            vocab.Table.of(f"Constants of the training rows, both encodings ({unit})", train, _COLUMNS, name="train"),
+            vocab.Table.of(f"The authors' stored results ({unit})", self._stored(rows), _STORED, name="stored"),
+            vocab.Table.of("Order of the methods, best first", orders, _ORDER, name="order"),
+            vocab.Table.of("What the labels of shares stand for", stand_for, _LABELS, name="labels"),
+            vocab.Table.of(inferred, self._inferred_lines(rows), _INFERRED, name="inferred"),
+            vocab.Table.of(fits, self._fits(rows), _FITS, name="fits"),
         ]
         if self.measure == "cross_entropy":
             begins = "Entropy with all features, and where the printed columns begin (100 nats)"
-            tables.append(vocab.Table.of(begins, self._beginnings(rows), BEGIN_COLUMNS, name="begin"))
+            tables.append(vocab.Table.of(begins, self._beginnings(rows), _BEGIN, name="begin"))
         return vocab.Outcome(tables, (), numbers)
 
-    def _accounted(self, found: list[vocab.Number], rows: pd.DataFrame, name: str, share: float) -> list[vocab.Number]:
-        """Add what accounts for differences from the printed numbers of a row."""
-        proof = contradiction(self._number, row_of(name, share), self._sign)
-        found = [replace(one, contradiction=proof if one.quantity == "outperformed" else "") for one in found]
-        setups = self._inferred(name)
-        means = setups[0].means(rows, name, self.measure).get(share) if setups else None
-        if means is None:
-            return found
-        values = means | {"outperformed": float(outperformed(means, self._sign))}
-        title = setups[0].title
-        return [replace(one, explanation=vocab.Explanation(title, values[one.quantity])) for one in found]
+    def _accounted(
+        self, row: str, means: Mapping[str, float], ours: pd.DataFrame, rows: pd.DataFrame, name: str, share: float
+    ) -> Iterator[vocab.Number]:
+        """Yield the numbers of a row, with what accounts for differences from the printed ones."""
 
-    def _label_of(self, row: str, share: float, ours: pd.DataFrame, own: pd.DataFrame) -> list[vocab.Number]:
-        """Return the true share behind a label, with the proof if it cannot be what the label states.
+        def counted(values: Mapping[str, float]) -> dict[str, float]:
+            return {**values, "outperformed": float(outperformed(values, self._sign))}
 
-        Both tables have the same labels, so those of Table 4 stand for both.
-        """
-        if self._number != 4:
-            return []
-        label, counted = 100 * share, float(ours["missing_percent"].mean())
-        all_ways = vocab.successes(own, missing=share).groupby("rounding")["missing_percent"].mean()
-        closest = min((float(value) for value in all_ways), key=lambda value: abs(value - label))
-        proof = label_contradiction(label, counted, closest)
-        return [replace(one, contradiction=proof) for one in vocab.numbers_of(row, {"missing_percent": counted}, ours)]
+        proof, explained = contradiction(self._number, row, self._sign), {}
+        for setup in self._inferred(name):
+            if values := setup.means(rows, name, self.measure).get(share):
+                explained = {key: vocab.Explanation(setup.title, value) for key, value in counted(values).items()}
+        for quantity, value in counted(means).items():
+            own = proof if quantity == "outperformed" else ""
+            yield vocab.number_of(row, quantity, value, ours, explanation=explained.get(quantity), contradiction=own)
 
-    def _labels(self, rows: pd.DataFrame) -> list[dict[str, object]]:
-        """Return the true share of missing features behind each label, and the possible one that is nearest to it."""
-        own = rows[(rows["setup"] == "") & (rows["status"] == "ok")]
-        lines = []
-        for (name, share), group in own.groupby(["dataset", "missing"], sort=False):
+    def _labels(self, rows: pd.DataFrame) -> dict[tuple[str, float], tuple[float | None, float]]:
+        """Return the true share behind each label, as the authors count it, and the possible one nearest to it."""
+        found: dict[tuple[str, float], tuple[float | None, float]] = {}
+        for labels, group in vocab.groups(rows[rows["setup"] == ""], "dataset", "missing"):
             percent = group.groupby("rounding")["missing_percent"].mean()
-            label = 100 * float(str(share))
-            closest = min((float(value) for value in percent), key=lambda value: abs(value - label))
-            counted = float(percent[AS_RUN_ROUNDING]) if AS_RUN_ROUNDING in percent else None
-            possible = "yes" if is_same_share(closest, label) else "no"
-            lines.append(dict(zip(LABEL_COLUMNS, (name, label, counted, closest, possible), strict=True)))
-        return lines
+            closest = min(percent.tolist(), key=lambda value: abs(value - 100 * labels["missing"]))
+            found[labels["dataset"], labels["missing"]] = percent.get(AS_RUN_ROUNDING), closest
+        return found
 
     def _inferred_lines(self, rows: pd.DataFrame) -> list[dict[str, object]]:
         return [
@@ -408,73 +389,50 @@ class Tables4And5:
 
     def _lines(self, name: str, encoding: str, done: pd.DataFrame, methods: dict[str, str]) -> list[dict[str, object]]:
         """Return the means of each share; `methods` are the titles of methods by their keys in the results."""
-        titles = {**methods, "nacl": "NaCL", **BESIDES}
+        titles = {**methods, "nacl": "NaCL", **_BESIDES}
         lines = []
         for fraction, group in summarise(done, self.measure, titles).groupby("missing"):
             own = group[group["method"] == "nacl"].iloc[0]
-            line = {
-                "data": name,
-                "encoding": encoding,
-                "label (%)": 100 * float(str(fraction)),
-                "missing (%)": own["percent"],
-                "masks": own["n"],
-                "NaCL ±": 50 * (own["high"] - own["low"]),
-            }
+            place = (name, encoding, 100 * float(str(fraction)), own["percent"], own["n"])
+            line = dict(zip(_COLUMNS, place, strict=False)) | {"NaCL ±": 50 * (own["high"] - own["low"])}
             lines.append(line | {titles[m]: 100 * v for m, v in zip(group["method"], group["mean"], strict=True)})
         return lines
 
-    def _stored(self, rows: pd.DataFrame) -> list[dict[str, object]]:
+    def _stored(self, rows: pd.DataFrame) -> list[tuple[object, ...]]:
         lines = []
-        for name in self.datasets:
-            curves = vocab.stored_curves(name, self.measure)
-            for fraction, group in vocab.successes(rows, dataset=name, setup="", rounding=AS_RUN_ROUNDING).groupby(
-                "missing"
-            ):
+        for labels, group in vocab.groups(rows[(rows["setup"] == "")], "dataset", "missing", "rounding"):
+            if labels["rounding"] == AS_RUN_ROUNDING:
+                curves = vocab.stored_curves(labels["dataset"], self.measure)
                 percent = float(group["missing_percent"].mean())
-                line: dict[str, object] = {
-                    "data": name,
-                    "label (%)": 100 * float(str(fraction)),
-                    "missing (%)": percent,
-                }
-                for method, title in METHODS.items():
-                    value = vocab.interpolated(curves[curves["method"] == method], percent)
-                    line[title] = 100 * value if value is not None else None
-                lines.append(line)
+                values = (vocab.interpolated(curves[curves["method"] == method], percent) for method in METHODS)
+                means = (None if value is None else 100 * value for value in values)
+                lines.append((labels["dataset"], 100 * labels["missing"], percent, *means))
         return lines
 
-    def _order(self, row: str, means: Mapping[str, float]) -> dict[str, object]:
+    def _order(self, row: str, means: Mapping[str, float]) -> tuple[str, str, str]:
         """Return the order of the methods in a row, and how many pairs of them are in the printed order."""
         reported = printed(self._experiment).get(row, {})
         theirs, ours = ({method: self._sign * value for method, value in of.items()} for of in (reported, means))
         pairs = [(a, b) for a in theirs for b in theirs if theirs[a] < theirs[b]]
         kept = sum(ours[a] < ours[b] for a, b in pairs)
-        return {
-            "printed": ", ".join(sorted(theirs, key=theirs.__getitem__)),
-            "ours": ", ".join(sorted(ours, key=ours.__getitem__)),
-            "pairs in the printed order": f"{kept} of {len(pairs)}",
-        }
+        first, second = (", ".join(sorted(one, key=one.__getitem__)) for one in (theirs, ours))
+        return first, second, f"{kept} of {len(pairs)}"
 
 
-# Columns and notes of the tables that reproduce Tables 4 and 5.
-
-BESIDES = {"nacl_groups": "NaCL, categorical", "naive_bayes": "naive Bayes"}
-COLUMNS = {
-    **dict.fromkeys(["data", "encoding"], ""),
-    "label (%)": ".0f",
-    "missing (%)": ".1f",
-    "masks": "",
+_BESIDES = {"nacl_groups": "NaCL, categorical", "naive_bayes": "naive Bayes"}
+_COLUMNS = {
+    **{"data": "", "encoding": "", "label (%)": ".0f", "missing (%)": ".1f", "masks": ""},
     **dict.fromkeys(METHODS.values(), ".1f"),
     "NaCL ±": ".2f",
-    **dict.fromkeys(BESIDES.values(), ".1f"),
+    **dict.fromkeys(_BESIDES.values(), ".1f"),
 }
-STORED_COLUMNS = {name: COLUMNS[name] for name in ("data", "label (%)", "missing (%)", *METHODS.values())}
-INFERRED_COLUMNS = {"data": "", "set-up": "", "label (%)": ".0f", **dict.fromkeys(METHODS.values(), ".1f")}
-BEGIN_COLUMNS = {"data": "", "set-up": "", **dict.fromkeys(["entropy", "Min", "Mean", "Median", "NaCL"], ".1f")}
-LABEL_COLUMNS = {
-    "data": "",
-    "label (%)": ".0f",
-    "as the authors count (%)": ".1f",
-    "nearest that we hide (%)": ".1f",
-    "label is possible": "",
+_STORED = {name: _COLUMNS[name] for name in ("data", "label (%)", "missing (%)", *METHODS.values())}
+_INFERRED = {"data": "", "set-up": "", "label (%)": ".0f", **dict.fromkeys(METHODS.values(), ".1f")}
+_BEGIN = {"data": "", "set-up": "", **dict.fromkeys(["entropy", *_STEADY], ".1f")}
+_LABELS = {"data": "", "label (%)": ".0f", "as the authors count (%)": ".1f", "nearest that we hide (%)": ".1f"}
+_LABELS |= {"label is possible": ""}
+_ORDER = ("data", "label (%)", "printed", "ours", "pairs in the printed order")
+_FITS = {
+    **dict.fromkeys(["data", "set-up", "inferred", "masks"], ""),
+    **{"mean error": ".2f", "mean error (%)": ".2f", "within 2 %": "", "largest error (%)": ".1f"},
 }
-ORDER_COLUMNS = ("data", "label (%)", "printed", "ours", "pairs in the printed order")

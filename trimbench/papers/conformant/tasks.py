@@ -170,11 +170,11 @@ _SIZES = ("rows", "features", "dropped")
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Training and test rows as zeros and ones.
+    """Training and test rows as zeros and ones, or as numbers.
 
     Attributes
     ----------
-    train, test : ndarray of uint8, shape (n_rows, n_columns)
+    train, test : ndarray of shape (n_rows, n_columns)
     train_labels, test_labels : ndarray of int
         Positions in `classes`.
     classes : tuple of str
@@ -185,10 +185,10 @@ class EncodedRows:
         Rows and features of the data as it was loaded, and rows that were dropped.
     """
 
-    train: NDArray[np.uint8]
-    test: NDArray[np.uint8]
-    train_labels: NDArray[np.int64]
-    test_labels: NDArray[np.int64]
+    train: NDArray[Any]
+    test: NDArray[Any]
+    train_labels: NDArray[Any]
+    test_labels: NDArray[Any]
     classes: tuple[str, ...]
     features: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]

@@ -11,6 +11,7 @@ import inspect
 import json
 import math
 import re
+import time
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _F = TypeVar("_F", bound=JobFunction)
+_T = TypeVar("_T")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -249,6 +251,13 @@ def generator_for(**axes: Axis) -> np.random.Generator:
 
     # PCG64 is named here because NumPy may change what ``default_rng`` means.
     return np.random.Generator(np.random.PCG64(seed_for(**axes)))
+
+
+def timed(call: Callable[[], _T], clock: Callable[[], float] = time.perf_counter) -> tuple[_T, float]:
+    """Return what a call returns, and the seconds that it takes."""
+    start = clock()
+    found = call()
+    return found, clock() - start
 
 
 # What the results of job functions must look like: names, types and ranges.

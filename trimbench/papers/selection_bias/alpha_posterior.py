@@ -12,7 +12,15 @@ import pandas as pd
 from trimbench._typing import Vector
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import NUMBER, job, listed
-from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS, ModelSettings, Replicated, both, simulate
+from trimbench.papers.selection_bias.simulated_cases import (
+    CORRECTIONS,
+    ModelSettings,
+    Replicated,
+    both,
+    both_models,
+    by_correction,
+    simulate,
+)
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
@@ -35,7 +43,7 @@ class AlphaPosterior(Replicated):
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each replicate and number of features."""
         return [
-            self.cell(posterior_of_alpha, self.sizes, {"k": k, "replicate": replicate}, k=k)
+            self.cell(posterior_of_alpha, self.sizes, {"k": k, "replicate": replicate})
             for replicate in range(self.replicates)
             for k in self.ks
         ]
@@ -43,7 +51,7 @@ class AlphaPosterior(Replicated):
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return posterior means and coverage, and a figure for each k."""
         truth = math.log(self.alpha)
-        methods = vocab.stacked(rows, "correction", dict(zip(CORRECTIONS, CORRECTIONS, strict=True)))
+        methods = by_correction(rows)
         columns = [
             vocab.Column("replicates", "", len),
             vocab.Column("true log(alpha)", ".3f", lambda ours: truth),
@@ -137,7 +145,7 @@ def posterior_of_alpha(data: ModelSettings, data_seed: int, prior: Prior, ties: 
     model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **asdict(prior))
     log_alpha = np.log(model.alpha_grid)
     result: dict[str, vocab.Json] = {"log_alpha": log_alpha.tolist()}
-    for name, fitted in (("corrected", model), ("uncorrected", model.uncorrected())):
+    for name, fitted in both_models(model).items():
         density = fitted.log_alpha_density
         result[f"{name}_log_density"] = (density - density.max()).tolist()
         result[f"{name}_mean_log_alpha"] = float(fitted.alpha_posterior @ log_alpha)

@@ -12,6 +12,7 @@ from trimbench.papers import vocabulary as vocab
 from trimbench.papers.selection_bias.simulated_cases import (
     CORRECTIONS,
     SimulatedCases,
+    check_ks,
     file_stem,
     show_sizes,
     size_labels,
@@ -41,13 +42,12 @@ class Calibration(SimulatedCases):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.k <= self.n_features:
-            raise ValueError(f"k must be a number from 1 to n_features={self.n_features}, got {self.k}")
+        check_ks([self.k], self.n_features, "k must be a number")
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each size and replicate."""
         return [
-            self.cell(select_and_predict, sizes, {"k": self.k, "replicate": replicate}, k=self.k)
+            self.cell(select_and_predict, sizes, {"k": self.k, "replicate": replicate})
             for sizes in self.class_sizes
             for replicate in range(self.replicates)
         ]
@@ -131,12 +131,13 @@ def _figure(title: str, name: str, numbers: Sequence[vocab.Number]) -> vocab.Lin
             bar = actual.interval
             low, high = np.clip((bar.low, bar.high), 0, 1) if bar is not None else (np.nan, np.nan)
             points.append((correction, predicted.value, actual.value, low, high))
-    points += [("predicted = actual", x, x, np.nan, np.nan) for x in (0.0, 1.0)] if points else []
-    return vocab.LineFigure.of(
+    return vocab.LineFigure.against_diagonal(
         title,
         ("mean predicted probability of y = 1", "frequency of y = 1"),
         points,
+        (0.0, 1.0),
+        mark="",
+        diagonal="predicted = actual",
         name=name,
-        marks={"predicted = actual": "guide"},
         interval="95 % prediction interval for one more data set",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from dataclasses import asdict
 
@@ -12,8 +11,7 @@ import pandas as pd
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.data.declarations import DatasetDeclaration
 from trimbench.papers.execution.job import COUNT, POSITIVE, job, listed, seed_for
-from trimbench.papers.measures import prediction_quality
-from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS, QUALITY, PriorSettings, both
+from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS, QUALITY, PriorSettings, both, quality_of
 from trimbench.papers.selection_bias.simulation import LOSSES, Loss, gains
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.features import Binariser
@@ -53,12 +51,9 @@ class Colon:
             vocab.Cell.of(
                 {"dataset": name, "split": split},
                 leave_one_out_on_subsets,
+                self,
                 dataset=found,
                 positive=positive,
-                n_subsets=self.n_subsets,
-                k=self.k,
-                prior=self.prior,
-                ties=self.ties,
                 split_seed=seed_for(purpose="gene subsets", dataset=name, split=split, seed=self.seed),
             )
             for name in self.datasets
@@ -161,13 +156,12 @@ def _against_diagonal(
     name: str, title: str, dataset: str, labels: tuple[str, str], points: list[tuple[str, float, float]]
 ) -> vocab.LineFigure:
     values = [value for _, *pair in points for value in pair]
-    diagonal = [("equal", end, end) for end in (min(values), max(values))]
-    return vocab.LineFigure.of(
+    return vocab.LineFigure.against_diagonal(
         f"{vocab.shown_name(dataset)}: {title} on subsets of the features",
         labels,
-        [*points, *diagonal],
+        points,
+        (min(values), max(values)),
         name=name if dataset == "colon" else f"{name}_{dataset}",
-        marks={"equal": "guide"} | dict.fromkeys((series for series, *_ in points), "points"),
     )
 
 
@@ -197,9 +191,8 @@ def leave_one_out_on_subsets(
     start = time.perf_counter()
     for part in np.array_split(order, n_subsets):
         predicted = cross_validate_selection(X[:, np.sort(part)], y, k, ties=ties, **asdict(prior))
-        for correction in ("corrected", "uncorrected"):
-            quality = prediction_quality(y, getattr(predicted, correction))
-            for key, value in dataclasses.asdict(quality).items():
-                found.setdefault(f"{correction}_{key}", []).append(value)
+        for correction in CORRECTIONS:
+            for key, value in quality_of(correction, y, getattr(predicted, correction)).items():
+                found.setdefault(key, []).append(value)
     seconds = time.perf_counter() - start
     return {"n_cases": len(y), "n_positive": int(y.sum()), **found, "method_seconds": seconds}

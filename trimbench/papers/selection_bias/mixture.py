@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import math
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -14,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import FLAG, NOTHING, NUMBER, POSITIVE, SHARE, job, seed_for
-from trimbench.papers.measures import prediction_quality
+from trimbench.papers.execution.job import FLAG, NOTHING, NUMBER, POSITIVE, SHARE, job, seed_for, timed
 from trimbench.papers.selection_bias.simulated_cases import (
-    CORRECTIONS,
     QUALITY,
     MixtureSettings,
     both,
+    by_correction,
     check_ks,
+    quality_of,
     simulate_mixture,
 )
 from trimbench.papers.selection_bias.simulation import comparison_figures, comparison_tables, gains
@@ -44,7 +43,11 @@ class MixturePrior:
     n_theta_adjust: int = 100
 
     def __post_init__(self) -> None:
-        mixture_priors(**dataclasses.asdict(self))
+        mixture_priors(**asdict(self))
+
+
+def _are_two_shares(values: list[float]) -> bool:
+    return len(values) == 2 and all(0 < value < 1 for value in values)
 
 
 @vocab.settings
@@ -56,12 +59,12 @@ class Mixture:
     """
 
     ks: vocab.Axis[int]
-    response: list[float]
+    response: Annotated[list[float], vocab.must("two probabilities between 0 and 1", _are_two_shares)]
     prior: MixturePrior = MixturePrior()
-    n_features: int = 2000
-    alpha: float = 300.0
-    n_train: int = 100
-    n_test: int = 1000
+    n_features: vocab.Count = 2000
+    alpha: vocab.Positive = 300.0
+    n_train: Annotated[int, vocab.at_least(4)] = 100
+    n_test: vocab.Count = 1000
     replicates: vocab.Count = 2
     n_chains: Annotated[int, vocab.at_least(2)] = 2
     n_warmup: vocab.Natural = 100
@@ -70,25 +73,19 @@ class Mixture:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _ = self._data  # refuses what cannot be drawn
         check_ks(self.ks, self.n_features)
-
-    @property
-    def _data(self) -> MixtureSettings:
-        # It refuses anything but a pair.
-        return MixtureSettings(self.n_features, self.alpha, self.response, self.n_train, self.n_test)  # type: ignore[arg-type]
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each replicate and number of features."""
+        first, second = self.response
+        data = MixtureSettings(self.n_features, self.alpha, (first, second), self.n_train, self.n_test)
         return [
             vocab.Cell.of(
                 {"n": self.n_train, "k": k, "replicate": replicate},
                 sample_mixture,
-                data=self._data,
+                self,
+                data=data,
                 data_seed=seed_for(purpose="mixture cases", replicate=replicate, seed=self.seed),
-                prior=self.prior,
-                ties=self.ties,
-                k=k,
                 chains={"n_chains": self.n_chains, "n_warmup": self.n_warmup, "n_draws": self.n_draws},
                 chain_seed=seed_for(purpose="mixture chains", replicate=replicate, k=k, seed=self.seed),
             )
@@ -99,7 +96,7 @@ class Mixture:
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return errors, losses and diagnostics of the chains, and their figures."""
         errors, losses = comparison_tables(("n",), rows, self.n_features)
-        stacked = vocab.stacked(rows, "correction", dict(zip(CORRECTIONS, CORRECTIONS, strict=True)))
+        stacked = by_correction(rows)
         lines = [({"k": labels["k"]}, ours) for labels, ours in vocab.groups(stacked, "k", "correction")]
         diagnostics = vocab.Table.of_groups("Markov chains", lines, _CHAIN_COLUMNS, name="chains")
         notes = [
@@ -160,18 +157,14 @@ def sample_mixture(
     cases = simulate_mixture(data, np.random.default_rng(data_seed))
     from sklearn.exceptions import ConvergenceWarning
 
-    given: dict[str, Any] = {**chains, **asdict(prior)}
+    given: dict[str, Any] = {**chains, **asdict(prior), "features": "mixture", "random_state": chain_seed}
     result: dict[str, vocab.Json] = {}
     for name, correct in (("corrected", True), ("uncorrected", False)):
-        start = time.perf_counter()
+        fit: Callable[[], Any] = functools.partial(fit_selection_corrected, cases.X, cases.y, k, correct, ties, **given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the table says which chains have not converged
-            found = fit_selection_corrected(
-                cases.X, cases.y, k, correct, ties, features="mixture", random_state=chain_seed, **given
-            )
-        result[f"{name}_seconds"] = time.perf_counter() - start
-        quality = prediction_quality(cases.y_test, found.predict_proba(cases.X_test))
-        result |= {f"{name}_{key}": value for key, value in dataclasses.asdict(quality).items()}
+            found, result[f"{name}_seconds"] = timed(fit)
+        result |= quality_of(name, cases.y_test, found.predict_proba(cases.X_test))
         result["gamma"] = found.selection.gamma
         result[f"{name}_mean_log_alpha"] = float(found.log_alpha.mean())
         result[f"{name}_converged"] = found.converged

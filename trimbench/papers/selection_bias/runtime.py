@@ -48,7 +48,7 @@ class Runtime(SimulatedCases):
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return the one job."""
-        return [self.cell(prediction_seconds, self.sizes, {}, ks=self.ks, repeats=self.repeats)]
+        return [self.cell(prediction_seconds, self.sizes, {})]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return seconds, printed seconds and their ratio."""

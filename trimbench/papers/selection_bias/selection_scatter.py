@@ -41,9 +41,8 @@ class SelectionScatter(Replicated):
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each size and replicate."""
-        function = true_and_sample_correlations
         return [
-            self.cell(function, sizes, {"replicate": replicate}, ks=self.ks, with_points=replicate == 0)
+            self.cell(true_and_sample_correlations, sizes, {"replicate": replicate}, with_points=replicate == 0)
             for sizes in self.class_sizes
             for replicate in range(self.replicates)
         ]
@@ -130,18 +129,18 @@ class SelectionScatter(Replicated):
 
     def _scatter(self, shown: str, true: list[float], sample: list[float], gammas: list[float]) -> vocab.LineFigure:
         last = max(map(abs, true))
-        points = [("feature", x, y) for x, y in zip(true, sample, strict=True)]
-        points += [("sample = true", end, end) for end in (-last, last)]
         levels: dict[str, float] = {}
         for k, gamma in zip(self.ks, gammas, strict=True):
             levels |= {f"k = {k:,}: {gamma:.2f}": gamma, f"k = {k:,}: −{gamma:.2f}": -gamma}
-        return vocab.LineFigure.of(
+        return vocab.LineFigure.against_diagonal(
             f"Correlation of features with the response, and cut-offs for k features ({shown})",
             ("true correlation", "sample correlation"),
-            points,
+            [("feature", x, y) for x, y in zip(true, sample, strict=True)],
+            (-last, last),
+            mark="cloud",
+            diagonal="sample = true",
             name=file_stem(shown),
             levels=levels,
-            marks={"feature": "cloud", "sample = true": "guide"},
         )
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from trimbench._checks import check_positive, check_whole, is_number, is_whole
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.job import POSITIVE, SHARE, Kind, seed_for
+from trimbench.papers.measures import prediction_quality
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.prior import Prior
 
@@ -42,34 +44,24 @@ class ModelSettings:
     alpha: float = 300.0
     theta0: float = 0.0
     class_sizes: tuple[int, int] = (100, 100)
-    test_sizes: tuple[int, int] = (1000, 1000)
-
-    def __post_init__(self) -> None:
-        check_whole("n_features", self.n_features, 1)
-        check_positive("alpha", self.alpha)
-        if not is_number(self.theta0) or not 0 <= self.theta0 < 0.5:
-            raise ValueError(f"theta0 must be in [0, 0.5), got {self.theta0!r}")
-        for name in ("class_sizes", "test_sizes"):
-            sizes = getattr(self, name)
-            least = 1 if name == "class_sizes" else 0
-            if not isinstance(sizes, tuple | list) or len(sizes) != 2 or not all(is_whole(n, least) for n in sizes):
-                raise ValueError(f"{name} must be two whole numbers, {least} or more, got {sizes!r}")
+    test_sizes: tuple[int, ...] = (1000, 1000)
 
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """A whole simulation in memory: one byte for each value.
+    """A whole simulation in memory: one byte for each binary value.
 
     Attributes
     ----------
     X, X_test : ndarray of shape (n_cases, n_features)
     y, y_test : ndarray of shape (n_cases,)
-    phi : ndarray of shape (2, n_features)
+    phi : ndarray of shape (n_classes, n_features)
+        P(x_j = 1) in each class or latent group; the means mu_cj of Gaussian features.
     """
 
-    X: NDArray[np.uint8]
+    X: NDArray[Any]
     y: NDArray[np.int64]
-    X_test: NDArray[np.uint8]
+    X_test: NDArray[Any]
     y_test: NDArray[np.int64]
     phi: NDArray[np.float64]
 
@@ -85,16 +77,10 @@ class Simulated:
 
 
 def simulate(settings: ModelSettings, rng: np.random.Generator) -> Simulated:
-    """Draw training and test cases from the model, block by block of the features.
+    """Draw training and test cases from the model, block by block of the features; those with y = 0 come first.
 
-    Returns
-    -------
-    Simulated
-        n_features bytes for each case: 220 MB for 100,000 features and 2,200 cases. Cases with y = 0 come first.
-
-    References
-    ----------
-    Li, Zhang and Neal (2008), "Bayesian naive Bayes model for binary data".
+    They take n_features bytes for each case: 220 MB for 100,000 features and 2,200 cases. The model is that of Li,
+    Zhang and Neal (2008), "Bayesian naive Bayes model for binary data".
     """
     p, n_train = settings.n_features, sum(settings.class_sizes)
     sizes = (*settings.class_sizes, *settings.test_sizes)
@@ -118,54 +104,19 @@ def simulate(settings: ModelSettings, rng: np.random.Generator) -> Simulated:
     return Simulated(X, y, X_test, y_test, phi)
 
 
-@dataclass(frozen=True, eq=False)
-class SimulatedGaussian:
-    """A simulation of real features.
-
-    Attributes
-    ----------
-    X, X_test : ndarray of shape (n_cases, n_features)
-    y, y_test : ndarray of shape (n_cases,)
-    means : ndarray of shape (n_classes, n_features)
-        mu_cj.
-    """
-
-    X: NDArray[np.float64]
-    y: NDArray[np.int64]
-    X_test: NDArray[np.float64]
-    y_test: NDArray[np.int64]
-    means: NDArray[np.float64]
-
-
 def simulate_gaussian(
     n_features: int, alpha: float, class_sizes: Sequence[int], test_sizes: Sequence[int], rng: np.random.Generator
-) -> SimulatedGaussian:
+) -> Simulated:
     """Draw training and test cases from the model with Gaussian features.
 
-    Parameters
-    ----------
-    n_features : int
-    alpha : float
-        How alike the classes are: mu_cj ~ N(nu_j, sigma_j^2 / alpha).
-    class_sizes, test_sizes : sequence of int
-        Training and test cases of each class.
-    rng : Generator
-
-    Notes
-    -----
-    The prior of nu_j and sigma_j is improper. Any values will do, as no result of the model depends on them; these are
-    standard normal and log-normal.
+    `alpha` says how alike the classes are: mu_cj ~ N(nu_j, sigma_j^2 / alpha). The prior of nu_j and sigma_j is
+    improper. Any values will do, as no result of the model depends on them; these are standard normal and log-normal.
     """
-    check_whole("n_features", n_features, 1)
-    check_positive("alpha", alpha)
-    for name, sizes, least in (("class_sizes", class_sizes, 1), ("test_sizes", test_sizes, 0)):
-        if len(sizes) != len(class_sizes) or len(sizes) < 2 or not all(is_whole(n, least) for n in sizes):
-            raise ValueError(f"{name} must be whole numbers, {least} or more, one for each class, got {sizes!r}")
     nu, sigma = rng.normal(size=n_features), np.exp(rng.normal(size=n_features))
     means = nu + sigma / np.sqrt(alpha) * rng.normal(size=(len(class_sizes), n_features))
     y, y_test = (np.repeat(np.arange(len(sizes)), sizes) for sizes in (class_sizes, test_sizes))
     X, X_test = (means[of] + sigma * rng.normal(size=(len(of), n_features)) for of in (y, y_test))
-    return SimulatedGaussian(X, y, X_test, y_test, means)
+    return Simulated(X, y, X_test, y_test, means)
 
 
 @dataclass(frozen=True)
@@ -188,26 +139,11 @@ class MixtureSettings:
     n_train: int = 100
     n_test: int = 1000
 
-    def __post_init__(self) -> None:
-        for name, least in (("n_features", 1), ("n_train", 4), ("n_test", 1)):
-            check_whole(name, getattr(self, name), least)
-        check_positive("alpha", self.alpha)
-        pair = self.response
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_number(p) and 0 < p < 1 for p in pair):
-            raise ValueError(f"response must be two probabilities between 0 and 1, got {pair!r}")
-
 
 def simulate_mixture(settings: MixtureSettings, rng: np.random.Generator) -> Simulated:
-    """Draw training and test cases from the binary mixture model.
+    """Draw training and test cases from the binary mixture model; both classes occur among the training cases.
 
-    Returns
-    -------
-    Simulated
-        Its phi is that of the two latent groups. Both classes occur among the training cases.
-
-    References
-    ----------
-    Li, Zhang and Neal (2008), "Extended to binary mixture models".
+    The model is that of Li, Zhang and Neal (2008), "Extended to binary mixture models".
     """
     n = settings.n_train + settings.n_test
     theta = np.clip(rng.random(settings.n_features), 1e-12, 1.0 - 1e-12)
@@ -225,6 +161,18 @@ def simulate_mixture(settings: MixtureSettings, rng: np.random.Generator) -> Sim
 # What the settings of the selection-bias experiments have in common.
 
 CORRECTIONS = ("corrected", "uncorrected")
+
+
+def by_correction(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each successful job, with the correction and without."""
+    return vocab.stacked(rows, "correction", dict(zip(CORRECTIONS, CORRECTIONS, strict=True)))
+
+
+def both_models(model: Any) -> dict[str, Any]:
+    """Return a corrected model and the same without the correction."""
+    return {"corrected": model, "uncorrected": model.uncorrected()}
+
+
 # Training cases of each class, as the slides state and as their numbers tell.
 STATED_SIZES, INFERRED_SIZES = (50, 50), (100, 100)
 
@@ -236,6 +184,12 @@ QUALITY = {"expected_error": SHARE, "actual_error": SHARE, "minus_log_probabilit
 def both(kinds: dict[str, Kind]) -> dict[str, Kind]:
     """Return kinds of values with the correction and without."""
     return {f"{name}_{key}": kind for name in CORRECTIONS for key, kind in kinds.items()}
+
+
+def quality_of(name: str, y: NDArray[np.int64], probabilities: NDArray[np.float64]) -> dict[str, float]:
+    """Return the quality of predictions, with or without the correction, as a job returns it."""
+    found = dataclasses.asdict(prediction_quality(y, probabilities))
+    return {f"{name}_{key}": value for key, value in found.items()}
 
 
 @vocab.settings
@@ -258,18 +212,18 @@ class SimulatedCases:
     """
 
     class_sizes: Annotated[vocab.Axis[list[int]], BeforeValidator(_as_pairs)]
-    test_sizes: list[int]
-    n_features: int = 10_000
-    alpha: float = 300.0
+    test_sizes: Annotated[list[int], vocab.must("two whole numbers, not both 0", any)]
+    n_features: vocab.Count = 10_000
+    alpha: vocab.Positive = 300.0
     prior: PriorSettings = PriorSettings()
     ties: Ties = "exact"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for sizes in self.class_sizes:
-            self._model(sizes)
-        if sum(self.test_sizes) < 1:
-            raise ValueError(f"test_sizes must be two whole numbers, not both 0, got {self.test_sizes}")
+        pairs = [("class_sizes", sizes, 1) for sizes in self.class_sizes]
+        for name, sizes, least in (*pairs, ("test_sizes", self.test_sizes, 0)):
+            if len(sizes) != 2 or min(sizes) < least:
+                raise ValueError(f"{name} must be two whole numbers, {least} or more, got {sizes}")
 
     @property
     def sizes(self) -> list[int]:
@@ -278,23 +232,19 @@ class SimulatedCases:
             raise ValueError(f"class_sizes must be one pair of whole numbers, got {self.class_sizes}; choose one")
         return self.class_sizes[0]
 
-    def _model(self, sizes: Sequence[int]) -> ModelSettings:
-        # It refuses anything but pairs.
-        return ModelSettings(self.n_features, self.alpha, self.prior.theta0, sizes, self.test_sizes)  # type: ignore[arg-type]
-
     def cell(
         self, function: JobFunction, sizes: Sequence[int], labels: Mapping[str, vocab.Label], **parameters: object
     ) -> vocab.Cell:
         """Return a job that draws one data set; all jobs on the same replicate draw the same one.
 
-        The first parameters of the function are ``data``, ``data_seed``, ``prior`` and ``ties``. The sizes join the
-        labels, of which ``replicate`` numbers the data set.
+        The function has the parameters ``data`` and ``data_seed``; others are taken from the labels and the settings.
+        The sizes join the labels, of which ``replicate`` numbers the data set.
         """
         n0, n1 = sizes
         axes = {"n": n0 + n1} if n0 == n1 else size_labels(sizes)
         seed = seed_for(purpose="simulated cases", **axes, replicate=labels.get("replicate", 0), seed=self.seed)
-        drawn = {"data": self._model(sizes), "data_seed": seed, "prior": self.prior, "ties": self.ties}
-        return vocab.Cell.of({**size_labels(sizes), **labels}, function, **drawn, **parameters)
+        data = ModelSettings(self.n_features, self.alpha, self.prior.theta0, (n0, n1), tuple(self.test_sizes))
+        return vocab.Cell.of({**size_labels(sizes), **labels}, function, self, data=data, data_seed=seed, **parameters)
 
     def notes(self) -> list[str]:
         """Return what a reader must know of these sizes."""
@@ -343,50 +293,28 @@ def size_labels(sizes: Sequence[int]) -> dict[str, int]:
     return {"n0": sizes[0], "n1": sizes[1]}
 
 
-def check_ks(ks: Sequence[int], n_features: int) -> None:
-    """Raise a ValueError unless each number of features can be selected."""
+def check_ks(ks: Sequence[int], n_features: int, what: str = "ks must be numbers") -> None:
+    """Raise a ValueError, which says `what`, unless each number of features can be selected."""
     if wrong := [k for k in ks if not 1 <= k <= n_features]:
-        raise ValueError(f"ks must be numbers from 1 to n_features={n_features}, got {wrong[0]}")
+        raise ValueError(f"{what} from 1 to n_features={n_features}, got {wrong[0]}")
 
 
 # Correlations of binary features with the response of two classes.
 
 
 def class_counts(X: NDArray[np.uint8], y: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return I_0 and I_1, the number of ones of each feature in each class, of shape (n_features,).
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_cases, n_features)
-        Zeros and ones.
-    y : ndarray of shape (n_cases,)
-        Zeros and ones.
-    """
+    """Return I_0 and I_1, the number of ones of each feature in each class, of shape (n_features,)."""
     total = X.sum(axis=0, dtype=np.int64)
     ones1 = X[y == 1].sum(axis=0, dtype=np.int64)
     return total - ones1, ones1
 
 
 def correlation(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int, n1: int) -> NDArray[np.float64]:
-    """Return the sample correlation of binary features with the response.
+    """Return the sample correlation of binary features with the response; 0 for a constant feature.
 
-    Parameters
-    ----------
-    ones0, ones1 : ndarray of int
-        Ones of the features among the cases with y = 0 and with y = 1.
-    n0, n1 : int
-        Number of cases of each class.
-
-    Returns
-    -------
-    ndarray of float
-        (n0 I1 - n1 I0) / sqrt(n0 n1 s (n - s)) with s = I0 + I1; 0 for a constant feature.
-
-    References
-    ----------
-    Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)".
+    With I0 and I1 ones among the n0 and n1 cases of the classes, and s = I0 + I1, it is (n0 I1 - n1 I0) /
+    sqrt(n0 n1 s (n - s)): Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)".
     """
-    ones0, ones1 = np.asarray(ones0, dtype=np.int64), np.asarray(ones1, dtype=np.int64)
     difference = n0 * ones1 - n1 * ones0
     total = ones0 + ones1
     spread = np.sqrt(float(n0) * float(n1) * (total * (n0 + n1 - total)).astype(float))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, job, listed
-from trimbench.papers.measures import calibration, prediction_quality
+from trimbench.papers.measures import calibration
 from trimbench.papers.selection_bias.simulated_cases import (
     CORRECTIONS,
     QUALITY,
@@ -19,7 +19,10 @@ from trimbench.papers.selection_bias.simulated_cases import (
     ModelSettings,
     Replicated,
     both,
+    both_models,
+    by_correction,
     file_stem,
+    quality_of,
     show_sizes,
     simulate,
 )
@@ -35,7 +38,7 @@ class Simulation(Replicated):
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each size, replicate and number of features."""
         return [
-            self.cell(select_and_predict, sizes, {"k": k, "replicate": replicate}, k=k)
+            self.cell(select_and_predict, sizes, {"k": k, "replicate": replicate})
             for sizes in self.class_sizes
             for replicate in range(self.replicates)
             for k in self.ks
@@ -70,12 +73,11 @@ def select_and_predict(data: ModelSettings, data_seed: int, prior: Prior, ties: 
     cases = simulate(data, np.random.default_rng(data_seed))
     model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **dataclasses.asdict(prior))
     result: dict[str, vocab.Json] = {"gamma": model.gamma, "n_tied": model.selection.n_tied}
-    for name, fitted in (("corrected", model), ("uncorrected", model.uncorrected())):
+    for name, fitted in both_models(model).items():
         probabilities = fitted.predict_proba(cases.X_test)
-        quality = prediction_quality(cases.y_test, probabilities)
-        bins = calibration(cases.y_test, probabilities)
-        result |= {f"{name}_{key}": value for key, value in dataclasses.asdict(quality).items()}
-        result |= {f"{name}_{field.name}": getattr(bins, field.name).tolist() for field in dataclasses.fields(bins)}
+        bins = vars(calibration(cases.y_test, probabilities))
+        result |= quality_of(name, cases.y_test, probabilities)
+        result |= {f"{name}_{key}": values.tolist() for key, values in bins.items()}
     return result
 
 
@@ -103,7 +105,7 @@ def comparison_tables(sizes: Sequence[str], rows: pd.DataFrame, n_features: int)
 
     `n_features` is p: with all features there is no cut-off.
     """
-    methods = vocab.stacked(rows, "correction", dict(zip(CORRECTIONS, CORRECTIONS, strict=True)))
+    methods = by_correction(rows)
     if len(methods):
         methods["gap"] = methods["actual_error"] - methods["expected_error"]
     groups = [

@@ -117,6 +117,11 @@ class Split:
         model = learn(self.train, self.target, smoothing=learning.smoothing)
         return BayesianClassifier(model, positive=positive, threshold=learning.threshold)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of features and of rows."""
+        return {"n_features": self.train.shape[1], "n_train": len(self.train), "n_test": len(self.test)}
+
     def tested(self, original: BayesianClassifier, other: BayesianClassifier) -> dict[str, float]:
         """Return how often another classifier agrees with the original and with the truth on the test rows."""
         full, part = original.predict(self.test), other.predict(self.test)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,12 +126,17 @@ class Cell:
     inputs: tuple[Input, ...] = ()
 
     @classmethod
-    def of(cls, labels: Mapping[str, Label], function: JobFunction, **parameters: object) -> Cell:
+    def of(cls, labels: Mapping[str, Label], function: JobFunction, given: object = None, **parameters: object) -> Cell:
         """Return the cell whose job calls a job function with these parameters.
 
-        Inputs, and dataclasses that contain inputs, become plain mappings for the job; the hash of each input enters
-        the job's key. The folder of a user's own file does not: the same data elsewhere makes the same job.
+        Those that are left out are the labels, or the attributes of `given`, of the same names. Inputs, and dataclasses
+        that contain inputs, become plain mappings for the job; the hash of each input enters the job's key. The folder
+        of a user's own file does not: the same data elsewhere makes the same job.
         """
+        if given is not None:
+            names = inspect.signature(function).parameters
+            known = {name: getattr(given, name) for name in names if hasattr(given, name)} | dict(labels)
+            parameters = {name: value for name, value in known.items() if name in names} | parameters
         inputs: dict[str, Input] = {}
         plain = {name: _plain(value, inputs) for name, value in parameters.items()}
         hashes = {name: found.sha256 for name, found in inputs.items()}

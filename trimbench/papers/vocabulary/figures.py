@@ -69,6 +69,24 @@ class LineFigure:
         table = pd.DataFrame([dict(zip(columns, row, strict=False)) for row in rows], columns=columns)
         return cls(title, *labels, table, **how)
 
+    @classmethod
+    def against_diagonal(
+        cls,
+        title: str,
+        labels: tuple[str, str],
+        points: Iterable[tuple[object, ...]],
+        ends: tuple[float, float],
+        *,
+        mark: str = "points",
+        diagonal: str = "equal",
+        **how: Any,
+    ) -> LineFigure:
+        """Return the figure of points, each series with a `mark` if any, and a line between the ends where x is y."""
+        rows = list(points)
+        guide = [(diagonal, end, end) for end in ends] if rows else []
+        marks = dict.fromkeys((str(series) for series, *_ in rows if mark), mark) | {diagonal: "guide"}
+        return cls.of(title, labels, [*rows, *guide], marks=marks, **how)
+
 
 @dataclass(frozen=True, eq=False)
 class ImageFigure:

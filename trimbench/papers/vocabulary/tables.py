@@ -28,21 +28,21 @@ class Table:
     def of(
         cls,
         title: str,
-        lines: Iterable[Mapping[Any, object]],
+        lines: Iterable[Mapping[Any, object] | Sequence[object]],
         formats: Mapping[str, str] | Sequence[str],
         *,
         name: str = "",
         listed: bool = True,
     ) -> Table:
-        """Return the table of some lines, each with values by column.
+        """Return the table of some lines, each with values by column, or with one for each column.
 
         `formats` has all columns, in order; an empty format leaves a column as it is. A line may leave columns out, but
         must not have others.
         """
         import pandas as pd
 
-        content = [dict(line) for line in lines]
         columns = list(formats)
+        content = [dict(line if isinstance(line, Mapping) else zip(columns, line, strict=True)) for line in lines]
         for line in content:
             if strange := [column for column in line if column not in columns]:
                 raise ValueError(f"lines of {title!r} must have the columns {columns}, got {strange} besides")

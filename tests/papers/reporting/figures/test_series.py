@@ -109,7 +109,7 @@ IMPUTERS = (*IMPUTATION, "EM, mixture", "EM as the authors ran it", "MICE", "nea
 GAINS = ("information gain, same T", "information gain, best T'", "joint information gain, best T'")
 COMPARED: list[tuple[tuple[str, ...], Collection[str]]] = [
     ((*IMPUTATION, "naive Bayes", "NaCL, categorical"), mask_sweep.METHODS.values()),
-    (IMPUTERS, [method.title for method in em_mice.METHODS.values()]),
+    (IMPUTERS, em_mice.METHODS.values()),
     (("highest ECA", "highest accuracy", "information gain"), figure5.PICKS.values()),
     (("trimming", *GAINS, "no feature"), figure7._METHODS.values()),
     (("information gain", "greedy accuracy"), [baseline.title for baseline in budgets.BASELINES.values()]),

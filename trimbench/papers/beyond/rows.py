@@ -105,13 +105,12 @@ METHODS: Mapping[str, tuple[str, Callable[[Task], Selected]]] = {
 
 
 _SELECTED = {"method": TEXT, "features": NAMES, "method_seconds": POSITIVE, **TESTED}
-_CROSS_FITTED = dict.fromkeys(("rows_weight", "cross_fitted_low", "cross_fitted_high", "apparent"), SHARE)
+_BOUNDS = ("cross_fitted", "cross_fitted_low", "cross_fitted_high")
+_CROSS_FITTED = dict.fromkeys(("rows_weight", *_BOUNDS, "apparent"), SHARE)
 
 
 _METHODS = (
-    fields(**_SELECTED)
-    | fields(**_SELECTED, agreement=SHARE)
-    | fields(**_SELECTED, agreement=SHARE, cross_fitted=SHARE, **_CROSS_FITTED)
+    fields(**_SELECTED) | fields(**_SELECTED, agreement=SHARE) | fields(**_SELECTED, agreement=SHARE, **_CROSS_FITTED)
 )
 
 
@@ -139,9 +138,8 @@ def _trimmed(trimming: Trimming) -> Selected:
     found = trimming.rows_agreement
     if found is None:
         return trimming.classifier, {"agreement": trimming.agreement}
-    values = (found.weight, *found.interval, found.apparent)
-    bounds = dict(zip(_CROSS_FITTED, values, strict=True))
-    return trimming.classifier, {"agreement": trimming.agreement, "cross_fitted": found.value, **bounds}
+    values = (found.weight, found.value, *found.interval, found.apparent)
+    return trimming.classifier, {"agreement": trimming.agreement, **dict(zip(_CROSS_FITTED, values, strict=True))}
 
 
 def _restricted(classifier: BayesianClassifier, names: Sequence[str]) -> BayesianClassifier:

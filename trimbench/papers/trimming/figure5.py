@@ -23,7 +23,6 @@ from trimbench.papers.trimming.classifiers import (
     two_classes,
 )
 from trimbench.trimming.baselines import cross_validated_accuracy, select_by_information_gain
-from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.curve import potential_agreements
 from trimbench.trimming.engines.choice import make_engine
 from trimbench.trimming.thresholds import best_cut
@@ -63,10 +62,9 @@ class Figure5(LearnedOnSplits):
             vocab.Cell.of(
                 {"name": name, "setup": setup, "dataset": problem.dataset, "split": split},
                 agreement_and_accuracy,
+                self,
                 learning=self.learning(problem.dataset, split, inputs, _ENCODINGS[setup]),
                 positive=problem.positive,
-                budget_divisor=self.budget_divisor,
-                n_folds=self.n_folds,
                 with_points=split == 0,
             )
             for name in self.datasets
@@ -90,7 +88,12 @@ class Figure5(LearnedOnSplits):
             | {"smallest, any": min(probability.value for probability in one.together.values())}
             for (name, setup), one in held.items()
         ]
-        tails = [line for (name, setup), one in held.items() for line in _tails(name, setup, one, printed, by_setup)]
+        tails = [
+            (name, setup, printed[place].label, printed[place].value, mean, alone.value, one.together[place].value)
+            for (name, setup), one in held.items()
+            for place, alone in one.alone.items()
+            for mean in [float(by_setup[name, setup][_columns(name)[place]].mean())]
+        ]
         sizes = [line for name in self.datasets for line in self._sizes(name, by_setup, printed)]
         tables = (
             vocab.Table.of_groups(_TITLE, picks, _TESTS),
@@ -105,9 +108,8 @@ class Figure5(LearnedOnSplits):
             for (name, setup), ours in by_setup.items()
             for first in ours[ours["split"] == 0].to_dict("records")
         ]
-        numbers = [
-            one for name, setup in by_setup if setup == STATED for one in self._numbers(name, by_setup, printed, held)
-        ]
+        stated = [name for name, setup in by_setup if setup == STATED]
+        numbers = [number for name in stated for number in self._numbers(name, by_setup, printed, held)]
         return vocab.Outcome(tables, figures, numbers)
 
     def _numbers(
@@ -116,37 +118,31 @@ class Figure5(LearnedOnSplits):
         """Yield the numbers of the stated set-up, with what may account for their difference from the printed ones."""
         shares, n_rows = _shares(name, printed), _rows_of(name, by_setup)
         probabilities = held[name, STATED].together if (name, STATED) in held else {}
-        others: dict[_Place, vocab.Number] = {}
-        if (name, INFERRED) in by_setup:
-            others = {(one.row, one.quantity): one for one in _averages(name, by_setup[name, INFERRED], printed)}
+        inferred = _averages(name, by_setup[name, INFERRED], printed) if (name, INFERRED) in by_setup else ()
+        others = {(one.row, one.quantity): one for one in inferred}
         for number in _averages(name, by_setup[name, STATED], printed):
-            place, other = (number.row, number.quantity), others.get((number.row, number.quantity))
-            proof = ""
-            if place in printed and printed[place] in shares:
-                proof = contradiction(printed[place], shares, n_rows, self.test_fraction)
+            place, one = (number.row, number.quantity), printed.get((number.row, number.quantity))
+            proof = contradiction(one, shares, n_rows, self.test_fraction) if one in shares else ""
             number = replace(number, probability=probabilities.get(place), contradiction=proof)
+            other = others.get(place)
             if other is not None and other.value is not None:
-                explanation = vocab.Explanation(self._inferred_setup(name), other.value, other.interval)
+                problem = self.inferred[name]
+                setup = (
+                    f"data set {problem.dataset}, positive class {problem.positive}, "
+                    "numbers cut at the mean of all rows, missing cells filled by a fair coin"
+                )
+                explanation = vocab.Explanation(setup, other.value, other.interval)
                 number = replace(number, explanation=explanation, jobs=(*number.jobs, *other.jobs))
             yield number
-
-    def _inferred_setup(self, name: str) -> str:
-        problem = self.inferred[name]
-        return (
-            f"data set {problem.dataset}, positive class {problem.positive}, "
-            "numbers cut at the mean of all rows, missing cells filled by a fair coin"
-        )
 
     def _sizes(self, name: str, by_setup: _BySetup, printed: _Printed) -> Iterator[dict[str, object]]:
         """Yield for each data set that may be meant of how many test rows the printed numbers can be shares."""
         shares = _shares(name, printed)
         for data, n_rows in _rows_of(name, by_setup).items() if shares else ():
             stated = stated_sizes(n_rows, self.test_fraction)
-            line: dict[str, object] = {
-                **{"data": name, "printed": ", ".join(one.printed for one in shares), "data set": data, "rows": n_rows},
-                "stated test rows": interval_text(stated),
-                "shares of these": sum(any(is_share(one, size) for size in stated) for one in shares),
-            }
+            of_these = sum(any(is_share(one, size) for size in stated) for one in shares)
+            values = (name, ", ".join(one.printed for one in shares), data, n_rows, interval_text(stated), of_these)
+            line: dict[str, object] = dict(zip(_SIZES, values, strict=False))
             if possible := possible_sizes(shares, n_rows):
                 nearest = min(possible, key=lambda size: abs(size - n_rows * self.test_fraction))
                 line |= {"possible": ", ".join(map(str, possible)), "nearest": nearest}
@@ -317,17 +313,6 @@ def _held(name: str, ours: pd.DataFrame, printed: _Printed) -> _Held | None:
     return vocab.held_against({place: printed[place] for place in draws if place in printed}, draws)
 
 
-def _tails(name: str, setup: str, held: _Held, printed: _Printed, by_setup: _BySetup) -> Iterator[dict[str, object]]:
-    columns, ours = _columns(name), by_setup[name, setup]
-    for place, alone in held.alone.items():
-        one = printed[place]
-        yield {
-            **{"data": name, "set-up": setup, "number": one.label, "printed": one.value},
-            **{"mean": float(ours[columns[place]].mean()), "probability": alone.value},
-            "probability, any": held.together[place].value,
-        }
-
-
 def _shares(name: str, printed: _Printed) -> list[vocab.Reported]:
     """Return the printed shares of test rows of a data set."""
     return [one for (row, quantity), one in printed.items() if row.startswith(f"{name} ") and quantity in _TESTED]
@@ -424,22 +409,15 @@ def agreement_and_accuracy(
         "full_test_accuracy": split.tested(classifier, classifier)["full_test_accuracy"],
         "better_than_full_percent": 100.0 * float((np.array(accuracies) > full_accuracy + 1e-12).mean()),
     }
+    level = classifier.threshold
     for pick, row in picks.items():
-        facts = {"eca": float(agreements[row]), "cv_accuracy": accuracies[row]}
-        facts |= _on_test_rows(split, classifier, kept[row], moves_threshold=pick == "optimal_eca")
-        result[f"{pick}_features"] = [classifier.features[i] for i in kept[row]]
+        names, threshold = [classifier.features[i] for i in kept[row]], level
+        if pick == "optimal_eca":  # trimming moves the threshold; the others keep it
+            threshold = best_cut(make_engine(classifier, "dense").instances(kept[row]), level).representative(level)
+        tested = split.tested(classifier, classifier.with_features(names, threshold))
+        facts = {"features": names, "eca": float(agreements[row]), "cv_accuracy": accuracies[row]}
+        facts |= {quantity: tested[f"test_{quantity}"] for quantity in _TESTED}
         result |= {f"{pick}_{name}": value for name, value in facts.items()}
     if with_points:
         result["points"] = [[float(x), y] for x, y in zip(agreements, accuracies, strict=True)]
     return result
-
-
-def _on_test_rows(
-    split: Split, classifier: BayesianClassifier, kept: Sequence[int], *, moves_threshold: bool
-) -> dict[str, float]:
-    """Test a subset. Trimming moves the threshold; selection by accuracy or information gain keeps it."""
-    level = classifier.threshold
-    if moves_threshold:
-        level = best_cut(make_engine(classifier, "dense").instances(kept), level).representative(level)
-    tested = split.tested(classifier, classifier.with_features([classifier.features[i] for i in kept], level))
-    return {"agreement": tested["test_agreement"], "accuracy": tested["test_accuracy"]}

@@ -16,7 +16,7 @@ from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.learning import learn
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.data.encodings import categorize
-from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for
+from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
 from trimbench.papers.trimming.classifiers import NAMES, PROBLEM_ENTRIES, TRIMMED, Problem
 from trimbench.trimming.baselines import select_by_information_gain
 from trimbench.trimming.classifier import BayesianClassifier
@@ -136,14 +136,10 @@ def _against_information_gain(
     """
     budget = classifier.n_features // budget_divisor
     facts: dict[str, vocab.Json] = {"target": classifier.target, "n_features": classifier.n_features, "budget": budget}
-    start = time.perf_counter()
     try:
-        engine = make_engine(classifier, name, limits=limits)
-        # An engine may put off making its table until a value is asked for.
-        engine.agreement((), 0.5)
+        engine, built = timed(lambda: _ready(make_engine(classifier, name, limits=limits)))
     except (ContractionTooLarge, CircuitError) as error:
         return facts | {"refused": str(error)}
-    built = time.perf_counter() - start
     selections = {name: by.select(classifier, budget, engine=engine) for name, by in SELECTIONS.items()}
     points = [
         _point(classifier, budget, float(level), engine.with_threshold(level), selections) for level in thresholds
@@ -155,6 +151,12 @@ def _against_information_gain(
         **{f"{name}_features": list(features) for name, features in selections.items()},
         "points": points,
     }
+
+
+def _ready(engine: Engine) -> Engine:
+    """Return an engine that has made its table, which it may put off until a value is asked for."""
+    engine.agreement((), 0.5)
+    return engine
 
 
 def _point(
@@ -201,22 +203,14 @@ _METHODS = {
 }
 
 
-class Comparison(NamedTuple):
-    """The tables and figures of networks as they are or given evidence.
+def compared(
+    rows: pd.DataFrame, engine: str, given: str = "", suffix: str = ""
+) -> tuple[list[vocab.Table], list[vocab.LineFigure], pd.DataFrame]:
+    """Return the tables and figures of some rows, and those of the rows that were solved.
 
     The tables are those of the agreement over all thresholds and at each, of the settings in which the claim of section
-    6.3 holds, and of what could not be computed; `solved` has the rows behind them.
-    """
-
-    tables: list[vocab.Table]
-    figures: list[vocab.LineFigure]
-    solved: pd.DataFrame
-
-
-def compared(rows: pd.DataFrame, engine: str, given: str = "", suffix: str = "") -> Comparison:
-    """Return tables and figures of some rows; `given` and `suffix` end their titles and names.
-
-    The engine is the one that was asked for.
+    6.3 holds, and of what could not be computed. `given` and `suffix` end the titles and names; the engine is the one
+    that was asked for.
     """
     # Without any refused network, no result has such an entry.
     done = vocab.successes(rows.assign(refused=rows.get("refused")))
@@ -234,11 +228,15 @@ def compared(rows: pd.DataFrame, engine: str, given: str = "", suffix: str = "")
         if not given:  # so many networks have evidence that their curves would be a tangle
             figures.append(_without_features(points))
     by_class = vocab.groups(points, **_LABELS, features="n_features", budget="budget", engine="engine")
-    lines = [{title: row[column] for column, title in _LINE.items()} for row in points.to_dict("records")]
+    lines = points.reindex(columns=list(_LINE)).to_numpy(dtype=object)
     reasons = [
-        {title: row[column] for title, column in _LABELS.items()}
         # The rest of the message is advice for users of the library.
-        | {"features": int(row["n_features"]), "engine": engine, "reason": row["refused"].split("; use ")[0]}
+        (
+            *(row[column] for column in _LABELS.values()),
+            int(row["n_features"]),
+            engine,
+            row["refused"].split("; use ")[0],
+        )
         for row in refused.to_dict("records")
     ]
     tables = [
@@ -247,14 +245,14 @@ def compared(rows: pd.DataFrame, engine: str, given: str = "", suffix: str = "")
         vocab.Table.of(_CLAIM_TITLE + given, _claim(points), _CLAIM_COLUMNS, name=_named("claim", suffix)),
         vocab.Table.of(_REFUSED_TITLE + given, reasons, _REFUSED_COLUMNS, name=_named("refused", suffix)),
     ]
-    return Comparison(tables, figures, solved)
+    return tables, figures, solved
 
 
 def _named(name: str, suffix: str) -> str:
     return f"{name}_{suffix}" if suffix else name
 
 
-def _claim(points: pd.DataFrame) -> list[dict[str, object]]:
+def _claim(points: pd.DataFrame) -> list[tuple[object, ...]]:
     """Count the settings in which the claim of section 6.3 holds."""
     if points.empty:
         return []
@@ -262,13 +260,10 @@ def _claim(points: pd.DataFrame) -> list[dict[str, object]]:
     lead_at_same = points["agreement"] - points["gain_same_threshold"]
     looks = points["no_feature"] < _WHOLE
     return [
-        {
-            "settings": title,
-            "number": int(chosen.sum()),
-            AT_LEAST: int((lead[chosen] >= -_EQUAL).sum()),
-            STRICTLY: int((lead[chosen] > _EQUAL).sum()),
-            "than at the same T": int((lead_at_same[chosen] > _EQUAL).sum()),
-        }
+        (
+            title,
+            *(int(holds[chosen].sum()) for holds in (chosen, lead >= -_EQUAL, lead > _EQUAL, lead_at_same > _EQUAL)),
+        )
         for title, chosen in (("all", looks | ~looks), ("those in which the original looks at its features", looks))
     ]
 
@@ -378,17 +373,16 @@ class Figure7:
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network and class, with evidence and without, and for each substitute."""
-        shared = {"thresholds": self.thresholds, "budget_divisor": self.budget_divisor, "engine": self.engine}
         limits = {"max_operations": int(self.max_operations), "n_threads": self.n_threads}
         drawn = [
             vocab.Cell.of(
                 {"network": name, "class": draw + 1, "evidence": _EVIDENCE if given else _NONE},
                 trim_drawn_class,
+                self,
                 network=network,
                 draw=draw,
                 seed=seed_for(purpose="class variable", network=name, seed=self.seed),
                 limits=limits,
-                **shared,
             )
             for names, given in ((self.networks, False), (self.evidence_networks, True))
             for name, network in ((name, inputs.network(name, evidence=given)) for name in names)
@@ -399,10 +393,9 @@ class Figure7:
             vocab.Cell.of(
                 {"network": f"{SUBSTITUTE}{name}", "class": 1, "evidence": _NONE},
                 trim_tree_augmented,
+                self,
                 dataset=inputs.dataset(self.problems[name].dataset),
                 positive=self.problems[name].positive,
-                smoothing=self.smoothing,
-                **shared,
             )
             for name in self.substitutes
         ]
@@ -414,12 +407,13 @@ class Figure7:
         What is computed given evidence has tables and figures of its own.
         """
         is_given = rows["evidence"] == _EVIDENCE
-        plain = compared(rows[~is_given], self.engine)
-        numbers = _numbers(plain.tables[2], plain.solved)
-        if not is_given.any():
-            return vocab.Outcome(plain.tables, plain.figures, numbers)
-        given = compared(rows[is_given], self.engine, *_GIVEN)
-        return vocab.Outcome([*plain.tables, *given.tables], [*plain.figures, *given.figures], numbers, _EVIDENCE_NOTES)
+        tables, figures, solved = compared(rows[~is_given], self.engine)
+        numbers = _numbers(tables[2], solved)
+        notes: Sequence[str] = ()
+        if is_given.any():
+            more, further, _ = compared(rows[is_given], self.engine, *_GIVEN)
+            tables, figures, notes = tables + more, figures + further, _EVIDENCE_NOTES
+        return vocab.Outcome(tables, figures, numbers, notes)
 
 
 def _numbers(claim: vocab.Table, solved: pd.DataFrame) -> list[vocab.Number]:

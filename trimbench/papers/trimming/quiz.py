@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from trimbench._typing import Vector
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, job, seed_for
@@ -64,13 +65,10 @@ class Quiz:
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return the two jobs."""
-        printed = {"knowing": self.knowing, "hard": self.hard, "agreements": self.agreements}
         seed = seed_for(purpose="nearest quiz", seed=self.seed) % 2**32
-        bound = {"posteriors": self.posteriors, "n_grid": self.n_grid}
-        nearest = {"thresholds": self.thresholds, "seed": seed}
         return [
-            vocab.Cell.of({"question": "bound"}, smallest_deviation, **printed, **bound),
-            vocab.Cell.of({"question": "nearest"}, nearest_quiz, **printed, **nearest),
+            vocab.Cell.of({"question": "bound"}, smallest_deviation, self),
+            vocab.Cell.of({"question": "nearest"}, nearest_quiz, self, seed=seed),
         ]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
@@ -95,8 +93,7 @@ class Quiz:
             ]
             notes.append(_nearest_note(nearest))
         formats = {"quantity": "", "given": ".2f", "nearest quiz": ".4f"}
-        content = (dict(zip(formats, line, strict=True)) for line in lines)
-        return vocab.Outcome((vocab.Table.of("The quiz of section 2", content, formats),), (), numbers, notes)
+        return vocab.Outcome((vocab.Table.of("The quiz of section 2", lines, formats),), (), numbers, notes)
 
     def _posteriors(self, guessed: float) -> tuple[float, float]:
         """Return Pr(C = + | Q3) for a right and a wrong answer, where others answer right with this probability."""
@@ -153,6 +150,7 @@ PARAMETERS = ("q1_given_knowing", "q1_given_not", "q2_given_knowing", "q2_given_
 _PASSING = frozenset({(1, 1, 1), (1, 1, 0), (1, 0, 1)})
 _PAIRS = tuple(itertools.product((1, 0), repeat=2))
 _Answers = tuple[int, int, int]
+_Pairs = frozenset[tuple[int, ...]]
 
 
 @job(guess_low=SHARE, guess_high=SHARE, deviation=POSITIVE, n_programs=COUNT)
@@ -184,7 +182,7 @@ def nearest_quiz(
     """
     from scipy.optimize import Bounds, differential_evolution
 
-    def deviation(parameters: NDArray[np.float64]) -> float:
+    def deviation(parameters: Vector) -> float:
         found = _numbers(_quiz(knowing, hard, parameters, thresholds["pass"]), thresholds)
         # One unit for each outcome on the wrong side of the threshold, so that those are corrected first.
         return float(found["wrong"]) + max(abs(found[name] - value) for name, value in agreements.items())
@@ -213,12 +211,7 @@ def _guess_range(knowing: float, hard: float, posteriors: list[list[float]]) -> 
 
 
 def _relaxed_deviation(
-    knowing: float,
-    hard: float,
-    guess: float,
-    agreements: dict[str, float],
-    first: frozenset[tuple[int, ...]],
-    second: frozenset[tuple[int, ...]],
+    knowing: float, hard: float, guess: float, agreements: dict[str, float], first: _Pairs, second: _Pairs
 ) -> float:
     """Return the smallest largest deviation over all joint distributions of (Q1, Q2) given the class.
 
@@ -240,23 +233,14 @@ def _relaxed_deviation(
             limits.append(sign * agreements[name])
     sums = np.zeros((2, 9))
     sums[0, :4] = sums[1, 4:8] = 1.0
-    result = linprog(
-        np.append(np.zeros(8), 1.0),
-        A_ub=np.array(rows),
-        b_ub=np.array(limits),
-        A_eq=sums,
-        b_eq=np.ones(2),
-        bounds=[(0, 1)] * 8 + [(0, None)],
-        method="highs",
-    )
+    bounds = [(0, 1)] * 8 + [(0, None)]
+    result = linprog(np.append(np.zeros(8), 1.0), np.array(rows), np.array(limits), sums, np.ones(2), bounds)
     if result.fun is None:
         raise RuntimeError(f"the linear program must have a solution, got: {result.message}")
     return float(result.fun)
 
 
-def _probability_row(
-    knowing: float, hard: float, guess: float, holds: Callable[[_Answers], bool]
-) -> NDArray[np.float64]:
+def _probability_row(knowing: float, hard: float, guess: float, holds: Callable[[_Answers], bool]) -> Vector:
     """Return the coefficients of Pr(statement) in Pr(Q1, Q2 | +) and Pr(Q1, Q2 | -), shape (8,)."""
     row = np.zeros(8)
     for place, (q1, q2) in enumerate(_PAIRS):
@@ -267,7 +251,7 @@ def _probability_row(
     return row
 
 
-def _quiz(knowing: float, hard: float, parameters: NDArray[np.float64], threshold: float) -> BayesianClassifier:
+def _quiz(knowing: float, hard: float, parameters: Vector, threshold: float) -> BayesianClassifier:
     q1, q1_not, q2, q2_not, q3_not = parameters.tolist()
     tables = [[[1 - a, a], [1 - b, b]] for a, b in ((q1, q1_not), (q2, q2_not), (hard, q3_not))]
     model = NaiveBayes(

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job
+from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, timed
 from trimbench.papers.trimming.classifiers import SEARCHED, TRIMMED, network_classifier
 from trimbench.trimming.agreement import maximum_achievable_agreement
 from trimbench.trimming.baselines import select_by_same_decision
@@ -32,7 +31,6 @@ READINGS = {
 }
 # The reading of the claim's wording, and the one that favours FS-SDD most.
 KEPT, FAVOURABLE = "threshold kept", "best threshold, most favourable tie"
-_EVERY = "all"
 
 
 def strictly_better(done: pd.DataFrame) -> pd.DataFrame:
@@ -41,26 +39,23 @@ def strictly_better(done: pd.DataFrame) -> pd.DataFrame:
     `done` has the rows of successful jobs of both methods; an instance counts if both succeeded.
     """
     columns = ["network", "threshold", "reading", "better"]
-    if done.empty or not {"eca_trim", "fs_sdd"} <= set(done["method"]):
+    if done.empty or not set(_TWO) <= set(done["method"]):
         return pd.DataFrame(columns=columns)
-    selected = done[done["method"] == "fs_sdd"].drop(columns=["method"])
-    trimmed = done.loc[done["method"] == "eca_trim", ["network", "threshold", "agreement"]]
-    both = selected.merge(trimmed.rename(columns={"agreement": "trimmed"}), on=["network", "threshold"])
-    return pd.concat(
-        [
-            both.assign(reading=reading, better=both["trimmed"] - both[entry] > _STRICTLY)[columns]
-            for reading, entry in READINGS.items()
-        ],
-        ignore_index=True,
-    )
+    trimmed, selected = (done[done["method"] == method] for method in _TWO)
+    both = selected.merge(trimmed[["network", "threshold", "agreement"]], on=columns[:2], suffixes=("", "_trimmed"))
+    parts = [
+        both.assign(reading=reading, better=both["agreement_trimmed"] - both[entry] > _STRICTLY)[columns]
+        for reading, entry in READINGS.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def counts(found: pd.DataFrame, networks: Sequence[str], timed_out: Collection[str]) -> vocab.Table:
     """Return the strictly better instances by network and reading, with the networks that timed out and without."""
-    sets = {_EVERY: [name for name in networks if name in set(found["network"])]}
-    rest = [name for name in sets[_EVERY] if name not in timed_out]
-    if len(rest) < len(sets[_EVERY]):
-        sets[f"without {', '.join(sorted(set(sets[_EVERY]) - set(rest)))}"] = rest
+    every = [name for name in networks if name in set(found["network"])]
+    sets = {"all": every}
+    if without := sorted(set(every) & set(timed_out)):
+        sets[f"without {', '.join(without)}"] = [name for name in every if name not in without]
     lines = [
         {"networks": which, "FS-SDD's features": labels["reading"]}
         | ours.groupby("network")["better"].sum().astype(int).to_dict()
@@ -68,7 +63,7 @@ def counts(found: pd.DataFrame, networks: Sequence[str], timed_out: Collection[s
         for which, chosen in sets.items()
         for labels, ours in vocab.groups(found[found["network"].isin(chosen)], "reading")
     ]
-    columns = dict.fromkeys(("networks", "FS-SDD's features"), "") | dict.fromkeys(sets[_EVERY], ".0f")
+    columns = dict.fromkeys(("networks", "FS-SDD's features"), "") | dict.fromkeys(every, ".0f")
     columns |= {"better": "", "of": "", "percent": ".1f"}
     return vocab.Table.of(_TITLE, lines, columns, name="strictly_better")
 
@@ -79,20 +74,11 @@ _TITLE = "Thresholds at which the trimming agrees strictly more often than FS-SD
 # Algorithm 1 of the trimming paper as it is printed, to count its evaluations.
 
 
-@dataclass(frozen=True)
-class LiteralTrimming:
-    """The optimum, and what it took.
+class LiteralTrimming(NamedTuple):
+    """The optimum with its maximum achievable agreement, and the evaluations of MAA and MPA that it took.
 
-    Attributes
-    ----------
-    features : tuple of int
-    agreement : float
-        Maximum achievable agreement of the features.
-    n_evaluations : int
-        Evaluations of MAA and MPA. Neither is computed again where it is known from the parent node: MAA(I) after an
-        exclusion, MPA(F minus E) after an inclusion.
-    n_evaluations_repeated : int
-        Evaluations if both were computed again.
+    Neither is computed again where it is known from the parent node: MAA(I) after an exclusion, MPA(F minus E) after an
+    inclusion. `n_evaluations_repeated` counts them if both were computed again.
     """
 
     features: tuple[int, ...]
@@ -111,26 +97,9 @@ def trim_literally(
 ) -> LiteralTrimming:
     """Search by inclusion and exclusion, depth first, at unit costs.
 
-    Parameters
-    ----------
-    classifier : BayesianClassifier
-        A naive Bayes classifier: MAA and MPA are the same then (Proposition 3), as the paper computes them.
-    budget : int
-    order : sequence of int
-        All features, in the order in which the search decides them.
-    prune_ties : bool
-        Whether a bound equal to the best agreement so far ends a branch, as in line 6 of the algorithm.
-    engine : {"auto", "dense", "log_odds", "sdd"}
-
-    Raises
-    ------
-    ValueError
-        When the classifier is not naive Bayes, or `order` does not have each feature once.
+    The classifier is naive Bayes: MAA and MPA are the same then (Proposition 3), as the paper computes them. `order`
+    and `prune_ties` are those of `search_nodes`.
     """
-    if not classifier.is_naive_bayes:
-        raise ValueError("classifier must be naive Bayes, so that MAA and MPA are the same, got a general network")
-    if sorted(order) != list(range(classifier.n_features)):
-        raise ValueError(f"order must have each of the features 0..{classifier.n_features - 1} once, got {list(order)}")
     root = make_engine(classifier, engine).root
 
     @functools.cache
@@ -189,11 +158,8 @@ def search_nodes(
         All features, in the order in which the search decides them.
     costs : sequence of float
         Of each feature, by its number.
-    budget : float
-    achieved : callable
-        Gives MAA of the included features, and may use which are excluded.
-    bound : callable
-        Gives MPA of all features but the excluded ones.
+    achieved, bound : callable
+        Give MAA of the included features, which may use which are excluded, and MPA of all but the excluded ones.
     prune_ties : bool
         Whether a bound equal to the best agreement so far ends a branch, as in line 6 of the algorithm.
     """
@@ -229,25 +195,30 @@ def trim_by_algorithm_1(
 
     The algorithm is for naive Bayes networks: of a general one, nothing is counted.
     """
-    classifier = network_classifier(network, threshold)
-    budget = classifier.n_features // budget_divisor
+    classifier, budget = _problem(network, threshold, budget_divisor)
     if not classifier.is_naive_bayes:
         return {"n_features": classifier.n_features, "budget": budget}
     order = range(classifier.n_features)[::-1]
-    start = time.perf_counter()
-    found = trim_literally(classifier, budget, order, engine=engine)
-    seconds = time.perf_counter() - start
+    found, seconds = timed(lambda: trim_literally(classifier, budget, order, engine=engine))
     all_ties = trim_literally(classifier, budget, order, prune_ties=False, engine=engine)
-    return {
-        "n_features": classifier.n_features,
-        "budget": budget,
-        "features": [classifier.features[i] for i in sorted(found.features)],
-        "agreement": found.agreement,
-        "n_evaluations": found.n_evaluations,
+    return _found(classifier, budget, [classifier.features[i] for i in sorted(found.features)], found, seconds) | {
         "n_evaluations_repeated": found.n_evaluations_repeated,
         "n_evaluations_ties_searched": all_ties.n_evaluations,
-        "method_seconds": seconds,
     }
+
+
+def _problem(network: vocab.Input, threshold: float, budget_divisor: int) -> tuple[BayesianClassifier, int]:
+    classifier = network_classifier(network, threshold)
+    return classifier, classifier.n_features // budget_divisor
+
+
+def _found(
+    classifier: BayesianClassifier, budget: int, features: Sequence[str], found: Any, seconds: float
+) -> dict[str, vocab.Json]:
+    """Return what every method returns."""
+    sizes = {"n_features": classifier.n_features, "budget": budget, "features": list(features)}
+    counted = {"agreement": found.agreement, "n_evaluations": found.n_evaluations, "method_seconds": seconds}
+    return {**sizes, **counted}
 
 
 def _restricted(measure: SignedMeasure, features: Sequence[int]) -> SignedMeasure:
@@ -284,10 +255,8 @@ class Table6:
             vocab.Cell.of(
                 {"network": name, "threshold": threshold, "method": method},
                 function,
+                self,
                 network=inputs.network(name),
-                threshold=threshold,
-                budget_divisor=self.budget_divisor,
-                **({} if method == "fs_sdd" else {"engine": self.engine}),
             )
             for name in self.networks
             for threshold in self.thresholds
@@ -403,22 +372,17 @@ def _ratios(main: vocab.Table, printed: Mapping[tuple[str, str], vocab.Reported]
     """Return the seconds of the trimming by those of FS-SDD on the same machine: the authors', and this one."""
     lines = []
     for line in main.frame.to_dict("records"):
-        found = [printed.get((line["network"], f"{method}_seconds")) for method in _PRINTED]
-        selected, trimmed = (math.inf if one is None else one.value for one in found)
-        known = math.isfinite(selected) and math.isfinite(trimmed)
-        ratios = (
-            trimmed / selected if known else None,
-            _ratio(line["eca_trim_seconds"], line["fs_sdd_seconds"]),
-            1000 * line["eca_trim_seconds"],
-            _ratio(line["eca_trim_evaluations"], line["fs_sdd_evaluations"]),
-            _ratio(line["eca_trim_evaluations"], line["subsets"]),
+        found = [printed.get((line["network"], f"{method}_seconds")) for method in _TWO]
+        known = [one.value for one in found if one and math.isfinite(one.value)]
+        theirs = known[0] / known[1] if len(known) == len(_TWO) else None
+        pairs = (("eca_trim_seconds", "fs_sdd_seconds"), (_TRIM_EVALUATIONS, "fs_sdd_evaluations"))
+        # A small network may need no search.
+        seconds, evaluations, subsets = (
+            line[ours] / line[other] if line[other] else None
+            for ours, other in (*pairs, (_TRIM_EVALUATIONS, "subsets"))
         )
-        lines.append(dict(zip(_RATIO_COLUMNS, (line["network"], *ratios), strict=True)))
+        lines.append((line["network"], theirs, seconds, 1000 * line["eca_trim_seconds"], evaluations, subsets))
     return vocab.Table.of("Trimming by FS-SDD, within one machine", lines, _RATIO_COLUMNS, name="ratios")
-
-
-def _ratio(ours: float, theirs: float) -> float | None:
-    return ours / theirs if theirs else None  # a small network may need no search
 
 
 _RATIO_COLUMNS = {
@@ -464,49 +428,33 @@ def trim_network(
     network: vocab.Input, threshold: float, budget_divisor: int, engine: EngineName
 ) -> dict[str, vocab.Json]:
     """Trim the classifier of a network input at unit costs."""
-    classifier = network_classifier(network, threshold)
-    budget = classifier.n_features // budget_divisor
+    classifier, budget = _problem(network, threshold, budget_divisor)
     trimming, seconds = _timed(lambda: trim(classifier, budget, engine=engine))
-    return {
-        "n_features": classifier.n_features,
-        "budget": budget,
-        "features": list(trimming.features),
-        "agreement": trimming.agreement,
+    return _found(classifier, budget, trimming.features, trimming, seconds) | {
         "new_threshold": trimming.threshold,
         "threshold_low": trimming.threshold_interval[0],
         "threshold_high": trimming.threshold_interval[1],
         "optimal": trimming.optimal,
-        "n_evaluations": trimming.n_evaluations,
-        "method_seconds": seconds,
     }
 
 
 @job({**SEARCHED, **_SIZES, "n_tied": COUNT, "agreement_at_best_threshold": SHARE, "agreement_of_best_tie": SHARE})
 def select_from_network(network: vocab.Input, threshold: float, budget_divisor: int) -> dict[str, vocab.Json]:
     """Select features of a network input by expected same-decision probability (FS-SDD), at unit costs."""
-    classifier = network_classifier(network, threshold)
-    budget = classifier.n_features // budget_divisor
+    classifier, budget = _problem(network, threshold, budget_divisor)
     selection, seconds = _timed(lambda: select_by_same_decision(classifier, budget))
     at_best_threshold = [maximum_achievable_agreement(classifier, features)[0] for features in selection.tied]
-    return {
-        "n_features": classifier.n_features,
-        "budget": budget,
-        "features": list(selection.features),
-        "agreement": selection.agreement,
+    return _found(classifier, budget, selection.features, selection, seconds) | {
         "agreement_at_best_threshold": at_best_threshold[0],
         "agreement_of_best_tie": max(at_best_threshold),
         "n_tied": len(selection.tied),
-        "n_evaluations": selection.n_evaluations,
-        "method_seconds": seconds,
     }
 
 
 def _timed(search: Callable[[], _Found]) -> tuple[_Found, float]:
     """Return what a search finds and the seconds of its second run: the first may load or compile kernels."""
     search()
-    start = time.perf_counter()
-    found = search()
-    return found, time.perf_counter() - start
+    return timed(search)
 
 
 # Jobs follow from this.

@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import COUNT, SHARE, job, listed, seed_for
-from trimbench.papers.selection_bias.simulated_cases import (
-    CORRECTIONS,
-    ModelSettings,
-    both_models,
-    by_correction,
-    simulate,
-    simulate_gaussian,
-)
+from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.mixture import mixture_priors
 from trimbench.selection_bias.prior import Prior
@@ -73,7 +66,7 @@ def _from_grid(draw: Callable[[Sizes, float, np.random.Generator], _Drawn]) -> V
     def drawn(sizes: Sizes, rng: np.random.Generator) -> Draw:
         place = int(rng.integers(sizes.n_alpha))
         X_test, y_test, model = draw(sizes, float(Prior(n_alpha=sizes.n_alpha).alphas()[place]), rng)
-        models = both_models(model)
+        models = sim.both_models(model)
         posteriors = {name: one.alpha_posterior for name, one in models.items()}
         below = {name: float(posterior[:place].sum()) for name, posterior in posteriors.items()}
         return Draw(X_test, y_test, models, below, {name: float(one[place]) for name, one in posteriors.items()})
@@ -93,7 +86,7 @@ def _class_sizes(rng: np.random.Generator, sizes: Sizes) -> tuple[tuple[int, int
 
 def _binary(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
     """Draw from the naive Bayes model with binary features."""
-    data = simulate(ModelSettings(sizes.n_features, alpha, 0.0, *_class_sizes(rng, sizes)), rng)
+    data = sim.simulate(sim.ModelSettings(sizes.n_features, alpha, 0.0, *_class_sizes(rng, sizes)), rng)
     model = fit_selection_corrected(data.X, data.y, sizes.k, n_alpha=sizes.n_alpha)
     return data.X_test, data.y_test, model
 
@@ -132,7 +125,7 @@ def _gaussian(n_classes: int, sizes: Sizes, alpha: float, rng: np.random.Generat
         train, test = (rng.multinomial(n, shares) for n in (sizes.n_train, sizes.n_test))
         if train.all():
             break
-    data = simulate_gaussian(sizes.n_features, alpha, train.tolist(), test.tolist(), rng)
+    data = sim.simulate_gaussian(sizes.n_features, alpha, train.tolist(), test.tolist(), rng)
     model = fit_selection_corrected(data.X, data.y, sizes.k, features="gaussian", n_alpha=sizes.n_alpha)
     return data.X_test, data.y_test, model
 
@@ -160,7 +153,7 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
         warnings.simplefilter("ignore", ConvergenceWarning)  # chains that have not converged are counted
         models = {
             name: fit_selection_corrected(X, y, sizes.k, correct=name == "corrected", **settings)
-            for name in CORRECTIONS
+            for name in sim.CORRECTIONS
         }
     relative = {name: model.log_alpha - np.log(alpha) for name, model in models.items()}
     below = {name: float((draws < -1e-9).mean()) for name, draws in relative.items()}
@@ -246,7 +239,7 @@ class PriorCalibration:
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return overconfidence and ranks of each model, and their figures."""
         columns = ["expected_error", "actual_error", "rank"]
-        methods = by_correction(rows)
+        methods = sim.by_correction(rows)
         sets = methods.explode(columns).astype(dict.fromkeys(columns, float)) if len(methods) else methods
         if len(sets):
             sets["gap"] = sets["actual_error"] - sets["expected_error"]
@@ -306,7 +299,7 @@ def _band(n_sets: int, n_bins: int) -> tuple[float, float]:
 
 def _ranks_figure(name: str, sets: pd.DataFrame, n_bins: int) -> vocab.LineFigure:
     centres = (np.arange(n_bins) + 0.5) / n_bins
-    ranks = {correction: sets["rank"][sets["correction"] == correction] for correction in reversed(CORRECTIONS)}
+    ranks = {correction: sets["rank"][sets["correction"] == correction] for correction in reversed(sim.CORRECTIONS)}
     n_sets = len(ranks["corrected"])
     points: list[tuple[object, ...]] = [
         (correction, *point)

@@ -10,23 +10,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.conformant.mask_sweep import (
-    METHODS,
-    MIXTURE,
-    MixtureSettings,
-    accuracies_table,
-    accuracy_lines,
-    check_missing,
-    curves,
-    evaluation_cells,
-    fits_table,
-    means_table,
-    mixture_cells,
-    summarise,
-    title_of,
-    with_mixture,
-)
-from trimbench.papers.conformant.mask_sweep import NOTES as MIXTURE_NOTES
+from trimbench.papers.conformant import mask_sweep as sweep
 from trimbench.papers.conformant.tasks import Encoding, make_task
 from trimbench.papers.data.masks import Missingness
 
@@ -38,7 +22,7 @@ _PRINTED = {
     "cross_entropy": ["nacl", "mean", "median", "min"],
     "accuracy": ["nacl", "mean", "median", "min", "max"],
 }
-_DRAWN = [*_PRINTED["accuracy"], MIXTURE]
+_DRAWN = [*_PRINTED["accuracy"], sweep.MIXTURE]
 _TRAINING_ROWS, _TEST_ROWS = "training rows", "test rows"
 
 
@@ -54,11 +38,11 @@ class Figure3:
     missing: list[float]
     repetitions: vocab.Count = 10
     encodings: vocab.Axis[Encoding] = field(default_factory=lambda: [_STORED, "paper"])
-    mixture: MixtureSettings | None = None
+    mixture: sweep.MixtureSettings | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_missing(self.missing, Missingness())
+        sweep.check_missing(self.missing, Missingness())
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, encoding, fraction and repetition, and one for each mixture."""
@@ -67,12 +51,12 @@ class Figure3:
             tasks = [make_task(inputs, name, encoding, self.seed) for name in self.datasets]
             labels: dict[str, vocab.Label] = {"encoding": encoding, "part": "masks"}
             by_dataset = [
-                evaluation_cells(
+                sweep.evaluation_cells(
                     task, self.missing, self.repetitions, Missingness(), self.seed, labels, mixture=self.mixture
                 )
                 for task in tasks
             ]
-            cells += mixture_cells(tasks, self.mixture, {"encoding": encoding})
+            cells += sweep.mixture_cells(tasks, self.mixture, {"encoding": encoding})
             # Data sets take turns, so that two workers do not wait for one logistic regression.
             cells += [cell for turn in zip(*by_dataset, strict=True) for cell in turn]
         return cells
@@ -85,14 +69,14 @@ class Figure3:
         numbers: list[vocab.Number] = []
         for encoding, name, measure in itertools.product(self.encodings, self.datasets, _MEASURES):
             done = vocab.successes(rows, dataset=name, encoding=encoding, part="masks")
-            summary = summarise(done, measure)
+            summary = sweep.summarise(done, measure)
             if summary.empty:
                 continue
-            title, stem = f"{title_of(rows, name)}: {_MEASURES[measure]}", f"{name}_{measure}"
+            title, stem = f"{sweep.title_of(rows, name)}: {_MEASURES[measure]}", f"{name}_{measure}"
             if encoding != _STORED:
-                tables.append(means_table(f"{title}, encoding of the paper", summary, f"{stem}_{encoding}"))
+                tables.append(sweep.means_table(f"{title}, encoding of the paper", summary, f"{stem}_{encoding}"))
                 continue
-            tables.append(means_table(title, summary, stem))
+            tables.append(sweep.means_table(title, summary, stem))
             stored = vocab.stored_curves(name, measure)
             found = list(_distances(name, measure, done, stored))
             distances += found
@@ -104,12 +88,12 @@ class Figure3:
                 )
                 for number in vocab.numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
             ]
-            figures.append(_figure(stem, measure, title_of(rows, name), summary, stored))
+            figures.append(_figure(stem, measure, sweep.title_of(rows, name), summary, stored))
         lines = [dict(zip(_COLUMNS, distance, strict=True)) for distance in distances]
         main = vocab.Table.of("Largest distance to the authors' stored curves, over all fractions", lines, _COLUMNS)
         if not self.mixture:
             return vocab.Outcome((main, *tables), figures, numbers)
-        return vocab.Outcome((main, *self._beyond(rows), *tables), figures, numbers, MIXTURE_NOTES)
+        return vocab.Outcome((main, *self._beyond(rows), *tables), figures, numbers, sweep.NOTES)
 
     def _beyond(self, rows: pd.DataFrame) -> tuple[vocab.Table, vocab.Table]:
         """Return the accuracies of the mixtures where much is missing, and how they were learned."""
@@ -117,12 +101,12 @@ class Figure3:
         lines = [
             line
             for name, encoding in itertools.product(self.datasets, self.encodings)
-            for line in accuracy_lines(
+            for line in sweep.accuracy_lines(
                 vocab.successes(rows, dataset=name, encoding=encoding, part="masks"),
                 {"dataset": name, "encoding": encoding},
             )
         ]
-        return accuracies_table(lines, labels), fits_table(vocab.successes(rows, part="mixture"), labels)
+        return sweep.accuracies_table(lines, labels), sweep.fits_table(vocab.successes(rows, part="mixture"), labels)
 
 
 _COLUMNS = {
@@ -205,7 +189,7 @@ def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame
     """Give the largest distance of each method to its stored curve, with constants of training and of test rows."""
     fills = _PRINTED[measure][1:]
     keys = ["nacl", *fills, *(f"{fill}@test" for fill in fills)]
-    summary = summarise(done, measure, keys)
+    summary = sweep.summarise(done, measure, keys)
     for key in keys:
         method, _, part = key.partition("@")
         curve = stored[stored["method"] == method]
@@ -218,7 +202,7 @@ def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame
             distance, theirs, point = max(points, key=lambda found: found[0])
             constants = "" if method == "nacl" else _TEST_ROWS if part else _TRAINING_ROWS
             means = (point["mean"], theirs, point["low"], point["high"])
-            yield _Distance(name, measure, METHODS[method], constants, distance, point["percent"], *means)
+            yield _Distance(name, measure, sweep.METHODS[method], constants, distance, point["percent"], *means)
 
 
 def _figure(stem: str, measure: str, title: str, summary: pd.DataFrame, stored: pd.DataFrame) -> vocab.LineFigure:
@@ -226,5 +210,5 @@ def _figure(stem: str, measure: str, title: str, summary: pd.DataFrame, stored: 
     # The authors' curves run to all pixels; ours say how far the comparison goes.
     reach = stored[stored["percent"] <= summary["percent"].max() + 1e-9]
     drawn = summary[summary["method"].isin(_DRAWN)]
-    heading = with_mixture(f"{title}: {y_label.split(' (')[0]}", drawn)
-    return curves(stem, heading, measure, y_label, drawn, reach)
+    heading = sweep.with_mixture(f"{title}: {y_label.split(' (')[0]}", drawn)
+    return sweep.curves(stem, heading, measure, y_label, drawn, reach)

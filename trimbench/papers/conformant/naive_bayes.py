@@ -9,22 +9,7 @@ from typing import Any
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.conformant.mask_sweep import (
-    METHODS,
-    MIXTURE,
-    MixtureSettings,
-    check_missing,
-    curves,
-    evaluation_cells,
-    fits_table,
-    leads_table,
-    least_lead,
-    mixture_cells,
-    summarise,
-    title_of,
-    with_mixture,
-)
-from trimbench.papers.conformant.mask_sweep import NOTES as MIXTURE_NOTES
+from trimbench.papers.conformant import mask_sweep as sweep
 from trimbench.papers.conformant.tasks import Encoding, make_task
 from trimbench.papers.data.masks import Missingness
 
@@ -50,11 +35,11 @@ class NaiveBayesCrossing:
     repetitions: vocab.Count = 3
     repetitions_of: dict[str, vocab.Count] = field(default_factory=dict)
     encoding: Encoding = "paper"
-    mixture: MixtureSettings | None = None
+    mixture: sweep.MixtureSettings | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_missing(self.missing, Missingness())
+        sweep.check_missing(self.missing, Missingness())
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, fraction and repetition, and one for each mixture."""
@@ -62,8 +47,8 @@ class NaiveBayesCrossing:
         for name in self.datasets:
             repetitions = self.repetitions_of.get(name, self.repetitions)
             task = make_task(inputs, name, self.encoding, self.seed)
-            cells += mixture_cells([task], self.mixture)
-            cells += evaluation_cells(
+            cells += sweep.mixture_cells([task], self.mixture)
+            cells += sweep.evaluation_cells(
                 task, self.missing, repetitions, Missingness(), self.seed, {"part": "masks"}, mixture=self.mixture
             )
         return cells
@@ -75,27 +60,27 @@ class NaiveBayesCrossing:
         for name in self.datasets:
             done = vocab.successes(rows, dataset=name, part="masks")
             for measure, title in _MEASURES.items():
-                summary = summarise(done, measure, (*_BOTH, MIXTURE))
+                summary = sweep.summarise(done, measure, (*_BOTH, sweep.MIXTURE))
                 if summary.empty:
                     continue
                 theirs = _stored(name, measure)
                 line = {"data": name, "measure": title} | _line(summary, theirs)
                 lines.append(line)
-                if lead := least_lead(done, measure):
-                    own = {"data": name, "measure": title, "crossing (%)": crossing(_pairs(summary, MIXTURE))}
+                if lead := sweep.least_lead(done, measure):
+                    own = {"data": name, "measure": title, "crossing (%)": crossing(_pairs(summary, sweep.MIXTURE))}
                     beyond.append(own | lead)
                 stem = name if measure == "accuracy" else f"{name}_{measure}"
                 if measure == "accuracy":
                     numbers += _numbers(name, line, done)
                 elif theirs.empty:
                     continue
-                heading = with_mixture(f"NaCL and naive Bayes: {title_of(rows, name)}", summary)
-                figures.append(curves(stem, heading, measure, title, summary, theirs))
+                heading = sweep.with_mixture(f"NaCL and naive Bayes: {sweep.title_of(rows, name)}", summary)
+                figures.append(sweep.curves(stem, heading, measure, title, summary, theirs))
         main = vocab.Table.of("Accuracy with all features, and where naive Bayes passes NaCL", lines, _COLUMNS)
         if not self.mixture:
             return vocab.Outcome((main,), figures, numbers)
-        tables = (main, leads_table(beyond), fits_table(vocab.successes(rows, part="mixture"), ["dataset"]))
-        return vocab.Outcome(tables, figures, numbers, MIXTURE_NOTES)
+        tables = (main, sweep.leads_table(beyond), sweep.fits_table(vocab.successes(rows, part="mixture"), ["dataset"]))
+        return vocab.Outcome(tables, figures, numbers, sweep.NOTES)
 
 
 def _line(summary: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, Any]:
@@ -103,7 +88,7 @@ def _line(summary: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, Any]:
     complete = summary[summary["percent"] < 1e-9].set_index("method")["mean"]
     return {
         "masks": int(summary["n"].max()),
-        **{f"{METHODS[method]} complete": complete.get(method) for method in _BOTH},
+        **{f"{sweep.METHODS[method]} complete": complete.get(method) for method in _BOTH},
         "crossing (%)": crossing(_pairs(summary)),
         "crossing of stored curves (%)": None if theirs.empty else crossing(_pairs(theirs)),
     }
@@ -118,7 +103,7 @@ _COLUMNS = {
 
 def _numbers(name: str, line: Mapping[str, Any], done: pd.DataFrame) -> list[vocab.Number]:
     """Return what the paper says of a data set: who leads with all features, and up to where NaCL does."""
-    ours, theirs = (line[f"{METHODS[method]} complete"] for method in _BOTH)
+    ours, theirs = (line[f"{sweep.METHODS[method]} complete"] for method in _BOTH)
     lead = None if ours is None or theirs is None else 100 * (ours - theirs)
     if name in _NAIVE_BAYES_LEADS:
         return [vocab.number_of(name, "complete_lag", lead, done)]

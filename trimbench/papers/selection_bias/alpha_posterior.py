@@ -12,15 +12,7 @@ import pandas as pd
 from trimbench._typing import Vector
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import NUMBER, job, listed
-from trimbench.papers.selection_bias.simulated_cases import (
-    CORRECTIONS,
-    ModelSettings,
-    Replicated,
-    both,
-    both_models,
-    by_correction,
-    simulate,
-)
+from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
@@ -30,7 +22,7 @@ _N_POINTS, _MARGIN = 600, 0.5
 
 
 @vocab.settings
-class AlphaPosterior(Replicated):
+class AlphaPosterior(sim.Replicated):
     """Whether the posterior of log(alpha) covers the value that the cases were drawn with; one pair of class sizes.
 
     The figures show the first replicate.
@@ -51,7 +43,7 @@ class AlphaPosterior(Replicated):
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return posterior means and coverage, and a figure for each k."""
         truth = math.log(self.alpha)
-        methods = by_correction(rows)
+        methods = sim.by_correction(rows)
         columns = [
             vocab.Column("replicates", "", len),
             vocab.Column("true log(alpha)", ".3f", lambda ours: truth),
@@ -78,7 +70,7 @@ class AlphaPosterior(Replicated):
 
 def _closer(rows: pd.DataFrame, truth: float) -> float:
     """Return by how much closer to the truth the correction brings the mean of the posterior, over the replicates."""
-    corrected, uncorrected = (abs(float(rows[f"{c}_mean_log_alpha"].mean()) - truth) for c in CORRECTIONS)
+    corrected, uncorrected = (abs(float(rows[f"{c}_mean_log_alpha"].mean()) - truth) for c in sim.CORRECTIONS)
     return uncorrected - corrected
 
 
@@ -116,7 +108,7 @@ def _between_grid_values(x: Vector, log_alpha: Sequence[float], log_density: Seq
 
 def _figure(ours: pd.DataFrame, k: int, n_features: int, truth: float) -> vocab.LineFigure:
     curves = dict(zip(ours["correction"], _curves(ours), strict=True))
-    densities = {correction: _density(*curves[correction]) for correction in reversed(CORRECTIONS)}
+    densities = {correction: _density(*curves[correction]) for correction in reversed(sim.CORRECTIONS)}
     grid = next(iter(densities.values()))[0]
     if len(grid) > 1:
         # What is far below the peak everywhere only stretches the axis.
@@ -130,22 +122,24 @@ def _figure(ours: pd.DataFrame, k: int, n_features: int, truth: float) -> vocab.
         ("log(alpha)", "density"),
         [(correction, *point) for correction, curve in densities.items() for point in zip(*curve, strict=True)],
         name=f"k{k}",
-        marks=dict.fromkeys(CORRECTIONS, "density"),
+        marks=dict.fromkeys(sim.CORRECTIONS, "density"),
         verticals={f"truth ({truth:.2f})": truth},
     )
 
 
-@job({"log_alpha": listed(NUMBER), **both({"log_density": listed(NUMBER), "mean_log_alpha": NUMBER})})
-def posterior_of_alpha(data: ModelSettings, data_seed: int, prior: Prior, ties: Ties, k: int) -> dict[str, vocab.Json]:
+@job({"log_alpha": listed(NUMBER), **sim.both({"log_density": listed(NUMBER), "mean_log_alpha": NUMBER})})
+def posterior_of_alpha(
+    data: sim.ModelSettings, data_seed: int, prior: Prior, ties: Ties, k: int
+) -> dict[str, vocab.Json]:
     """Draw cases from the model, select k features, and compute the posterior of log(alpha).
 
     The parameters are those of `trimbench.papers.selection_bias.simulation.select_and_predict`.
     """
-    cases = simulate(data, np.random.default_rng(data_seed))
+    cases = sim.simulate(data, np.random.default_rng(data_seed))
     model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **asdict(prior))
     log_alpha = np.log(model.alpha_grid)
     result: dict[str, vocab.Json] = {"log_alpha": log_alpha.tolist()}
-    for name, fitted in both_models(model).items():
+    for name, fitted in sim.both_models(model).items():
         density = fitted.log_alpha_density
         result[f"{name}_log_density"] = (density - density.max()).tolist()
         result[f"{name}_mean_log_alpha"] = float(fitted.alpha_posterior @ log_alpha)

@@ -9,20 +9,13 @@ import numpy as np
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.selection_bias.simulated_cases import (
-    CORRECTIONS,
-    SimulatedCases,
-    check_ks,
-    file_stem,
-    show_sizes,
-    size_labels,
-)
+from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.papers.selection_bias.simulation import overall_tables, select_and_predict
 
 _CATEGORIES = [f"{i / 10:.1f} - {(i + 1) / 10:.1f}" for i in range(10)]
 _FORMATS = {"category": ""} | {
     f"{correction} {quantity}": ".1f" if quantity == "cases" else ".3f"
-    for correction in CORRECTIONS
+    for correction in sim.CORRECTIONS
     for quantity in ("cases", "predicted", "actual")
 }
 # Category and quantity, as in the printed table.
@@ -30,7 +23,7 @@ _Place = tuple[str, str]
 
 
 @vocab.settings
-class Calibration(SimulatedCases):
+class Calibration(sim.SimulatedCases):
     """How often y = 1 among test cases whose predicted probability is in each of ten classes, with k features selected.
 
     The first of the class sizes is held against the printed table number by number, each of them against the table as a
@@ -42,7 +35,7 @@ class Calibration(SimulatedCases):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_ks([self.k], self.n_features, "k must be a number")
+        sim.check_ks([self.k], self.n_features, "k must be a number")
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each size and replicate."""
@@ -58,7 +51,7 @@ class Calibration(SimulatedCases):
         tests: dict[tuple[int, int], vocab.Held[_Place]] = {}
         printed = vocab.printed_numbers("selection_bias/calibration")
         for n0, n1 in self.class_sizes:
-            ours, shown = vocab.successes(rows, **size_labels((n0, n1))), show_sizes((n0, n1))
+            ours, shown = vocab.successes(rows, **sim.size_labels((n0, n1))), sim.show_sizes((n0, n1))
             found, replicated = _quantities(ours)
             test = vocab.held_against(printed, replicated)
             if test is not None:
@@ -66,7 +59,7 @@ class Calibration(SimulatedCases):
             is_first = [n0, n1] == self.class_sizes[0]
             if is_first and test is not None:
                 numbers = [replace(n, probability=test.together.get((n.row, n.quantity))) for n in found]
-            name = "" if is_first else file_stem(shown)
+            name = "" if is_first else sim.file_stem(shown)
             title = f"Calibration: {self.k:,} of {self.n_features:,} features, {shown}"
             lines = [{"category": c} | {n.quantity: n.value for n in found if n.row == c} for c in _CATEGORIES]
             tables.append(vocab.Table.of(f"{title}, {len(ours)} replicates", lines, _FORMATS, name=name))
@@ -82,7 +75,7 @@ def _quantities(ours: pd.DataFrame) -> tuple[list[vocab.Number], dict[_Place, Se
     """
     numbers: list[vocab.Number] = []
     replicated: dict[_Place, Sequence[float]] = {}
-    for correction in CORRECTIONS if len(ours) else ():
+    for correction in sim.CORRECTIONS if len(ours) else ():
         # One row for each replicate, one column for each category.
         counts, predicted, positives = (
             np.array(ours[f"{correction}_{key}"].tolist(), dtype=float)
@@ -109,7 +102,7 @@ def _quantities(ours: pd.DataFrame) -> tuple[list[vocab.Number], dict[_Place, Se
 def _on_test_cases(printed: Mapping[_Place, vocab.Reported]) -> str:
     """Return how many test cases of each class the printed table has."""
     found = []
-    for correction in CORRECTIONS:
+    for correction in sim.CORRECTIONS:
         cases, actual = (
             [printed[category, f"{correction} {quantity}"].value for category in _CATEGORIES]
             for quantity in ("cases", "actual")
@@ -122,7 +115,7 @@ def _on_test_cases(printed: Mapping[_Place, vocab.Reported]) -> str:
 def _figure(title: str, name: str, numbers: Sequence[vocab.Number]) -> vocab.LineFigure:
     found = {(number.row, number.quantity): number for number in numbers}
     points = []
-    for correction in reversed(CORRECTIONS):
+    for correction in reversed(sim.CORRECTIONS):
         for category in _CATEGORIES:
             predicted, actual = (found.get((category, f"{correction} {q}")) for q in ("predicted", "actual"))
             # Where a category is empty in every replicate there is nothing to draw.

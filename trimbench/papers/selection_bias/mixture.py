@@ -14,15 +14,7 @@ import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import FLAG, NOTHING, NUMBER, POSITIVE, SHARE, job, seed_for, timed
-from trimbench.papers.selection_bias.simulated_cases import (
-    QUALITY,
-    MixtureSettings,
-    both,
-    by_correction,
-    check_ks,
-    quality_of,
-    simulate_mixture,
-)
+from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.papers.selection_bias.simulation import comparison_figures, comparison_tables, gains
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
@@ -73,12 +65,12 @@ class Mixture:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_ks(self.ks, self.n_features)
+        sim.check_ks(self.ks, self.n_features)
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each replicate and number of features."""
         first, second = self.response
-        data = MixtureSettings(self.n_features, self.alpha, (first, second), self.n_train, self.n_test)
+        data = sim.MixtureSettings(self.n_features, self.alpha, (first, second), self.n_train, self.n_test)
         return [
             vocab.Cell.of(
                 {"n": self.n_train, "k": k, "replicate": replicate},
@@ -96,7 +88,7 @@ class Mixture:
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return errors, losses and diagnostics of the chains, and their figures."""
         errors, losses = comparison_tables(("n",), rows, self.n_features)
-        stacked = by_correction(rows)
+        stacked = sim.by_correction(rows)
         lines = [({"k": labels["k"]}, ours) for labels, ours in vocab.groups(stacked, "k", "correction")]
         diagnostics = vocab.Table.of_groups("Markov chains", lines, _CHAIN_COLUMNS, name="chains")
         notes = [
@@ -140,9 +132,9 @@ _CHAINS = {
 }
 
 
-@job({"gamma": SHARE, **both(QUALITY | _CHAINS)})
+@job({"gamma": SHARE, **sim.both(sim.QUALITY | _CHAINS)})
 def sample_mixture(
-    data: MixtureSettings,
+    data: sim.MixtureSettings,
     data_seed: int,
     prior: MixturePrior,
     ties: Ties,
@@ -154,7 +146,7 @@ def sample_mixture(
 
     `chains` are arguments of `trimbench.fit_selection_corrected`.
     """
-    cases = simulate_mixture(data, np.random.default_rng(data_seed))
+    cases = sim.simulate_mixture(data, np.random.default_rng(data_seed))
     from sklearn.exceptions import ConvergenceWarning
 
     given: dict[str, Any] = {**chains, **asdict(prior), "features": "mixture", "random_state": chain_seed}
@@ -164,7 +156,7 @@ def sample_mixture(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the table says which chains have not converged
             found, result[f"{name}_seconds"] = timed(fit)
-        result |= quality_of(name, cases.y_test, found.predict_proba(cases.X_test))
+        result |= sim.quality_of(name, cases.y_test, found.predict_proba(cases.X_test))
         result["gamma"] = found.selection.gamma
         result[f"{name}_mean_log_alpha"] = float(found.log_alpha.mean())
         result[f"{name}_converged"] = found.converged

@@ -12,27 +12,20 @@ import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import POSITIVE, job, listed
-from trimbench.papers.selection_bias.simulated_cases import (
-    CORRECTIONS,
-    ModelSettings,
-    SimulatedCases,
-    both,
-    check_ks,
-    simulate,
-)
+from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
 
 _FORMATS = {"k": ""} | {
     f"{correction} {quantity}": spec
-    for correction in reversed(CORRECTIONS)
+    for correction in reversed(sim.CORRECTIONS)
     for quantity, spec in (("printed", ".2f"), ("ours", ".3f"), ("ratio", ".0f"))
 }
 
 
 @vocab.settings
-class Runtime(SimulatedCases):
+class Runtime(sim.SimulatedCases):
     """Time from the training cases to the predictions of all test cases, on one core; one pair of class sizes.
 
     Each time is the median of `repeats` measurements.
@@ -44,7 +37,7 @@ class Runtime(SimulatedCases):
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.sizes  # refuses several pairs
-        check_ks(self.ks, self.n_features)
+        sim.check_ks(self.ks, self.n_features)
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return the one job."""
@@ -56,7 +49,7 @@ class Runtime(SimulatedCases):
         printed = _printed()
         seconds = {
             correction: dict(zip(self.ks, values, strict=True))
-            for correction in reversed(CORRECTIONS)
+            for correction in reversed(sim.CORRECTIONS)
             for values in done.get(f"{correction}_seconds", ())
         }
         lines: list[dict[str, object]] = [{"k": k} for k in self.ks if seconds]
@@ -74,10 +67,10 @@ class Runtime(SimulatedCases):
             title,
             (f"features selected out of {self.n_features:,}", "seconds"),
             points,
-            marks={f"{correction} (printed)": "reference" for correction in CORRECTIONS},
+            marks={f"{correction} (printed)": "reference" for correction in sim.CORRECTIONS},
             x_scale="log",
             y_scale="log",
-            methods={f"{correction} (printed)": correction for correction in CORRECTIONS},
+            methods={f"{correction} (printed)": correction for correction in sim.CORRECTIONS},
         )
         note = (
             f"Ours run from the selection to the predictions of {sum(self.test_sizes)} test cases with "
@@ -115,9 +108,9 @@ def _ratios(
     """Return what the correction costs within one machine: on the authors', and on this one."""
     lines = []
     for k in selected if seconds else ():
-        ours, without = (seconds[correction][k] for correction in CORRECTIONS)
-        theirs = [printed[correction, k] for correction in CORRECTIONS if (correction, k) in printed]
-        shown = {"printed ratio": theirs[0] / theirs[1]} if len(theirs) == len(CORRECTIONS) else {}
+        ours, without = (seconds[correction][k] for correction in sim.CORRECTIONS)
+        theirs = [printed[correction, k] for correction in sim.CORRECTIONS if (correction, k) in printed]
+        shown = {"printed ratio": theirs[0] / theirs[1]} if len(theirs) == len(sim.CORRECTIONS) else {}
         lines.append({"k": k, **shown, "our ratio": ours / without, "our milliseconds more": 1000 * (ours - without)})
     return vocab.Table.of("Seconds with the correction by those without", lines, _RATIOS, name="ratios")
 
@@ -131,9 +124,9 @@ def _printed() -> dict[tuple[str, int], float]:
     }
 
 
-@job(both({"seconds": listed(POSITIVE)}))
+@job(sim.both({"seconds": listed(POSITIVE)}))
 def prediction_seconds(
-    data: ModelSettings, data_seed: int, prior: Prior, ties: Ties, ks: list[int], repeats: int
+    data: sim.ModelSettings, data_seed: int, prior: Prior, ties: Ties, ks: list[int], repeats: int
 ) -> dict[str, vocab.Json]:
     """Measure the time from the data to all predictions, on one core: the median after one that does not count.
 
@@ -142,7 +135,7 @@ def prediction_seconds(
     """
     from threadpoolctl import threadpool_limits
 
-    cases = simulate(data, np.random.default_rng(data_seed))
+    cases = sim.simulate(data, np.random.default_rng(data_seed))
     medians: dict[str, list[float]] = {"corrected_seconds": [], "uncorrected_seconds": []}
     with threadpool_limits(1):
         for k in ks:

@@ -11,28 +11,18 @@ from scipy.special import betainc, betaln, gammaln
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import NUMBER, SHARE, job, listed
-from trimbench.papers.selection_bias.simulated_cases import (
-    INFERRED_SIZES,
-    STATED_SIZES,
-    ModelSettings,
-    Replicated,
-    class_counts,
-    correlation,
-    file_stem,
-    show_sizes,
-    simulate,
-)
+from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.papers.selection_bias.simulation import overall_tables
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import select
 
 _Sizes = tuple[int, int]
-_SETUP = f"{sum(INFERRED_SIZES)} training cases instead of the stated {sum(STATED_SIZES)}"
+_SETUP = f"{sum(sim.INFERRED_SIZES)} training cases instead of the stated {sum(sim.STATED_SIZES)}"
 _PROVEN = 1e-6  # a statement that has at most this probability is refuted
 
 
 @vocab.settings
-class SelectionScatter(Replicated):
+class SelectionScatter(sim.Replicated):
     """How much stronger selected features look than they are, and the cut-off of each number of them.
 
     The figure shows the first replicate. Stated sizes whose cut-offs differ from the printed ones are explained by the
@@ -60,10 +50,10 @@ class SelectionScatter(Replicated):
         tables = [
             vocab.Table.of_groups(_TITLE, vocab.groups(drawn, "n0", "n1", "k"), _CUT_OFFS),
             *overall_tables(tests),
-            *self._if_unrelated(printed, [sizes for sizes in (INFERRED_SIZES, STATED_SIZES) if sizes in tests]),
+            *self._if_unrelated(printed, [sizes for sizes in (sim.INFERRED_SIZES, sim.STATED_SIZES) if sizes in tests]),
         ]
         figures = [
-            self._scatter(show_sizes((row["n0"], row["n1"])), row["true"], row["sample"], row["gammas"])
+            self._scatter(sim.show_sizes((row["n0"], row["n1"])), row["true"], row["sample"], row["gammas"])
             for row in vocab.successes(rows, replicate=0).to_dict("records")
         ]
         return vocab.Outcome(tables, figures, list(self._numbers(drawn, printed, tests)), self.notes())
@@ -77,13 +67,13 @@ class SelectionScatter(Replicated):
             for labels, ours in vocab.groups(drawn, "n0", "n1", "k")
         }
         for (n0, n1, k), (mean, ours) in means.items():
-            if (n0, n1) != STATED_SIZES:
+            if (n0, n1) != sim.STATED_SIZES:
                 continue
             explanation, proof = None, ""
             one = printed.get(k)
             if one and not mean.holds(one.value):
                 proof = self._contradiction(k, one)
-                if inferred := means.get((*INFERRED_SIZES, k)):
+                if inferred := means.get((*sim.INFERRED_SIZES, k)):
                     explanation = vocab.Explanation(_SETUP, inferred[0].value, inferred[0].interval)
             yield vocab.number_of(
                 f"k = {k}",
@@ -97,7 +87,7 @@ class SelectionScatter(Replicated):
 
     def _contradiction(self, k: int, printed: vocab.Reported) -> str:
         """Return why a printed cut-off cannot be that of the stated size; empty if it can be."""
-        n, bound = sum(STATED_SIZES), printed.largest
+        n, bound = sum(sim.STATED_SIZES), printed.largest
         shares = [share_beyond(bound, n0, n - n0, self.prior.theta0) for n0 in range(1, n // 2 + 1)]
         probability = max(probability_of_fewer(k, self.n_features, share) for share in shares)
         if probability > _PROVEN:
@@ -111,7 +101,7 @@ class SelectionScatter(Replicated):
 
     def _if_unrelated(self, printed: Mapping[int, vocab.Reported], tested: Sequence[_Sizes]) -> list[vocab.Table]:
         """Return what the printed cut-offs would be if no feature were related to the response; none if not stated."""
-        if STATED_SIZES not in tested:
+        if sim.STATED_SIZES not in tested:
             return []
         lines = [
             {
@@ -139,7 +129,7 @@ class SelectionScatter(Replicated):
             (-last, last),
             mark="cloud",
             diagonal="sample = true",
-            name=file_stem(shown),
+            name=sim.file_stem(shown),
             levels=levels,
         )
 
@@ -160,16 +150,16 @@ _MEANS = {"gammas": listed(SHARE), "mean_sample": listed(SHARE), "mean_true": li
 
 @job(_MEANS, _MEANS | {"true": listed(NUMBER), "sample": listed(NUMBER)})
 def true_and_sample_correlations(
-    data: ModelSettings, data_seed: int, prior: Prior, ties: str, ks: list[int], with_points: bool
+    data: sim.ModelSettings, data_seed: int, prior: Prior, ties: str, ks: list[int], with_points: bool
 ) -> dict[str, vocab.Json]:
     """Draw cases from the model, and compare each feature's true correlation with the one in the sample.
 
     Of the parameters that all such jobs have, only the data matters. `with_points` adds every feature's correlations.
     """
-    cases = simulate(data, np.random.default_rng(data_seed))
+    cases = sim.simulate(data, np.random.default_rng(data_seed))
     n0, n1 = data.class_sizes
-    ones0, ones1 = class_counts(cases.X, cases.y)
-    sample, true = correlation(ones0, ones1, n0, n1), cases.true_correlation
+    ones0, ones1 = sim.class_counts(cases.X, cases.y)
+    sample, true = sim.correlation(ones0, ones1, n0, n1), cases.true_correlation
     ones, sizes = np.stack([ones0, ones1]), np.repeat([[n0], [n1]], len(ones0), axis=1)
     selections = [select(ones, sizes, k) for k in ks]
     chosen = [selection.features for selection in selections]

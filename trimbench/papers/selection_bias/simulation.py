@@ -12,27 +12,14 @@ import pandas as pd
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, job, listed
 from trimbench.papers.measures import calibration
-from trimbench.papers.selection_bias.simulated_cases import (
-    CORRECTIONS,
-    QUALITY,
-    STATED_SIZES,
-    ModelSettings,
-    Replicated,
-    both,
-    both_models,
-    by_correction,
-    file_stem,
-    quality_of,
-    show_sizes,
-    simulate,
-)
+from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
 
 
 @vocab.settings
-class Simulation(Replicated):
+class Simulation(sim.Replicated):
     """Predictions with and without correction on cases drawn from the model."""
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
@@ -49,14 +36,14 @@ class Simulation(Replicated):
         numbers: list[vocab.Number] = []
         for labels, ours in vocab.groups(rows, "n0", "n1", "k"):
             # The slides show one run; its claims are judged once, by the size that they state.
-            if labels["k"] < self.n_features and (labels["n0"], labels["n1"]) == STATED_SIZES:
+            if labels["k"] < self.n_features and (labels["n0"], labels["n1"]) == sim.STATED_SIZES:
                 numbers += vocab.numbers_of(f"k = {labels['k']}", gains(ours), ours)
         errors, losses = comparison_tables(("n0", "n1"), rows, self.n_features)
         figures: list[vocab.LineFigure] = []
         for n0, n1 in () if errors.frame.empty else self.class_sizes:
             # Both tables have the same lines.
             here = (errors.frame["n0"] == n0) & (errors.frame["n1"] == n1)
-            shown = show_sizes((n0, n1))
+            shown = sim.show_sizes((n0, n1))
             figures += comparison_figures(shown, errors.frame[here], losses.frame[here], self.n_features)
         notes = self.notes()
         if self.n_features in self.ks:
@@ -67,16 +54,18 @@ class Simulation(Replicated):
 _BINS = {"counts": listed(COUNT), "predicted_sums": listed(POSITIVE), "positives": listed(COUNT)}
 
 
-@job({"gamma": SHARE, "n_tied": COUNT, **both(QUALITY | _BINS)})
-def select_and_predict(data: ModelSettings, data_seed: int, prior: Prior, ties: Ties, k: int) -> dict[str, vocab.Json]:
+@job({"gamma": SHARE, "n_tied": COUNT, **sim.both(sim.QUALITY | _BINS)})
+def select_and_predict(
+    data: sim.ModelSettings, data_seed: int, prior: Prior, ties: Ties, k: int
+) -> dict[str, vocab.Json]:
     """Draw cases from the model, select k features, and predict test cases with and without correction."""
-    cases = simulate(data, np.random.default_rng(data_seed))
+    cases = sim.simulate(data, np.random.default_rng(data_seed))
     model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **dataclasses.asdict(prior))
     result: dict[str, vocab.Json] = {"gamma": model.gamma, "n_tied": model.selection.n_tied}
-    for name, fitted in both_models(model).items():
+    for name, fitted in sim.both_models(model).items():
         probabilities = fitted.predict_proba(cases.X_test)
         bins = vars(calibration(cases.y_test, probabilities))
-        result |= quality_of(name, cases.y_test, probabilities)
+        result |= sim.quality_of(name, cases.y_test, probabilities)
         result |= {f"{name}_{key}": values.tolist() for key, values in bins.items()}
     return result
 
@@ -105,7 +94,7 @@ def comparison_tables(sizes: Sequence[str], rows: pd.DataFrame, n_features: int)
 
     `n_features` is p: with all features there is no cut-off.
     """
-    methods = by_correction(rows)
+    methods = sim.by_correction(rows)
     if len(methods):
         methods["gap"] = methods["actual_error"] - methods["expected_error"]
     groups = [
@@ -152,7 +141,7 @@ def gains(rows: pd.DataFrame) -> dict[str, float]:
     ``less bias`` is how much closer the mean expected error is to the mean actual one; ``lower AMLP`` and ``lower
     squared error`` are uncorrected less corrected.
     """
-    bias = {c: abs(float((rows[f"{c}_actual_error"] - rows[f"{c}_expected_error"]).mean())) for c in CORRECTIONS}
+    bias = {c: abs(float((rows[f"{c}_actual_error"] - rows[f"{c}_expected_error"]).mean())) for c in sim.CORRECTIONS}
     found = {"less bias": bias["uncorrected"] - bias["corrected"]}
     for loss in LOSSES:
         found[f"lower {loss.title}"] = float((rows[f"uncorrected_{loss.key}"] - rows[f"corrected_{loss.key}"]).mean())
@@ -181,7 +170,7 @@ def comparison_figures(
             f"{title} ({shown_with_model})",
             (f"features selected out of {n_features:,}", y_label),
             points,
-            name=f"{name}_{file_stem(shown)}",
+            name=f"{name}_{sim.file_stem(shown)}",
             x_scale="log",
             interval="2 standard errors to either side",
             methods={series: correction for series, correction, _ in lines if series != correction},
@@ -190,16 +179,16 @@ def comparison_figures(
 
     both_errors = [
         line
-        for correction in reversed(CORRECTIONS)
+        for correction in reversed(sim.CORRECTIONS)
         for line in (
             (f"expected error, {correction}", correction, "expected error"),
             (f"{correction} (actual error)", correction, "actual error"),
         )
     ]
-    marks = {f"{correction} (actual error)": "reference" for correction in CORRECTIONS}
+    marks = {f"{correction} (actual error)": "reference" for correction in sim.CORRECTIONS}
     figures = [figure("errors", "Expected and actual error", "error rate", both_errors, marks=marks)]
     for loss in LOSSES:
-        lines = [(correction, correction, loss.title) for correction in reversed(CORRECTIONS)]
+        lines = [(correction, correction, loss.title) for correction in reversed(sim.CORRECTIONS)]
         figures.append(figure(loss.key, loss.name.capitalize(), loss.name, lines))
     return figures
 

@@ -14,8 +14,8 @@ from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.conformant.em_mice import EmMice, ImputerOptions
 from trimbench.papers.conformant.figure1 import conforming_models
 from trimbench.papers.conformant.figure3 import Figure3
-from trimbench.papers.conformant.mask_sweep import MissingFeatures, curves, summarise
-from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing, crossing
+from trimbench.papers.conformant.mask_sweep import curves, summarise
+from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
 from trimbench.papers.conformant.solvers import solve_synthetic
 from trimbench.papers.conformant.table2 import Table2
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
@@ -99,12 +99,6 @@ def test_the_stored_curves() -> None:
     assert not stored_curves("adult", "accuracy").empty, "a micro-averaged F1 is an accuracy"
     for name in ("mnist", "fashion", "covtype", "adult", "splice"):
         assert not stored_curves(name, "cross_entropy").empty
-
-
-def test_where_curves_cross() -> None:
-    assert crossing([(0, 0.5, 0.6)]) == 0
-    assert crossing([(0, 0.9, 0.1), (100, 0.5, 0.4)]) == 100
-    assert crossing([(0, 0.9, 0.8), (10, 0.8, 0.7), (20, 0.6, 0.7)]) == pytest.approx(15)
 
 
 def test_means_have_the_intervals_of_student() -> None:
@@ -351,13 +345,6 @@ def test_figure_3_has_max_imputation_on_a_logarithmic_axis() -> None:
     assert figure.title == "MNIST: average cross entropy"
     quantities = [number.quantity for number in outcome.numbers if number.row == "mnist cross_entropy"]
     assert "max" not in quantities, "the paper does not print its curve"
-
-
-def test_any_data_set_has_max_imputation_too() -> None:
-    outcome = MissingFeatures(datasets=["mnist"], missing=[0.0, 0.5]).outcome(rows())
-    figure = cross_entropies(outcome.figures)
-    assert figure.y_scale == "log"
-    assert list(figure.points["series"].unique()) == METHODS
 
 
 @pytest.mark.parametrize(

@@ -129,13 +129,6 @@ def test_means_of_a_setup_leave_out_complete_rows() -> None:
     assert dict(means_of(rows, "accuracy", {"nacl": "NaCL"})) == {0.2: {"NaCL": pytest.approx(60)}}
 
 
-def test_the_median_of_a_setup() -> None:
-    assert set(Setup(title="a").methods.values()) == set(METHODS.values())
-    assert "median@test" in Setup(title="a").methods
-    assert Setup(title="a", median_of="train").methods["median"] == "Median"
-    assert set(Setup(title="a", median_of="train").methods.values()) == set(METHODS.values())
-
-
 @pytest.mark.parametrize("number", [4, 5])
 def test_declared_setups_differ_from_their_neighbours(number: int) -> None:
     path = configuration_folder() / f"experiment/conformant/table{number}.yaml"

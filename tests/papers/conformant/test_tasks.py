@@ -125,21 +125,6 @@ def test_all_solvers_agree_on_real_data(name: str, n_features: int, given_folder
             np.testing.assert_allclose(newton.predict_proba(shown), other.predict_proba(shown), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "groups"),
-    [("splice", False), ("splice", True), ("adult", True), ("covtype", True), ("mnist", False), ("fashion", False)],
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_models_conform(name: str, groups: bool, given_folder: Path) -> None:
-    task = task_of(name)
-    rows = encoded_rows(task)
-    categorical = [list(columns) for columns in rows.columns if len(columns) > 1] if groups else None
-    classifier, smoothing = classifier_of(task), task.protocol.smoothing
-    model = tb.conform(classifier, rows.train, smoothing=smoothing, categorical=categorical)
-    assert model.residual < 1e-10
-    assert model.conformity_error(rows.test) < 1e-12
-
-
 def test_a_fit_of_distinct_rows_is_that_of_all_rows() -> None:
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2, (400, 3)).astype(np.uint8)

@@ -165,18 +165,3 @@ def test_a_feature_beyond_the_budget_has_no_agreement() -> None:
         ((1,), 0.6),
         ((), 0.5),
     ]
-
-
-def test_what_the_search_refuses() -> None:
-    model = tb.NaiveBayes([0.5, 0.5], [[[0.9, 0.1], [0.2, 0.8]]] * 2)
-    classifier = tb.BayesianClassifier(model, positive=model.class_names[0], threshold=0.5)
-    with pytest.raises(ValueError, match=r"order must have each of the features 0\.\.1 once, got \[0, 0\]"):
-        trim_literally(classifier, 1, [0, 0])
-    network = tb.BayesianNetwork(
-        {"c": ["0", "1"], "x": ["0", "1"], "y": ["0", "1"]},
-        {"x": ["c"], "y": ["c", "x"]},
-        {"c": [0.5, 0.5], "x": [[0.9, 0.1], [0.2, 0.8]], "y": [[[0.9, 0.1], [0.2, 0.8]]] * 2},
-    )
-    general = tb.BayesianClassifier(network, "c", positive="0", features=["x", "y"], threshold=0.5)
-    with pytest.raises(ValueError, match=r"classifier must be naive Bayes, .* got a general network"):
-        trim_literally(general, 1, [0, 1])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
@@ -35,7 +36,7 @@ class MissingValues:
     missing: vocab.Axis[float]
     missing_at_random: list[float] = field(default_factory=list)
     incomplete: list[Mechanism] = field(default_factory=list)
-    methods: vocab.Axis[str] = field(default_factory=lambda: list(METHODS))
+    methods: vocab.Axis[Annotated[str, vocab.one_of(METHODS)]] = field(default_factory=lambda: list(METHODS))
     splits: vocab.Count = 5
     train_rows: vocab.Count = 1000
     test_rows: vocab.Count = 500
@@ -46,9 +47,6 @@ class MissingValues:
 
     def __post_init__(self) -> None:
         check_missing(self._shares("mcar"), Missingness())
-        for method in self.methods:
-            if method not in METHODS:
-                raise vocab.unknown("methods", list(METHODS), method)
         if "mixture" not in self.methods:
             raise ValueError(f"methods must have mixture, with which the others are compared, got {self.methods}")
 
@@ -78,6 +76,7 @@ class MissingValues:
         return vocab.Cell.of(
             {"dataset": task.name, "title": task.title, **place},
             compare_with_gaps,
+            self,
             task=task,
             shape=Shape(
                 numbers=task.name in self.numbers,
@@ -86,11 +85,8 @@ class MissingValues:
                 test_rows=self.test_rows,
             ),
             missingness=Missingness(mechanism, image=image or None),
-            missing=share,
             mask_seed=seed_for(purpose="gaps", dataset=task.name, **place, seed=self.seed),
-            methods=self.methods,
             training=["complete", "incomplete"] if both else ["complete"],
-            smoothing=self.smoothing,
         )
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
@@ -129,21 +125,21 @@ _EACH = {
 }
 
 
-def _summary(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
+def _summary(groups: Sequence[Group]) -> Iterator[tuple[object, ...]]:
     for training in dict.fromkeys(group.training for group in groups):
         own = [group for group in groups if group.training == training]
         for measure, (title, _) in MEASURES.items():
             for other in METHODS:
-                leads = [] if other == _BASE else _leads(own, other, measure)
-                if not leads:
-                    continue
-                wins, losses = sum(lead.ends[0] > 0 for lead in leads), sum(lead.ends[1] < 0 for lead in leads)
-                yield {
-                    **{"training rows": training, "measure": title, "against": METHODS[other].title},
-                    **{"cells": len(leads), "wins": wins, "draws": len(leads) - wins - losses, "losses": losses},
-                    "better": sum(lead.value > 0 for lead in leads),
-                    "worse": sum(lead.value < 0 for lead in leads),
-                }
+                if other != _BASE and (leads := _leads(own, other, measure)):
+                    wins, losses = _certain(leads)
+                    draws, signs = len(leads) - wins - losses, [np.sign(lead.value) for lead in leads]
+                    counts = (len(leads), wins, draws, losses, signs.count(1), signs.count(-1))
+                    yield training, title, METHODS[other].title, *counts
+
+
+def _certain(leads: Sequence[vocab.Mean]) -> tuple[int, int]:
+    """Return how many leads are certainly positive, and how many certainly negative."""
+    return sum(lead.ends[0] > 0 for lead in leads), sum(lead.ends[1] < 0 for lead in leads)
 
 
 def _leads(groups: Sequence[Group], over: str, measure: str) -> list[vocab.Mean]:
@@ -151,7 +147,7 @@ def _leads(groups: Sequence[Group], over: str, measure: str) -> list[vocab.Mean]
     return [lead for group in groups if (lead := group.lead(_BASE, over, measure)).n]
 
 
-def _costs(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
+def _costs(groups: Sequence[Group]) -> Iterator[tuple[object, ...]]:
     for title, training in dict.fromkeys((group.title, group.training) for group in groups):
         own = [group for group in groups if (group.title, group.training) == (title, training)]
         for name, method in METHODS.items():
@@ -160,19 +156,17 @@ def _costs(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
                 for measure in ("fit_seconds", "us_per_row")
             )
             if seconds.n:
-                place = (title, training, method.title, seconds.value, each.value)
-                yield dict(zip(_COSTS, place, strict=True))
+                yield title, training, method.title, seconds.value, each.value
 
 
-def _statuses(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
+def _statuses(groups: Sequence[Group]) -> Iterator[tuple[object, ...]]:
     for name, method in METHODS.items():
         found: dict[tuple[str, str, str], list[str]] = {}
         for group in groups:
             for (status, reason), times in group.reasons(name).items():
                 found.setdefault((group.training, status, reason), []).extend([group.title] * times)
         for why, titles in found.items():
-            line = (method.title, *why, len(titles), ", ".join(dict.fromkeys(titles)))
-            yield dict(zip(_STATUSES, line, strict=True))
+            yield method.title, *why, len(titles), ", ".join(dict.fromkeys(titles))
 
 
 def _each(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
@@ -238,17 +232,11 @@ def claim_lines(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
             and (group.mechanism, group.missing) in patterns
         ]
         cells = _leads(own, other, "log_loss")
-        below = sum(cell.value > 0 for cell in cells)
-        certain = (sum(cell.ends[0] > 0 for cell in cells), sum(cell.ends[1] < 0 for cell in cells))
-        verdict = _verdict(below, needed, total - len(cells))
-        line = (claim, needed, f"{len(cells)} of {total}", below, *certain, verdict)
+        below, to_come = sum(cell.value > 0 for cell in cells), total - len(cells)
+        undecided = "open" if below + to_come >= needed else "does not hold"
+        verdict = "holds" if below >= needed else undecided
+        line = (claim, needed, f"{len(cells)} of {total}", below, *_certain(cells), verdict)
         yield dict(zip(_CLAIMED, line, strict=True))
-
-
-def _verdict(below: int, needed: int, to_come: int) -> str:
-    if below >= needed:
-        return "holds"
-    return "open" if below + to_come >= needed else "does not hold"
 
 
 # What methods reached, grouped by the conditions under which they are compared.
@@ -291,12 +279,8 @@ class Group:
     @property
     def labels(self) -> dict[str, object]:
         """Its place in tables."""
-        return {
-            "data": self.title,
-            "training rows": self.training,
-            "missing": MECHANISMS[self.mechanism],
-            "share": self.missing,
-        }
+        place = (self.title, self.training, MECHANISMS[self.mechanism], self.missing)
+        return dict(zip(("data", "training rows", "missing", "share"), place, strict=True))
 
     def values(self, method: str, measure: str) -> dict[int, float]:
         """Return what a method reached on the splits where it gave predictions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import field, replace
-from typing import NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -89,24 +89,20 @@ class Figure3:
                 for number in vocab.numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
             ]
             figures.append(_figure(stem, measure, sweep.title_of(rows, name), summary, stored))
-        lines = [dict(zip(_COLUMNS, distance, strict=True)) for distance in distances]
-        main = vocab.Table.of("Largest distance to the authors' stored curves, over all fractions", lines, _COLUMNS)
+        main = vocab.Table.of("Largest distance to the authors' stored curves, over all fractions", distances, _COLUMNS)
         if not self.mixture:
             return vocab.Outcome((main, *tables), figures, numbers)
         return vocab.Outcome((main, *self._beyond(rows), *tables), figures, numbers, sweep.NOTES)
 
     def _beyond(self, rows: pd.DataFrame) -> tuple[vocab.Table, vocab.Table]:
         """Return the accuracies of the mixtures where much is missing, and how they were learned."""
-        labels = ("dataset", "encoding")
-        lines = [
-            line
+        groups = (
+            (labels, vocab.successes(rows, **labels, part="masks"))
             for name, encoding in itertools.product(self.datasets, self.encodings)
-            for line in sweep.accuracy_lines(
-                vocab.successes(rows, dataset=name, encoding=encoding, part="masks"),
-                {"dataset": name, "encoding": encoding},
-            )
-        ]
-        return sweep.accuracies_table(lines, labels), sweep.fits_table(vocab.successes(rows, part="mixture"), labels)
+            for labels in [{"dataset": name, "encoding": encoding}]
+        )
+        fits = sweep.fits_table(vocab.successes(rows, part="mixture"), ("dataset", "encoding"))
+        return sweep.accuracies_table(groups), fits
 
 
 _COLUMNS = {
@@ -117,24 +113,13 @@ _COLUMNS = {
 }
 
 
-class _Distance(NamedTuple):
-    """The largest distance of a method to its stored curve, and the means there: the columns of the main table."""
-
-    data: str
-    measure: str
-    method: str
-    constants: str
-    largest: float
-    percent: float
-    ours: float
-    authors: float
-    low: float
-    high: float
+# The largest distance of a method to its stored curve, and the means there: a line of the main table.
+_Distance = tuple[Any, ...]
 
 
 def _claims(measure: str, summary: pd.DataFrame, distances: list[_Distance]) -> dict[str, float | None]:
     """Return the numbers of one panel; the authors took constants from the complete test rows."""
-    claims: dict[str, float | None] = {d.method: d.largest for d in distances if d.constants != _TRAINING_ROWS}
+    claims = {method: largest for _, _, method, constants, largest, *_ in distances if constants != _TRAINING_ROWS}
     claims["outperformed"] = _outperformed(measure, summary)
     claims["error_bar_percent"] = _widest_error_bar(summary[summary["method"].isin(_PRINTED[measure])])
     if measure == "cross_entropy":
@@ -202,7 +187,7 @@ def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame
             distance, theirs, point = max(points, key=lambda found: found[0])
             constants = "" if method == "nacl" else _TEST_ROWS if part else _TRAINING_ROWS
             means = (point["mean"], theirs, point["low"], point["high"])
-            yield _Distance(name, measure, sweep.METHODS[method], constants, distance, point["percent"], *means)
+            yield name, measure, sweep.METHODS[method], constants, distance, point["percent"], *means
 
 
 def _figure(stem: str, measure: str, title: str, summary: pd.DataFrame, stored: pd.DataFrame) -> vocab.LineFigure:

@@ -465,24 +465,24 @@ def fits_table(fits: pd.DataFrame, labels: Iterable[str]) -> vocab.Table:
     return vocab.Table.of_groups(title, vocab.groups(fits, *columns), _FITS, columns, name="mixtures")
 
 
-def accuracy_lines(done: pd.DataFrame, labels: Mapping[str, vocab.Label]) -> list[dict[str, object]]:
-    """Return the accuracies of one data set where much is missing; none if there is no mixture."""
-    summary = summarise(done, "accuracy", ("nacl", MIXTURE, "naive_bayes"))
-    lines = []
-    for percent, group in summary.groupby("percent"):
-        of = group.set_index("method")
-        # Masks hide whole pixels.
-        if MIXTURE in of.index and any(abs(float(str(percent)) - share) < 0.5 for share in _SHARES):
-            mean, mixture = of["mean"], of.loc[MIXTURE]
-            values = (percent, mixture["n"], mean["nacl"], *mixture[["mean", "low", "high"]], mean["naive_bayes"])
-            lines.append({**labels, **dict(zip(_ACCURACIES, values, strict=True))})
-    return lines
+def accuracies_table(groups: Iterable[tuple[Mapping[str, vocab.Label], pd.DataFrame]]) -> vocab.Table:
+    """Return the accuracies where much is missing, with intervals of the mixture's means.
 
-
-def accuracies_table(lines: list[dict[str, object]], labels: Iterable[str]) -> vocab.Table:
-    """Return the table of `accuracy_lines`, with intervals of the mixture's means."""
+    The `groups` are labels and the rows of one data set each; one without a mixture has no lines.
+    """
+    lines: list[dict[str, object]] = []
+    columns = dict(_ACCURACIES)
+    for labels, done in groups:
+        columns = dict.fromkeys(labels, "") | _ACCURACIES
+        for percent, group in summarise(done, "accuracy", ("nacl", MIXTURE, "naive_bayes")).groupby("percent"):
+            of = group.set_index("method")
+            # Masks hide whole pixels.
+            if MIXTURE in of.index and any(abs(float(str(percent)) - share) < 0.5 for share in _SHARES):
+                mean, mixture = of["mean"], of.loc[MIXTURE]
+                values = (percent, mixture["n"], mean["nacl"], *mixture[["mean", "low", "high"]], mean["naive_bayes"])
+                lines.append({**labels, **dict(zip(_ACCURACIES, values, strict=True))})
     title = "Beyond the paper: accuracy where much is missing"
-    return vocab.Table.of(title, lines, dict.fromkeys(labels, "") | _ACCURACIES, name="mixture_accuracy")
+    return vocab.Table.of(title, lines, columns, name="mixture_accuracy")
 
 
 def least_lead(done: pd.DataFrame, measure: str) -> dict[str, object] | None:

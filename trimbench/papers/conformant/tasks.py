@@ -401,22 +401,14 @@ def fitted(task: Task) -> Fitted:
 def _fit(rows: EncodedRows, protocol: Protocol) -> Arrays:
     start = time.perf_counter()
     places, counts = distinct_rows(rows.train, rows.train_labels)
-    distinct, labels = rows.train[places], rows.train_labels[places]
+    distinct, labels, penalty = rows.train[places], rows.train_labels[places], protocol.inverse_penalty
     if protocol.solver == "lbfgs_2019":
-        weights, biases, iterations = fit_lbfgs(
-            distinct, labels, counts, len(rows.classes), protocol.inverse_penalty, protocol.max_iterations
-        )
+        n_classes = len(rows.classes)
+        weights, biases, steps = fit_lbfgs(distinct, labels, counts, n_classes, penalty, protocol.max_iterations)
     else:
-        weights, biases, iterations = _optimum(distinct, labels, counts, protocol.inverse_penalty)
-    return {"weights": weights, "biases": biases, "run": np.array([iterations, time.perf_counter() - start])}
-
-
-def _optimum(
-    rows: NDArray[np.uint8], labels: NDArray[np.int64], counts: NDArray[np.intp], inverse_penalty: float
-) -> tuple[Matrix, Vector, int]:
-    classifier = fit_logistic_regression(rows, labels, inverse_penalty, sample_weight=counts, tol=_TOLERANCE)
-    weights, biases, _ = linear_scores(classifier)
-    return weights, biases, int(classifier.n_iter_[0])
+        classifier = fit_logistic_regression(distinct, labels, penalty, sample_weight=counts, tol=_TOLERANCE)
+        (weights, biases, _), steps = linear_scores(classifier), int(classifier.n_iter_[0])
+    return {"weights": weights, "biases": biases, "run": np.array([steps, time.perf_counter() - start])}
 
 
 def distinct_rows(rows: NDArray[np.uint8], labels: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import POSITIVE, job, listed
+from trimbench.papers.execution.job import POSITIVE, job, listed, timed
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
@@ -84,11 +84,10 @@ class Runtime(sim.SimulatedCases):
         ]
         selected = [k for k in self.ks if k < self.n_features]
         if seconds and selected and self.n_features in self.ks:
+            with_correction, without = seconds["corrected"][max(selected)], seconds["uncorrected"]
             ratios = {
-                "seconds by those of all features": seconds["corrected"][max(selected)]
-                / seconds["uncorrected"][self.n_features],
-                "seconds by uncorrected ones": seconds["corrected"][max(selected)]
-                / seconds["uncorrected"][max(selected)],
+                "seconds by those of all features": with_correction / without[self.n_features],
+                "seconds by uncorrected ones": with_correction / without[max(selected)],
             }
             numbers += vocab.numbers_of("corrected", ratios, done)
         tables = (vocab.Table.of(title, lines, _FORMATS), _ratios(seconds, printed, selected))
@@ -136,15 +135,15 @@ def prediction_seconds(
     from threadpoolctl import threadpool_limits
 
     cases = sim.simulate(data, np.random.default_rng(data_seed))
-    medians: dict[str, list[float]] = {"corrected_seconds": [], "uncorrected_seconds": []}
+
+    def predict(k: int, correct: bool) -> object:
+        model = fit_selection_corrected(cases.X, cases.y, k, correct=correct, ties=ties, **asdict(prior))
+        return model.predict_proba(cases.X_test)
+
+    medians: dict[str, list[float]] = {}
     with threadpool_limits(1):
         for k in ks:
             for name, correct in (("corrected", True), ("uncorrected", False)):
-                times = []
-                for _ in range(repeats + 1):
-                    start = time.perf_counter()
-                    model = fit_selection_corrected(cases.X, cases.y, k, correct=correct, ties=ties, **asdict(prior))
-                    model.predict_proba(cases.X_test)
-                    times.append(time.perf_counter() - start)
-                medians[f"{name}_seconds"].append(statistics.median(times[1:]))
+                times = [timed(functools.partial(predict, k, correct))[1] for _ in range(repeats + 1)]
+                medians.setdefault(f"{name}_seconds", []).append(statistics.median(times[1:]))
     return dict(medians)

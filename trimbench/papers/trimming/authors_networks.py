@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, Literal
 
@@ -301,19 +301,9 @@ def _compared(weight: float, state: int, counts: _Counts, recipe: Recipe) -> dic
     # What the parameter would be if no missing cell were in state 1.
     unfilled = counts.ratio(counts.observed + (counts.missing if state == 0 else 0), recipe.smoothing)
     unfilled = _written(unfilled, weight, recipe.digits)
-    return {
-        "state": state,
-        "file": weight,
-        "rows": counts.rows,
-        "observed": counts.observed,
-        "missing": counts.missing,
-        "implied_count": implied,
-        "count": count,
-        "ratio": ratio,
-        "expected": expected,
-        "residual": abs(weight - expected),
-        "residual_unfilled": abs(weight - unfilled),
-    }
+    found = {"state": state, "file": weight, **asdict(counts), "implied_count": implied, "count": count, "ratio": ratio}
+    residuals = {"residual": abs(weight - expected), "residual_unfilled": abs(weight - unfilled)}
+    return {**found, "expected": expected, **residuals}
 
 
 def _written(ratio: float, weight: float, digits: str) -> float:

@@ -30,7 +30,6 @@ from trimbench.conformant.same_decision import (
 )
 from trimbench.papers.conformant import imputers
 from trimbench.papers.conformant.imputers import fit_mixture
-from trimbench.papers.measures import calibration_error
 
 Array = NDArray[np.float64]
 NONE = np.array([-1])
@@ -243,15 +242,6 @@ def test_an_explanation_against_all_classes_names_none() -> None:
 )
 def test_one_hot_columns_share_the_beginning_of_their_names(names: list[str], shared: str) -> None:
     assert _shared_name(names) == shared
-
-
-def test_calibration_is_compared_in_bins_of_confidence() -> None:
-    truth = np.array([0, 1, 1, 0])
-    probabilities = np.array([[0.95, 0.05], [0.93, 0.07], [0.45, 0.55], [0.42, 0.58]])
-    # Two rows with confidence .94, of which one is right, and two with .565, of which one is right.
-    assert calibration_error(truth, probabilities) == pytest.approx((2 * 0.44 + 2 * 0.065) / 4)
-    assert calibration_error(truth, probabilities, 1) == pytest.approx(0.7525 - 0.5)
-    assert calibration_error(np.array([0, 1]), np.eye(2)) == 0
 
 
 def test_the_worth_of_features_does_not_depend_on_how_unlikely_the_row_is() -> None:

@@ -93,12 +93,19 @@ def test_labels_are_contradicted_where_no_number_of_features_has_their_share() -
     assert "it is 15.4 % as the authors count, and 23.1 % at the nearest" in label_contradiction(20, 15.3846, 23.0769)
 
 
-@pytest.mark.parametrize("title", ["", "complete", "complete, inferred"])
-def test_a_set_up_has_a_title_of_its_own(title: str) -> None:
-    with pytest.raises(ValueError, match=r"inferred\.adult: title must say what the set-up is, got"):
-        Tables4And5(
-            measure="cross_entropy", datasets=["adult"], missing=[0.2], inferred={"adult": [Setup(title=title)]}
-        )
+@pytest.mark.parametrize(
+    ("titles", "message"),
+    [
+        ([""], r"inferred\.adult: title must say what the set-up is, got ''"),
+        (["complete, inferred"], "title must say what the set-up is, got 'complete, inferred'"),
+        (["a", "a"], r"titles of inferred\.adult must be a list"),
+    ],
+)
+def test_each_set_up_has_a_title_of_its_own(titles: list[str], message: str) -> None:
+    inferred = {"adult": [{"title": title} for title in titles]}
+    values = {"measure": "cross_entropy", "datasets": ["adult"], "missing": [0.2], "inferred": inferred}
+    with pytest.raises(ConfigurationError, match=message):
+        validated(Tables4And5, values, "table4")
 
 
 def test_printed_columns_begin_at_one_entropy() -> None:
@@ -140,20 +147,6 @@ def test_declared_setups_differ_from_their_neighbours(number: int) -> None:
         inputs = Inputs(PROJECT, Cache.from_environment(offline=True))
         for setup in found:
             assert len(setup.cells(inputs, name, SHARES, 2, 0)) == 8
-
-
-def test_titles_of_setups_must_differ() -> None:
-    with pytest.raises(ConfigurationError, match="titles of inferred"):
-        validated(
-            Tables4And5,
-            {
-                "measure": "cross_entropy",
-                "datasets": ["adult"],
-                "missing": [0.2],
-                "inferred": {"adult": [{"title": "a"}, {"title": "a"}]},
-            },
-            "table4",
-        )
 
 
 def test_a_change_of_a_protocol_must_be_one_of_its_entries() -> None:

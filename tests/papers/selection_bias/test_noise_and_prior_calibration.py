@@ -11,7 +11,6 @@ import pytest
 
 from trimbench.papers.beyond.noise import METHODS, Drawn, Noise, SimulatedSets, cross_validated, folds_of, wrong_by_k
 from trimbench.papers.beyond.prior_calibration import VARIANTS, PriorCalibration, Sizes, draw_mixture
-from trimbench.papers.validation import validated
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -119,28 +118,3 @@ def test_verdicts_of_the_correction() -> None:
     assert set(verdicts.values()) == {"better"}
     assert outcome.tables[2].frame["share with p < 0.05"].tolist() == [0.25]
     assert "nested cross-validation: better on 0, equal on 0, worse on 1" in outcome.notes[0]
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"signals": {"none": -1.0}}, "signals.none must be a positive number, got -1.0"),
-        ({"correlations": [1.0]}, "correlations.0 must be at least 0 and below 1, got 1.0"),
-        ({"n_train": 4}, "n_train must be 10 or more, got 4"),
-    ],
-)
-def test_simulations_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        validated(SimulatedSets, {"signals": {"none": None}, "correlations": [0.0]} | settings, "simulated")
-
-
-def test_models_that_are_not_known() -> None:
-    sizes = Sizes(**TINY)
-    with pytest.raises(ValueError, match="binary"):
-        PriorCalibration(models={"binry": sizes})
-    with pytest.raises(ValueError, match="models must name at least one model"):
-        PriorCalibration(models={})
-    with pytest.raises(ValueError, match="k must be at most n_features=30, got 31"):
-        Sizes(**TINY | {"k": 31})
-    with pytest.raises(ValueError, match="real must be names in real_sets"):
-        Noise(simulated=SimulatedSets(signals={"none": None}, correlations=[0.0]), real_sets={}, real=["colon"], ks=[1])

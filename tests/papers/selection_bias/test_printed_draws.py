@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from trimbench.papers.selection_bias.calibration import Calibration
-from trimbench.papers.selection_bias.selection_scatter import SelectionScatter, probability_of_fewer, share_beyond
+from trimbench.papers.selection_bias.selection_scatter import SelectionScatter, share_beyond
 from trimbench.papers.selection_bias.simulated_cases import ModelSettings, class_counts, correlation, simulate
 from trimbench.papers.vocabulary.cells import Outcome
 from trimbench.papers.vocabulary.numbers import Draws, Interval
@@ -235,12 +235,6 @@ def test_relations_make_more_features_be_beyond_a_bound() -> None:
             shares.append(0.5 * float(weights @ np.einsum("ti,tj,ij->t", mass, mass, (sizes > bound).astype(float))))
         assert shares[0] == pytest.approx(share_beyond(bound, 50, 50), rel=1e-3)
         assert shares == sorted(shares)
-
-
-def test_the_probability_of_fewer_is_a_sum_of_binomial_terms() -> None:
-    expected = sum(math.comb(12, j) * 0.3**j * 0.7 ** (12 - j) for j in range(4))
-    assert probability_of_fewer(4, 12, 0.3) == pytest.approx(expected)
-    assert probability_of_fewer(13, 12, 0.3) == 1.0
 
 
 def test_the_seeds_of_replicates_do_not_depend_on_their_number() -> None:

@@ -7,7 +7,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -218,6 +218,10 @@ class Training:
         """The logistic regression of the complete rows, the same for all methods that take one."""
         return self.regression(self.rows, self.labels)
 
+    def with_gaps(self, masked: bool) -> tuple[Matrix, NDArray[np.int64]]:
+        """Return the rows that have masks, or the training rows, and their labels."""
+        return (self.masked, self.masked_labels) if masked else (self.rows, self.labels)
+
     def regression(self, table: Matrix, labels: NDArray[np.int64]) -> Any:
         """Return a logistic regression with the penalty that all have."""
         return fit_logistic_regression(table, labels, self.inverse_penalty)
@@ -269,8 +273,13 @@ def _by_normal_expectation(training: Training) -> Predict:
     )
 
 
-def _with_indicators(training: Training, table: Matrix, labels: NDArray[np.int64]) -> Predict:
+def _with_indicators(training: Training, *, masked: bool = False) -> Predict:
     """Learn from rows with gaps: means in place of missing values, and for each feature whether it is missing."""
+    if training.is_complete and not masked:
+        raise NotApplicableError("complete training rows have no use for indicators")
+    if masked and not training.is_complete:
+        raise NotApplicableError("with incomplete training rows it is mean imputation with indicators")
+    table, labels = training.with_gaps(masked)
     first = [own[0] for own in training.columns]
     fill = fit_imputer("mean", table)
 
@@ -313,27 +322,22 @@ def _of_pattern(training: Training, observed: NDArray[np.bool_]) -> Predict | No
     return lambda gaps: kept * _probabilities(classifier, gaps, n_classes) + (1 - kept) / n_classes
 
 
-def _by_boosting(training: Training, table: Matrix, labels: NDArray[np.int64]) -> Predict:
+def _by_boosting(training: Training, *, masked: bool = False) -> Predict:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
+    if not masked and not training.is_complete:
+        raise NotApplicableError("it needs complete training rows")
+    table, labels = training.with_gaps(masked)
     trees = HistGradientBoostingClassifier(max_iter=_TREES, early_stopping=False, random_state=training.seed)
     known = ~np.isnan(table).all(axis=0)  # it cannot bin a column without any value
     trees.fit(table[:, known], labels)
     return lambda gaps: _probabilities(trees, gaps[:, known], training.n_classes)
 
 
-Fit = Callable[["Training"], Predict]
-
-
-def _if_complete(complete: bool, why_not: str, fit: Fit) -> Fit:
-    """Return a fit that refuses training rows unless they are all complete, or unless one is not."""
-
-    def checked(training: Training) -> Predict:
-        if training.is_complete != complete:
-            raise NotApplicableError(why_not)
-        return fit(training)
-
-    return checked
+def _by_naive_bayes(training: Training) -> Predict:
+    return fit_naive_bayes(
+        training.rows, training.labels, training.n_classes, training.columns, training.numbers, training.smoothing
+    )
 
 
 def _probabilities(classifier: Any, table: Matrix, n_classes: int) -> Matrix:
@@ -355,51 +359,23 @@ class Method(NamedTuple):
     """
 
     title: str
-    fit: Fit
+    fit: Callable[[Training], Predict]
     uses_masks: bool = False
 
 
-_SAME = "with incomplete training rows it is mean imputation with indicators"
-
-
 METHODS: Mapping[str, Method] = {
-    "mixture": Method("mixture of NaCL", lambda given: _by_conforming(given, "auto")),
-    "nacl": Method("NaCL", lambda given: _by_conforming(given, 1)),
-    "mean": Method("mean", lambda given: _by_imputing(given, "mean")),
-    "mean_indicators": Method(
-        "mean with indicators",
-        _if_complete(
-            False,
-            "complete training rows have no use for indicators",
-            lambda given: _with_indicators(given, given.rows, given.labels),
-        ),
-    ),
-    "knn": Method("nearest neighbours", lambda given: _by_imputing(given, "knn")),
-    "iterative": Method("iterative imputation", lambda given: _by_imputing(given, "mice")),
+    "mixture": Method("mixture of NaCL", partial(_by_conforming, n_components="auto")),
+    "nacl": Method("NaCL", partial(_by_conforming, n_components=1)),
+    "mean": Method("mean", partial(_by_imputing, name="mean")),
+    "mean_indicators": Method("mean with indicators", _with_indicators),
+    "knn": Method("nearest neighbours", partial(_by_imputing, name="knn")),
+    "iterative": Method("iterative imputation", partial(_by_imputing, name="mice")),
     "patterns": Method("pattern by pattern", _by_patterns, uses_masks=True),
     "normal": Method("normal expectation", _by_normal_expectation),
-    "naive_bayes": Method(
-        "naive Bayes",
-        lambda given: fit_naive_bayes(
-            given.rows, given.labels, given.n_classes, given.columns, given.numbers, given.smoothing
-        ),
-    ),
-    "trees": Method(
-        "boosted trees",
-        _if_complete(
-            True, "it needs complete training rows", lambda given: _by_boosting(given, given.rows, given.labels)
-        ),
-    ),
-    "masked_trees": Method(
-        "boosted trees with masks",
-        lambda given: _by_boosting(given, given.masked, given.masked_labels),
-        uses_masks=True,
-    ),
-    "masked_regression": Method(
-        "regression with masks",
-        _if_complete(True, _SAME, lambda given: _with_indicators(given, given.masked, given.masked_labels)),
-        uses_masks=True,
-    ),
+    "naive_bayes": Method("naive Bayes", _by_naive_bayes),
+    "trees": Method("boosted trees", _by_boosting),
+    "masked_trees": Method("boosted trees with masks", partial(_by_boosting, masked=True), uses_masks=True),
+    "masked_regression": Method("regression with masks", partial(_with_indicators, masked=True), uses_masks=True),
 }
 
 
@@ -616,7 +592,7 @@ class Learned(NamedTuple):
         if self.predict is None:
             return {"status": self.status, "reason": self.reason}
         try:
-            probabilities, seconds = timed(functools.partial(self.predict, gaps))
+            probabilities, seconds = timed(partial(self.predict, gaps))
         except _FAILURES as error:
             return {"status": FAILED, "reason": first_line(error)}
         costs = {"us_per_row": 1e6 * seconds / len(gaps), "fit_seconds": self.seconds}

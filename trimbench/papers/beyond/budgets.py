@@ -270,7 +270,6 @@ _BEST = "{}, best T'"
 _BOUNDS = {"same_threshold_high": "{}, same T", "best_threshold_high": _BEST}
 _TESTED = {"test_agreement": "agreement, {}", "test_accuracy": "accuracy, {}"}
 _ENTRIES = "dataset: ..., positive: [...], negative: [...]"
-_Selections = Mapping[tuple[Any, Any, Any], Mapping[Any, Any]]
 
 
 @vocab.settings
@@ -313,15 +312,10 @@ class Scaling(LearnedOnSplits):
         """Return the certified agreement of all methods, their test results, and time and gap against the features."""
         done = vocab.successes(rows)
         is_trimming = done["method"] == "trimming"
-        trimmed = [row for row in done[is_trimming].to_dict("records") if row["budget"] < row["n_features"]]
-        selections: _Selections = {
-            (point["data"], point["method"], point["budget"]): point
-            for point in vocab.unpacked(done[~is_trimming], "points").to_dict("records")
-        }
-        main = vocab.Table.of(
-            "Agreement with the original, certified", [_line(row, selections) for row in trimmed], _FORMATS
-        )
-        tests = [_test_line(row, selections) for row in trimmed]
+        trimmed = _beside(done[is_trimming], vocab.unpacked(done[~is_trimming], "points"))
+        by_budget = list(vocab.groups(trimmed, "data", features="n_features", budget="budget"))
+        main = vocab.Table.of_groups("Agreement with the original, certified", by_budget, _MAIN, _LABELS)
+        tests = [({name: own[name] for name in ("data", "budget")}, ours) for own, ours in by_budget]
         seconds = [
             (row["data"], row["n_features"], by.title, row["method_seconds"])
             for method, by in BASELINES.items()
@@ -330,8 +324,12 @@ class Scaling(LearnedOnSplits):
         title = "Seconds of the baselines, for all budgets together"
         tables = (
             main,
-            vocab.Table.of("Agreement and accuracy on the test rows", tests, _TEST_FORMATS, name="test"),
-            vocab.Table.of(title, seconds, _SECONDS_FORMATS, name="baselines"),
+            vocab.Table.of_groups(
+                "Agreement and accuracy on the test rows", tests, _TESTS, {"data": "", "budget": ""}, name="test"
+            ),
+            vocab.Table.of(
+                title, seconds, {"data": "", "features": "", "method": "", "seconds": ".2f"}, name="baselines"
+            ),
         )
         figures = [_agreement_figure(label, main.frame[main.frame["data"] == label]) for label in self.datasets]
         figures += [
@@ -341,43 +339,31 @@ class Scaling(LearnedOnSplits):
         return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)])
 
 
-def _line(row: Mapping[Any, Any], selections: _Selections) -> dict[str, object]:
-    return {
-        "data": row["data"],
-        "features": row["n_features"],
-        "budget": row["budget"],
-        "trimming": row["agreement_low"],
-        "interval width": row["agreement_high"] - row["agreement_low"],
-        "gap": max(0.0, row["upper_bound"] - row["agreement_low"]),
-        "proven": "yes" if row["optimal"] else "no",
-        "shared with information gain": _shared(row, selections),
-        "evaluations": row["n_evaluations"],
-        "seconds": row["method_seconds"],
-    } | _of_baselines(row, selections, _BOUNDS)
+def _beside(trimmed: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    """Return the trimmings to fewer features than there are, and what each baseline reaches with the same budget."""
+    entries = [*_BOUNDS, *_TESTED, "features"]
+    for method in BASELINES if len(trimmed) else ():
+        own = points.reindex(columns=["data", "method", "budget", *entries])
+        own = own[own["method"] == method].drop(columns="method")
+        names = {entry: f"{method}_{entry}" for entry in entries}
+        trimmed = trimmed.reset_index(drop=True).merge(own.rename(columns=names), on=["data", "budget"], how="left")
+    return trimmed[trimmed["budget"] < trimmed["n_features"]] if len(trimmed) else trimmed
 
 
-def _shared(row: Mapping[Any, Any], selections: _Selections) -> str:
+def _shared(ours: pd.DataFrame) -> str:
     """Return how many of the kept features information gain selects too."""
-    point = selections.get((row["data"], "information_gain", row["budget"]))
-    return f"{len(set(row['features']) & set(point['features']))} of {len(row['features'])}" if point else ""
+    kept, selected = ours["features"].iloc[0], ours["information_gain_features"].iloc[0]
+    return f"{len(set(kept) & set(selected))} of {len(kept)}" if isinstance(selected, list) else ""
 
 
-def _test_line(row: Mapping[Any, Any], selections: _Selections) -> dict[str, object]:
-    return {
-        "data": row["data"],
-        "budget": row["budget"],
-        "accuracy of all features": row["full_test_accuracy"],
-        **{title.format("trimming"): row[quantity] for quantity, title in _TESTED.items()},
-    } | _of_baselines(row, selections, _TESTED)
-
-
-def _of_baselines(row: Mapping[Any, Any], selections: _Selections, titles: Mapping[str, str]) -> dict[str, float]:
-    """Return what the baselines reach with the budget of a row, by column; `titles` names it for each quantity."""
-    return {
-        title.format(baseline.title): selections.get((row["data"], method, row["budget"]), {}).get(quantity, math.nan)
-        for method, baseline in BASELINES.items()
+def _of_baselines(titles: Mapping[str, str], spec: str) -> list[vocab.Column]:
+    """Return columns with what the baselines reach; `titles` names the column of each quantity."""
+    columns = {
+        title.format(by.title): f"{method}_{quantity}"
+        for method, by in BASELINES.items()
         for quantity, title in titles.items()
     }
+    return vocab.first(columns, spec)
 
 
 def _agreement_figure(label: str, lines: pd.DataFrame) -> vocab.LineFigure:
@@ -411,18 +397,22 @@ def _against_features(column: str, title: str, y_label: str, lines: pd.DataFrame
 
 
 _TITLES = [baseline.title for baseline in BASELINES.values()]
-_FORMATS = {
-    **dict.fromkeys(("data", "features", "budget"), ""),
-    **{"trimming": ".6f", "interval width": ".1e", "gap": ".1e", "proven": "", "shared with information gain": ""},
-    **{column.format(title): ".6f" for title in _TITLES for column in _BOUNDS.values()},
-    "evaluations": "",
-    "seconds": ".2f",
-}
-_TEST_FORMATS = {
-    **{"data": "", "budget": "", "accuracy of all features": ".4f"},
-    **{column.format(title): ".4f" for title in ("trimming", *_TITLES) for column in _TESTED.values()},
-}
-_SECONDS_FORMATS = {"data": "", "features": "", "method": "", "seconds": ".2f"}
+_LABELS = dict.fromkeys(("data", "features", "budget"), "")
+_MAIN = [
+    *vocab.first({"trimming": "agreement_low"}, ".6f"),
+    vocab.Column("interval width", ".1e", lambda ours: (ours["agreement_high"] - ours["agreement_low"]).iloc[0]),
+    vocab.Column("gap", ".1e", lambda ours: max(0.0, (ours["upper_bound"] - ours["agreement_low"]).iloc[0])),
+    vocab.Column("proven", "", lambda ours: "yes" if ours["optimal"].iloc[0] else "no"),
+    vocab.Column("shared with information gain", "", _shared),
+    *_of_baselines(_BOUNDS, ".6f"),
+    *vocab.first({"evaluations": "n_evaluations"}),
+    *vocab.first({"seconds": "method_seconds"}, ".2f"),
+]
+_TESTS = [
+    *vocab.first({"accuracy of all features": "full_test_accuracy"}, ".4f"),
+    *vocab.first({title.format("trimming"): quantity for quantity, title in _TESTED.items()}, ".4f"),
+    *_of_baselines(_TESTED, ".4f"),
+]
 
 
 # Best agreement against the budget, for all budgets of a declared network classifier at once.

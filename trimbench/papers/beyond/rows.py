@@ -56,10 +56,6 @@ def _by_rows(task: Task, weight: float | Literal["auto"] = "auto") -> Selected:
     return _trimmed(trim(task.classifier, task.budget, rows=task.split.train, rows_weight=weight))
 
 
-def _by_information_gain(task: Task) -> Selected:
-    return _restricted(task.classifier, _most_informative(task.classifier, task.budget)), {}
-
-
 def _by_sequential_selection(task: Task) -> Selected:
     """Scikit-learn's forward selection by the cross-validated accuracy of naive Bayes with Laplace smoothing."""
     from sklearn import config_context
@@ -98,7 +94,10 @@ METHODS: Mapping[str, tuple[str, Callable[[Task], Selected]]] = {
     "model": ("model", _by_model),
     "rows": ("rows", functools.partial(_by_rows, weight=1.0)),
     "blend": ("blend", _by_rows),
-    "information_gain": ("information gain", _by_information_gain),
+    "information_gain": (
+        "information gain",
+        lambda task: (_restricted(task.classifier, _most_informative(task.classifier, task.budget)), {}),
+    ),
     "sequential": ("SequentialFeatureSelector", _by_sequential_selection),
     "recursive": ("RFE", _by_recursive_elimination),
 }

@@ -49,7 +49,11 @@ class AlphaPosterior(sim.Replicated):
             vocab.Column("true log(alpha)", ".3f", lambda ours: truth),
             *vocab.means({"posterior mean": "mean_log_alpha"}, ".3f"),
             vocab.Column("se", ".3f", lambda ours: vocab.standard_error(ours["mean_log_alpha"])),
-            vocab.Column("truth in central 95 %", ".2f", lambda ours: _share_that_covers(ours, truth)),
+            vocab.Column(
+                "truth in central 95 %",
+                ".2f",
+                lambda ours: float(np.mean([_covers(*_density(*one), truth) for one in _curves(ours)])),
+            ),
         ]
         title = "Posterior of log(alpha): means over replicates, and how often its central 95 % hold the truth"
         table = vocab.Table.of_groups(title, vocab.groups(methods, "k", "correction"), columns)
@@ -79,10 +83,6 @@ def _density(log_alpha: Sequence[float], log_density: Sequence[float]) -> tuple[
     x, y = np.array(log_alpha), np.exp(np.array(log_density))
     # A grid of one value has no width to integrate over.
     return x, y / np.trapezoid(y, x) if len(x) > 1 else y
-
-
-def _share_that_covers(ours: pd.DataFrame, truth: float) -> float:
-    return float(np.mean([_covers(*_density(*pair), truth) for pair in _curves(ours)]))
 
 
 def _curves(ours: pd.DataFrame) -> list[tuple[Sequence[float], Sequence[float]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import numpy as np
@@ -12,7 +13,7 @@ from trimbench.papers import vocabulary as vocab
 from trimbench.papers.data.declarations import DatasetDeclaration
 from trimbench.papers.execution.job import COUNT, POSITIVE, job, listed, seed_for
 from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS, QUALITY, PriorSettings, both, quality_of
-from trimbench.papers.selection_bias.simulation import LOSSES, Loss, gains
+from trimbench.papers.selection_bias.simulation import LOSSES, gains
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.fit import cross_validate_selection
@@ -101,20 +102,13 @@ class Colon:
             numbers += vocab.numbers_of(name, {**facts, **gains(ours)}, done[done["dataset"] == name])
             for split, part in [*ours.groupby("split"), ("all", ours)]:
                 means += [{"dataset": name, "split": str(split), **line} for line in _mean_lines(part)]
-            figures += [_errors_figure(ours, name), *(_loss_figure(ours, loss, name) for loss in LOSSES)]
-        columns = ["dataset", "split", "correction", *_QUANTITIES.values(), "lower AMLP"]
+            figures += _figures(ours, name)
+        formats = dict.fromkeys(("dataset", "split", "correction"), "") | dict.fromkeys(_QUANTITIES.values(), ".4f")
+        shown = every.drop(columns="job").rename(columns=_COLUMNS).reset_index(drop=True)
+        title = "Leave-one-out predictions on each subset of features"
         tables = (
-            vocab.Table.of(
-                "Means over the subsets of features",
-                means,
-                dict.fromkeys(columns, "") | dict.fromkeys(_QUANTITIES.values(), ".4f"),
-            ),
-            vocab.Table(
-                "Leave-one-out predictions on each subset of features",
-                every.drop(columns="job").rename(columns=_COLUMNS).reset_index(drop=True),
-                dict.fromkeys(_COLUMNS.values(), ".3f"),
-                name="subsets",
-            ),
+            vocab.Table.of("Means over the subsets of features", means, formats | {"lower AMLP": ""}),
+            vocab.Table(title, shown, dict.fromkeys(_COLUMNS.values(), ".3f"), name="subsets"),
         )
         notes = []
         if "colon" in self.datasets:
@@ -125,31 +119,26 @@ class Colon:
         return vocab.Outcome(tables, figures, numbers, notes)
 
 
-def _mean_lines(part: pd.DataFrame) -> list[dict[str, object]]:
-    """Return the means over some subsets with and without correction, and on how many each has the lower AMLP."""
-    lines = []
+def _mean_lines(part: pd.DataFrame) -> Iterator[dict[str, object]]:
+    """Yield the means over some subsets with and without correction, and on how many each has the lower AMLP."""
     for correction, other in (CORRECTIONS, CORRECTIONS[::-1]):
-        line: dict[str, object] = {"correction": correction}
-        line |= {title: float(part[f"{correction}_{key}"].mean()) for key, title in _QUANTITIES.items()}
+        means = {title: float(part[f"{correction}_{key}"].mean()) for key, title in _QUANTITIES.items()}
         lower = part[f"{correction}_minus_log_probability"] < part[f"{other}_minus_log_probability"]
-        lines.append(line | {"lower AMLP": f"{int(lower.sum())} of {len(part)}"})
-    return lines
+        yield {"correction": correction, **means, "lower AMLP": f"{int(lower.sum())} of {len(part)}"}
 
 
-def _errors_figure(ours: pd.DataFrame, dataset: str) -> vocab.LineFigure:
+def _figures(ours: pd.DataFrame, dataset: str) -> Iterator[vocab.LineFigure]:
+    """Yield the expected against the actual errors, and each loss without the correction against that with it."""
     points = [
         (correction, *pair)
         for correction in reversed(CORRECTIONS)
         for pair in zip(ours[f"{correction}_expected_error"], ours[f"{correction}_actual_error"], strict=True)
     ]
-    return _against_diagonal("errors", "errors", dataset, ("expected error", "actual error"), points)
-
-
-def _loss_figure(ours: pd.DataFrame, loss: Loss, dataset: str) -> vocab.LineFigure:
-    pairs = zip(ours[f"uncorrected_{loss.key}"], ours[f"corrected_{loss.key}"], strict=True)
-    points = [("subset of features", *pair) for pair in pairs]
-    labels = (f"{loss.name}, uncorrected", f"{loss.name}, corrected")
-    return _against_diagonal(loss.key, loss.name, dataset, labels, points)
+    yield _against_diagonal("errors", "errors", dataset, ("expected error", "actual error"), points)
+    for loss in LOSSES:
+        pairs = zip(ours[f"uncorrected_{loss.key}"], ours[f"corrected_{loss.key}"], strict=True)
+        labels = (f"{loss.name}, uncorrected", f"{loss.name}, corrected")
+        yield _against_diagonal(loss.key, loss.name, dataset, labels, [("subset of features", *pair) for pair in pairs])
 
 
 def _against_diagonal(

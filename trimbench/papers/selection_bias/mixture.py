@@ -38,10 +38,6 @@ class MixturePrior:
         mixture_priors(**asdict(self))
 
 
-def _are_two_shares(values: list[float]) -> bool:
-    return len(values) == 2 and all(0 < value < 1 for value in values)
-
-
 @vocab.settings
 class Mixture:
     """Predictions of the mixture model, sampled by Markov chains, on cases drawn from it.
@@ -51,7 +47,10 @@ class Mixture:
     """
 
     ks: vocab.Axis[int]
-    response: Annotated[list[float], vocab.must("two probabilities between 0 and 1", _are_two_shares)]
+    response: Annotated[
+        list[float],
+        vocab.must("two probabilities between 0 and 1", lambda p: len(p) == 2 and min(p) > 0 and max(p) < 1),
+    ]
     prior: MixturePrior = MixturePrior()
     n_features: vocab.Count = 2000
     alpha: vocab.Positive = 300.0

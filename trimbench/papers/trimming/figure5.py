@@ -68,13 +68,10 @@ class Figure5(LearnedOnSplits):
                 with_points=split == 0,
             )
             for name in self.datasets
-            for setup, problem in self._setups(name).items()
+            for setup, problem in ((STATED, self.problems[name]), (INFERRED, self.inferred.get(name)))
+            if problem
             for split in range(self.splits)
         ]
-
-    def _setups(self, name: str) -> dict[str, Problem]:
-        inferred = {INFERRED: self.inferred[name]} if name in self.inferred else {}
-        return {STATED: self.problems[name]} | inferred
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return Figure 5c averaged over the splits, the remarks of the text, and the scatter of the first split."""

@@ -309,7 +309,7 @@ class Table6:
                 for method, specs in _PRINTED.items()
                 for quantity, column in _MEASURED.items()
             ),
-            vocab.Column("subsets", "", _n_subsets),
+            vocab.Column("subsets", "", lambda ours: math.comb(*map(int, ours[["n_features", "budget"]].iloc[0]))),
         ]
 
     def _counted(self, printed: Mapping[tuple[str, str], vocab.Reported]) -> list[vocab.Column]:
@@ -345,10 +345,6 @@ class Table6:
                     is_counted = quantity == _TRIM_EVALUATIONS and not math.isnan(count)
                     explanation = vocab.Explanation(setup, count) if is_counted else None
                     yield vocab.number_of(name, quantity, line[quantity], own, explanation=explanation)
-
-
-def _n_subsets(ours: pd.DataFrame) -> int:
-    return math.comb(int(ours["n_features"].iloc[0]), int(ours["budget"].iloc[0]))
 
 
 _MEASURED = {"seconds": "method_seconds", "evaluations": "n_evaluations"}
@@ -414,13 +410,13 @@ def _claims(better: pd.DataFrame, ratios: vocab.Table, done: pd.DataFrame) -> li
         if set(names) <= set(own.index):
             means = {"seconds_by_fs_sdd": "ours"}
             means |= {"evaluations_by_subsets": "our evaluations by subsets"} if row.startswith("larger") else {}
-            values = {quantity: _geometric_mean(own.loc[[*names], title]) for quantity, title in means.items()}
+            # Geometric means of ratios.
+            values = {
+                quantity: math.exp(sum(map(math.log, own.loc[[*names], title])) / len(names))
+                for quantity, title in means.items()
+            }
             numbers += vocab.numbers_of(row, values, done)
     return numbers
-
-
-def _geometric_mean(ratios: pd.Series[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 @job({**TRIMMED, **_SIZES, "threshold_low": NUMBER, "threshold_high": NUMBER})

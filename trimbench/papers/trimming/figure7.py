@@ -225,7 +225,7 @@ def compared(
             _figure(f"{_shown(labels['network'])}{given}", ours, _named(labels["network"], suffix))
             for labels, ours in vocab.groups(points, "network")
         ]
-        if not given:  # so many networks have evidence that their curves would be a tangle
+        if not given:  # the curves of all networks with evidence would be a tangle
             figures.append(_without_features(points))
     by_class = vocab.groups(points, **_LABELS, features="n_features", budget="budget", engine="engine")
     lines = points.reindex(columns=list(_LINE)).to_numpy(dtype=object)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.imputers import FILLS, fit_imputer
-from trimbench.papers.conformant.mask_sweep import QUALITY, check_missing, conformant_model, mask_seed, measures
+from trimbench.papers.conformant.mask_sweep import QUALITY, Sweep, conformant_model, mask_seed, measures
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.papers.data.masks import Missingness
 from trimbench.papers.execution.job import PERCENT, POSITIVE, job
@@ -59,15 +59,13 @@ METHODS: dict[str, str] = {
 
 
 @vocab.settings
-class EmMice:
+class EmMice(Sweep):
     """EM, MICE and nearest neighbours against NaCL and constants (section 5.1).
 
     Imputers are fitted to complete training rows or to the incomplete test rows themselves. The numbers of rows are
     upper limits: some of these methods take minutes for thousands of rows.
     """
 
-    datasets: vocab.Axis[str]
-    missing: list[float]
     methods: vocab.Axis[Annotated[str, vocab.one_of(METHODS)]]
     fit_on: vocab.Axis[Part]
     settings: ImputerOptions
@@ -75,10 +73,6 @@ class EmMice:
     train_rows: vocab.Count = 2000
     test_rows: vocab.Count = 500
     encoding: Encoding = "paper"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_missing(self.missing, Missingness())
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, fraction, method, rows to fit to, and repetition."""

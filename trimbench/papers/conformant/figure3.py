@@ -27,22 +27,16 @@ _TRAINING_ROWS, _TEST_ROWS = "training rows", "test rows"
 
 
 @vocab.settings
-class Figure3:
+class Figure3(sweep.Sweep):
     """Fidelity and accuracy under missing pixels (Figure 3).
 
     Only runs with the authors' encoding are compared with their stored curves. The `mixture` of conformant models, if
     any, is one more line, beyond the paper.
     """
 
-    datasets: vocab.Axis[str]
-    missing: list[float]
     repetitions: vocab.Count = 10
     encodings: vocab.Axis[Encoding] = field(default_factory=lambda: [_STORED, "paper"])
     mixture: sweep.MixtureSettings | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        sweep.check_missing(self.missing, Missingness())
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, encoding, fraction and repetition, and one for each mixture."""

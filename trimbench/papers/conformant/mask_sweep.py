@@ -48,21 +48,30 @@ from trimbench.papers.measures import accuracy, cross_entropy, weighted_f1
 
 
 @vocab.settings
-class MissingFeatures:
+class Sweep:
+    """What all experiments that hide features have: the shares `missing`, and `repetitions` of random masks of each."""
+
+    datasets: vocab.Axis[str]
+    missing: list[float]
+    repetitions: vocab.Count = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_missing(self.missing, Missingness())
+
+
+@vocab.settings
+class MissingFeatures(Sweep):
     """Every method against the share of missing features, on data sets of the user's choice.
 
     Data sets need no protocol. `mechanism`, `rounding` and `rates` are those of a
     `trimbench.papers.data.masks.Missingness`; `repetitions` counts the random masks for each fraction.
     """
 
-    datasets: vocab.Axis[str]
-    missing: list[float]
-    repetitions: vocab.Count = 3
     encoding: Encoding = "paper"
     mechanism: Mechanism = "mcar"
     rounding: Rounding = "down"
     rates: dict[str, float] = field(default_factory=dict)
-    seed: int = 0
 
     def __post_init__(self) -> None:
         check_missing(self.missing, Missingness(self.mechanism, self.rounding, self.rates))

@@ -22,7 +22,7 @@ _NAIVE_BAYES_LEADS = ("splice",)
 
 
 @vocab.settings
-class NaiveBayesCrossing:
+class NaiveBayesCrossing(sweep.Sweep):
     """Accuracy of NaCL and of maximum-likelihood naive Bayes over the whole range of missingness (Q3).
 
     Weighted F1 stands beside it, without a verdict. `repetitions` counts the random masks for each fraction of missing
@@ -30,16 +30,9 @@ class NaiveBayesCrossing:
     beyond the paper.
     """
 
-    datasets: vocab.Axis[str]
-    missing: list[float]
-    repetitions: vocab.Count = 3
     repetitions_of: dict[str, vocab.Count] = field(default_factory=dict)
     encoding: Encoding = "paper"
     mixture: sweep.MixtureSettings | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        sweep.check_missing(self.missing, Missingness())
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, fraction and repetition, and one for each mixture."""

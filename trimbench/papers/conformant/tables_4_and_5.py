@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.conformant.mask_sweep import check_missing, evaluation_cells, summarise
+from trimbench.papers.conformant.mask_sweep import Sweep, check_missing, evaluation_cells, summarise
 from trimbench.papers.conformant.tasks import Encoding, make_task
 from trimbench.papers.data.masks import Missingness, Rounding, Unit
 
@@ -183,7 +183,7 @@ _COMPLETE, _COMPLETE_INFERRED = "complete", "complete, inferred"
 
 
 @vocab.settings
-class Tables4And5:
+class Tables4And5(Sweep):
     """Table 4 (cross entropy) or Table 5 (weighted F1): every method at four shares of missing features.
 
     Shares are the paper's labels; the roundings are ``fifths``, as the authors count, and ``nearest``, which comes
@@ -195,16 +195,12 @@ class Tables4And5:
     """
 
     measure: Literal["cross_entropy", "f1_weighted"]
-    datasets: vocab.Axis[str]
-    missing: list[float]
-    repetitions: vocab.Count = 3
     repetitions_of: dict[str, vocab.Count] = field(default_factory=dict)
     encodings: vocab.Axis[Encoding] = field(default_factory=lambda: ["paper", "authors"])
     roundings: vocab.Axis[Rounding] = field(default_factory=lambda: [AS_RUN_ROUNDING, "nearest"])
     inferred: dict[str, list[Setup]] = field(default_factory=dict)
     constraints: dict[str, list[Setup]] = field(default_factory=dict)
     neighbour_repetitions: vocab.Natural = 3
-    seed: int = 0
 
     def __post_init__(self) -> None:
         for name, setups in {name: self._beside(name) for name in {**self.inferred, **self.constraints}}.items():

@@ -14,14 +14,9 @@ _FLOOR = 1e-14
 
 
 def cross_entropy(reference: Matrix, log_predicted: Matrix) -> float:
-    """Return the mean cross entropy of predictions to the classifier's own, in nats.
+    """Return the mean cross entropy of predictions to the classifier's own with all features, in nats.
 
-    Parameters
-    ----------
-    reference : ndarray of shape (n_rows, n_classes)
-        Probabilities of the classifier with all features.
-    log_predicted : ndarray of shape (n_rows, n_classes)
-        Logarithms of the predicted probabilities.
+    Both have the shape (n_rows, n_classes); `log_predicted` are logarithms of probabilities.
     """
     logs = np.log(np.exp(log_predicted) + _FLOOR)
     return float(-(reference * logs).sum(axis=1).mean())
@@ -41,25 +36,13 @@ def weighted_f1(truth: NDArray[np.int64], predicted: NDArray[np.int64], n_classe
 
 
 def log_loss(truth: NDArray[np.int64], probabilities: Matrix) -> float:
-    """Return the mean of minus the logarithm of the probability of the true class, in nats; at most 32.2 a row.
-
-    Parameters
-    ----------
-    truth : ndarray of int, shape (n_rows,)
-    probabilities : ndarray of shape (n_rows, n_classes)
-    """
+    """Return the mean of minus the logarithm of the probability of the true class, in nats; at most 32.2 a row."""
     of_truth = probabilities[np.arange(len(truth)), truth]
     return float(-np.log(np.maximum(of_truth, _FLOOR)).mean())
 
 
 def brier_score(truth: NDArray[np.int64], probabilities: Matrix) -> float:
-    """Return the mean squared distance of probabilities to the true class, summed over the classes: 0 to 2.
-
-    Parameters
-    ----------
-    truth : ndarray of int, shape (n_rows,)
-    probabilities : ndarray of shape (n_rows, n_classes)
-    """
+    """Return the mean squared distance of probabilities to the true class, summed over the classes: 0 to 2."""
     wanted = np.eye(probabilities.shape[1])[truth]
     return float(((probabilities - wanted) ** 2).sum(axis=1).mean())
 
@@ -69,12 +52,6 @@ def calibration_error(truth: NDArray[np.int64], probabilities: Matrix, n_bins: i
 
     Rows are put into bins of equal width by the probability of their predicted class; in each bin its mean is compared
     with the share of correct predictions, and the distances are averaged with the numbers of rows.
-
-    Parameters
-    ----------
-    truth : ndarray of int, shape (n_rows,)
-    probabilities : ndarray of shape (n_rows, n_classes)
-    n_bins : int
     """
     confidence = probabilities.max(axis=1)
     surplus = confidence - (probabilities.argmax(axis=1) == truth)
@@ -137,14 +114,8 @@ def prediction_quality(y: NDArray[np.int64], probabilities: Matrix) -> Predictio
 class Calibration:
     """Predicted against actual frequencies in ten classes of predictions.
 
-    Attributes
-    ----------
-    counts : ndarray of shape (10,)
-        Cases with P(y = 1 | x) in [0, 0.1), ..., [0.9, 1].
-    predicted_sums : ndarray of shape (10,)
-        Sum of their probabilities.
-    positives : ndarray of shape (10,)
-        Cases among them with y = 1.
+    They are the `counts` of cases with P(y = 1 | x) in [0, 0.1), ..., [0.9, 1], the sums of their probabilities, and
+    those among them with y = 1.
     """
 
     counts: NDArray[np.int64]
@@ -155,15 +126,8 @@ class Calibration:
 def calibration(y: NDArray[np.int64], probabilities: Matrix) -> Calibration:
     """Sort predictions into ten classes and compare them with what happened; the sums can be added over repetitions.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_cases,)
-        Zeros and ones.
-    probabilities : ndarray of shape (n_cases, 2)
-
-    References
-    ----------
-    Li, Zhang and Neal (2008), "Comparison of calibration for predictions".
+    The arguments are those of `prediction_quality`: Li, Zhang and Neal (2008), "Comparison of calibration for
+    predictions".
     """
     p = probabilities[:, 1]
     bins = np.minimum((p * 10.0).astype(np.int64), 9)

@@ -92,13 +92,7 @@ _SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class JointNormal:
-    """A multivariate normal distribution of the columns.
-
-    Attributes
-    ----------
-    means : ndarray of shape (n_columns,)
-    covariance : ndarray of shape (n_columns, n_columns)
-    """
+    """A multivariate normal distribution of the columns."""
 
     means: Vector
     covariance: Matrix
@@ -173,21 +167,11 @@ class NotApplicableError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What methods learn from.
+    """What methods learn from: rows, complete, or with NaN where a feature is missing, and their labels.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        The training rows, complete, or with NaN where a feature is missing.
-    labels : ndarray of int, shape (n_rows,)
-    masked : ndarray of shape (n_masked, n_columns)
-        Rows for models that are trained with masks: copies of complete rows, with NaN where the mechanism that hides
-        features of the test rows hides theirs; or the incomplete rows themselves.
-    masked_labels : ndarray of int, shape (n_masked,)
-    columns : sequence of sequence of int
-        Columns of each feature.
-    numbers : bool
-        Whether columns are real numbers, not zeros and ones.
+    The `masked` rows are for models that are trained with masks: copies of complete rows, with NaN where the mechanism
+    that hides features of the test rows hides theirs; or the incomplete rows themselves. `columns` are those of each
+    feature, and `numbers` tells whether they are real numbers, not zeros and ones.
     """
 
     rows: Matrix
@@ -384,17 +368,10 @@ METHODS: Mapping[str, Method] = {
 
 @vocab.settings
 class Shape:
-    """What becomes of a data set before it is split.
+    """What becomes of a data set before it is split, into `train_rows` and `test_rows` at most.
 
-    Attributes
-    ----------
-    numbers : bool
-        Whether its columns stay numbers, in units of standard deviations of the training rows; otherwise the protocol
-        makes them zeros and ones.
-    shrink : int
-        Side of the squares of pixels that become one, by majority (a tie is 1); 1 leaves an image as it is.
-    train_rows, test_rows : int
-        How many rows at most.
+    Its columns stay `numbers`, in units of standard deviations of the training rows, or the protocol makes them zeros
+    and ones. Squares of `shrink` pixels a side become one, by majority (a tie is 1); 1 leaves an image as it is.
     """
 
     numbers: bool

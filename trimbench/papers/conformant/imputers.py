@@ -139,12 +139,8 @@ def _from_scikit_learn(
 class AdditivePredictor:
     """Linear scores of binary columns, with a score for each missing feature.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_columns, n_classes)
-    biases : ndarray of shape (n_classes,)
-    missing : ndarray of shape (n_features, n_classes)
-        What a feature adds to each score while it is missing.
+    The weights have the shape (n_columns, n_classes). `missing`, of shape (n_features, n_classes), is what a feature
+    adds to each score while it is missing.
     """
 
     weights: Matrix
@@ -197,19 +193,8 @@ def predict_all(
 ) -> list[Matrix]:
     """Return the log-probabilities of several predictors for the same rows, with one matrix product.
 
-    Parameters
-    ----------
-    predictors : list of AdditivePredictor
-        Over the same columns and features.
-    rows : ndarray of shape (n_rows, n_columns)
-        Complete rows.
-    missing : ndarray of bool, shape (n_rows, n_features)
-    spread : ndarray of int, shape (n_columns,)
-        Feature of each column.
-
-    Returns
-    -------
-    list of ndarray of shape (n_rows, n_classes)
+    The predictors have the same columns and features. The rows are complete, `missing` tells which features they miss,
+    shape (n_rows, n_features), and `spread` is the feature of each column. Each result has shape (n_rows, n_classes).
     """
     own = {id(predictor.weights): predictor.weights for predictor in predictors}
     distinct, places = list(own.values()), list(own)
@@ -278,12 +263,7 @@ def fit_mixture(
 ) -> BernoulliMixture:
     """Learn a mixture by expectation-maximisation, until the mean log-likelihood gains less than `tolerance`.
 
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_columns)
-        Zeros and ones, NaN where missing.
-    n_components : int
-        At least 1; at most one for each row is used.
+    The rows are zeros and ones, NaN where missing. At most one component for each row is used.
     """
     table = np.asarray(rows, dtype=np.float64)
     rng = np.random.default_rng(seed)

@@ -332,12 +332,8 @@ def with_mixture(title: str, summary: pd.DataFrame) -> str:
 class MixtureSettings:
     """How a mixture of conformant models is learned.
 
-    Attributes
-    ----------
-    n_components : int or "auto"
-        ``"auto"``: as many as make rows held out more likely.
-    rows : int, optional
-        Number of training rows, chosen at random, that it is learned from; all by default.
+    ``"auto"`` takes as many components as make rows held out more likely. `rows` is the number of training rows, chosen
+    at random, that it is learned from; all by default.
     """
 
     n_components: vocab.Count | Literal["auto"] = "auto"
@@ -346,15 +342,9 @@ class MixtureSettings:
 
 @dataclass(frozen=True, eq=False)
 class LearnedMixture:
-    """A mixture, or the one model that a mixture of one component is.
+    """A mixture, or the one model that a mixture of one component is, and the training rows that it was learned from.
 
-    Attributes
-    ----------
-    model : ConformantModel
-    n_rows : int
-        Training rows that it was learned from.
-    seconds : float
-        Of processor time, on the machine that learned it.
+    The seconds are of processor time, on the machine that learned it.
     """
 
     model: ConformantModel

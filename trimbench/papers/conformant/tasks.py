@@ -352,15 +352,9 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted logistic regression.
+    """A fitted logistic regression, and the iterations and seconds of its fit on the machine that did it.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_columns, n_classes)
-    biases : ndarray of shape (n_classes,)
-    iterations : int
-    seconds : float
-        Of the fit, on the machine that did it.
+    The weights have the shape (n_columns, n_classes).
     """
 
     weights: Matrix

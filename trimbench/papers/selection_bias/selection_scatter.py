@@ -178,19 +178,11 @@ def true_and_sample_correlations(
 
 
 def share_beyond(bound: float, n0: int, n1: int, theta0: float = 0.0) -> float:
-    r"""Return the probability that a feature unrelated to the response has a sample correlation beyond a bound.
+    r"""Return the probability that a feature unrelated to the response has an absolute correlation beyond a bound.
 
-    Parameters
-    ----------
-    bound : float
-        Of the absolute correlation.
-    n0, n1 : int
-        Cases in each class.
-    theta0 : float
-        The feature's probability of a one is uniform from `theta0` to 1 - `theta0`, the same in both classes.
+    The correlation is that of n0 and n1 cases in the classes. The feature's probability of a one is uniform from
+    `theta0` to 1 - `theta0`, the same in both classes.
 
-    Notes
-    -----
     It is the sum, over the numbers of ones (I_0, I_1) with \|cor\| > bound, of C(n_0, I_0) C(n_1, I_1) times the mean
     of theta^s (1 - theta)^(n - s) with s = I_0 + I_1, an incomplete beta function.
     """

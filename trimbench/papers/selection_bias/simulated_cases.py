@@ -24,20 +24,10 @@ _BLOCK_ENTRIES = 2**21
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Settings of a simulation from the naive Bayes model.
+    """Settings of a simulation from the naive Bayes model, with training and test cases of y = 0 and of y = 1.
 
-    Attributes
-    ----------
-    n_features : int
-        p.
-    alpha : float
-        How alike the two classes are: Var(phi_yj) = theta_j (1 - theta_j) / (alpha + 1).
-    theta0 : float
-        theta_j ~ Uniform(theta0, 1 - theta0).
-    class_sizes : tuple of int
-        Training cases with y = 0 and with y = 1.
-    test_sizes : tuple of int
-        Test cases with y = 0 and with y = 1.
+    `alpha` says how alike the two classes are: Var(phi_yj) = theta_j (1 - theta_j) / (alpha + 1), where theta_j is
+    uniform from `theta0` to 1 - `theta0`.
     """
 
     n_features: int = 10_000
@@ -121,16 +111,9 @@ def simulate_gaussian(
 
 @dataclass(frozen=True)
 class MixtureSettings:
-    """Settings of a simulation from the mixture model.
+    """Settings of a simulation from the mixture model of two latent groups, which are equally frequent.
 
-    Attributes
-    ----------
-    n_features : int
-        p.
-    alpha : float
-        How alike the features of the two latent groups are.
-    response : tuple of float
-        P(y = 1 | z) in the two latent groups, which are equally frequent.
+    `alpha` says how alike their features are; `response` is P(y = 1 | z).
     """
 
     n_features: int = 2000

@@ -298,7 +298,8 @@ def _finished(
     import pandas as pd
 
     is_date, notes = kind == "date", list(notes)
-    values = np.where(is_date & (values == _AFTER_9999), np.nextafter(_AFTER_9999, 0), values)
+    if is_date:
+        values = np.where(values == _AFTER_9999, np.nextafter(_AFTER_9999, 0), values)
     for text, number in numbers_among(tuple(missing), is_date):
         # A day that is named without a time of the day is missing at any time.
         gaps = (np.floor(values) if is_date and number.is_integer() else values) == number

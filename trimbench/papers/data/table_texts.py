@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, get_args
 
 import numpy as np
@@ -227,6 +228,7 @@ _DATES = [
         r"(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)(?P<day>)",
     )
 ]
+_EPOCH = date(1970, 1, 1).toordinal()
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAY = re.compile(r"\A(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? ", re.ASCII | re.IGNORECASE)
 
@@ -269,6 +271,9 @@ def days_of(text: str, day_comes_first: bool) -> float:
     >>> days_of("02JAN1970:12:00:00", True), days_of("1/2/1970 6:00 PM", False)
     (1.5, 1.75)
     """
+    if len(text) == 10 and text[4] == text[7] == "-":  # as most dates are written
+        with contextlib.suppress(ValueError):
+            return float(date.fromisoformat(text).toordinal() - _EPOCH)
     if (match := date_in(text, day_comes_first)) is None:
         return math.nan
     year, name, half, zone = match["year"], match["month"][:3].lower(), match["half"], match["zone"]

@@ -7,7 +7,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -164,62 +164,53 @@ class OwnTable(Studied):
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return the jobs of all steps; nothing in them depends on where the table comes from."""
-        steps = (self._gaps, self._frontier, self._choice, self._baseline, self._confidence, self._explanations)
-        return [cell for step in steps for cell in step()]
+        own = self.settings
+        gaps = [
+            self._cell(
+                "gaps",
+                predict_with_gaps,
+                {"missing": share, "split": split},
+                {"mechanism": mechanism},
+                missingness={"mechanism": mechanism},
+                methods=own.methods,
+                rows=own.gap_rows,
+            )
+            for mechanism in own.mechanisms
+            for share in own.shares
+            for split in range(own.splits)
+        ]
+        budgets = own.levels(self.costs)
+        frontier = [self._cell("frontier", select_within, {"budget": one}, **self._trimming) for one in budgets]
+        baseline = [self._cell("baseline", judge_classifier, {"classifier": one}, rows=own.rows) for one in CLASSIFIERS]
+        confidence = [
+            self._cell("confidence", judge_confidence, {"k": k, "correct": correct}, rows=own.rows)
+            for k in own.selected
+            for correct in (True, False)
+        ]
+        explained = self._cell("explanations", explain_rows, {}, n_rows=own.explained, rows=own.rows)
+        rest = [*baseline, *confidence, *([explained] if own.explained else [])]
+        return [*gaps, *frontier, *self._choice(), *rest]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return tables, figures and conclusions."""
         found = Steps.of(rows, self)
         return Outcome(tables_of(found), figures_of(found), (), [*conclusions(found), *notes(found)])
 
-    def _frontier(self) -> Iterator[Cell]:
-        given: dict[str, Any] = {
-            "positive": self.positive,
-            "costs": dict(self.costs),
-            "time_limit": self.settings.time_limit,
-        }
-        for budget in self.settings.levels(self.costs):
-            yield self._cell("frontier", select_within, {"budget": budget}, **given, rows=self.settings.rows)
+    @property
+    def _trimming(self) -> dict[str, Any]:
+        """What all jobs that trim are given."""
+        own = self.settings
+        return {"positive": self.positive, "costs": dict(self.costs), "rows": own.rows, "time_limit": own.time_limit}
 
-    def _choice(self) -> Iterator[Cell]:
+    def _choice(self) -> list[Cell]:
         own = self.settings
         budgets = own.levels(self.costs)
         if own.budget is not None:
             budgets = [budget for budget in budgets if budget <= own.budget][-1:]
-        given: dict[str, Any] = {"positive": self.positive, "costs": dict(self.costs), "budgets": budgets}
         are_few = own.test_share * len(self.table.labels) < FEW
-        for fold in (None, *range(OUTER if are_few else 0)):
-            yield self._cell("choice", choose_budget, {"fold": fold}, **given, rows=own.rows, time_limit=own.time_limit)
-
-    def _baseline(self) -> Iterator[Cell]:
-        for name in CLASSIFIERS:
-            yield self._cell("baseline", judge_classifier, {"classifier": name}, rows=self.settings.rows)
-
-    def _gaps(self) -> Iterator[Cell]:
-        own = self.settings
-        for mechanism in own.mechanisms:
-            for share in own.shares:
-                for split in range(own.splits):
-                    yield self._cell(
-                        "gaps",
-                        predict_with_gaps,
-                        {"missing": share, "split": split},
-                        {"mechanism": mechanism},
-                        missingness={"mechanism": mechanism},
-                        methods=own.methods,
-                        rows=own.gap_rows,
-                    )
-
-    def _confidence(self) -> Iterator[Cell]:
-        for k in self.settings.selected:
-            for correct in (True, False):
-                place = {"k": k, "correct": correct}
-                yield self._cell("confidence", judge_confidence, place, rows=self.settings.rows)
-
-    def _explanations(self) -> Iterator[Cell]:
-        if self.settings.explained:
-            more: dict[str, Any] = {"n_rows": self.settings.explained, "rows": self.settings.rows}
-            yield self._cell("explanations", explain_rows, {}, **more)
+        folds = (None, *range(OUTER if are_few else 0))
+        given = {**self._trimming, "budgets": budgets}
+        return [self._cell("choice", choose_budget, {"fold": fold}, **given) for fold in folds]
 
     def _cell(
         self,

@@ -1,4 +1,4 @@
-"""Data that the loopback server offers in each way of fetching, and what a cache then holds."""
+"""Data that the loopback server offers in each way of fetching, and what a cache, or any folder, then holds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import rdata
 
-from trimbench.papers.data.dataset import fingerprint
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.dataset import Dataset, fingerprint
 from trimbench.papers.data.declarations import DatasetDeclaration, declare_dataset
 
-from . import toy
 from .loopback import ARFF_PATH, DATASET_ID, FILE_BODY, FILE_PATH, PARQUET_PATH, Loopback
 
 R_PATH = "/plain/tissues.rda"
@@ -27,6 +27,25 @@ KEPT = {
     "file": f"files/sha256/{hashlib.sha256(FILE_BODY).hexdigest()}/t.csv",
     "r": f"files/sha256/{TISSUES_SHA256}/tissues.rda",
 }
+
+# The data set of OpenML.
+DESCRIPTION_PATH = f"/api/v1/xml/data/{DATASET_ID}"
+FEATURES_PATH = f"/api/v1/xml/data/features/{DATASET_ID}"
+FOLDER = f"openml/org/openml/www/datasets/{DATASET_ID}"
+# The values that every way of loading must arrive at.
+SHA256 = fingerprint(
+    pd.DataFrame(
+        {
+            "size": [0.5, 1.5, None, -2.25],
+            "colour": ["red", None, "blue", "green"],
+            "flag": ["TRUE", "FALSE", "TRUE", "FALSE"],
+        }
+    ),
+    pd.Series(["1", "2", "2", "1"], name="selector"),
+)
+SOURCE = {"kind": "openml", "id": DATASET_ID, "version": 3, "target": "selector"}
+FACTS = {"rows": 4, "features": 3, "classes": {"1": 2, "2": 2}, "sha256": SHA256}
+TOY = declare_dataset("toy", SOURCE | {"facts": FACTS})
 
 
 @dataclass(frozen=True)
@@ -49,15 +68,15 @@ def offered(kind: str, loopback: Loopback, folder: Path) -> Offer:
         return Offer(tissues(loopback), "data set 'tissues'", {KEPT["r"]: R_PATH})
     loopback.parquet = kind == "parquet"
     files = {
-        f"{toy.FOLDER}/description.xml": toy.DESCRIPTION_PATH,
-        f"{toy.FOLDER}/features.xml": toy.FEATURES_PATH,
+        f"{FOLDER}/description.xml": DESCRIPTION_PATH,
+        f"{FOLDER}/features.xml": FEATURES_PATH,
         **(
-            {f"{toy.FOLDER}/dataset_{DATASET_ID}.pq": PARQUET_PATH}
+            {f"{FOLDER}/dataset_{DATASET_ID}.pq": PARQUET_PATH}
             if loopback.parquet
-            else {f"{toy.FOLDER}/dataset.arff": ARFF_PATH}
+            else {f"{FOLDER}/dataset.arff": ARFF_PATH}
         ),
     }
-    return Offer(toy.TOY, f"data set 'toy' (OpenML {DATASET_ID})", files)
+    return Offer(TOY, f"data set 'toy' (OpenML {DATASET_ID})", files)
 
 
 def r_file(folder: Path, objects: dict[str, Any], **options: Any) -> bytes:
@@ -77,3 +96,41 @@ def tissues(loopback: Loopback, **more: Any) -> DatasetDeclaration:
         "facts": {"rows": 3, "features": 2, "classes": {"0": 1, "1": 2}, "sha256": TISSUES_SHA256},
     }
     return declare_dataset("tissues", mapping | more)
+
+
+def listing(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Map every path to its mode, time of change and bytes."""
+    found = {}
+    for path in (folder, *sorted(folder.rglob("*"))):
+        status = path.lstat()
+        found[str(path.relative_to(folder))] = (
+            status.st_mode,
+            status.st_mtime_ns,
+            path.read_bytes() if path.is_file() else b"",
+        )
+    return found
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Map every path to its bytes; folders count, times do not."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def folder_of(cache: Cache) -> Path:
+    return cache.writable / FOLDER
+
+
+def assert_is_toy(dataset: Dataset) -> None:
+    assert list(dataset.features.columns) == ["size", "colour", "flag"], "row is an identifier, note is ignored"
+    assert dataset.features["size"].dtype == "float64"
+    assert dataset.features["size"].isna().tolist() == [False, False, False, True]
+    assert dataset.features["size"].dropna().tolist() == [-2.25, 0.5, 1.5]
+    assert list(dataset.features["colour"].cat.categories) == ["red", "green", "blue"]
+    assert dataset.features["colour"].isna().tolist() == [False, False, True, False]
+    assert dataset.features["flag"].astype(object).tolist() == ["FALSE", "TRUE", "FALSE", "TRUE"]
+    assert list(dataset.target.cat.categories) == ["2", "1"]
+    assert dataset.target.astype(object).tolist() == ["1", "1", "2", "2"]
+    assert dataset.sha256 == SHA256

@@ -7,7 +7,7 @@ import pytest
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.validation import ConfigurationError
 
-from .listing import listing
+from .offers import listing
 
 
 @pytest.mark.parametrize(

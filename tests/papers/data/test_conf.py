@@ -30,9 +30,8 @@ from trimbench.papers.vocabulary.cells import Cell
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import make_experiment
 
-from .listing import listing
 from .loopback import Loopback
-from .offers import r_file
+from .offers import listing, r_file
 
 CONF = Path(__file__).parents[3] / "conf"
 PROJECT = Catalogue((CONF,))

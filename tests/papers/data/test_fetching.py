@@ -17,10 +17,21 @@ from trimbench.papers.data.declarations import is_here, load_dataset
 from trimbench.papers.data.downloads import FileDeclaration, fetch_file
 from trimbench.papers.validation import DataUnavailable
 
-from .listing import contents, listing
 from .loopback import ARFF_PATH, FILE_PATH, PARQUET_PATH, Loopback
-from .offers import KEPT, R_PATH, Offer, X, Y, offered, r_file
-from .toy import DESCRIPTION_PATH, FEATURES_PATH, FOLDER
+from .offers import (
+    DESCRIPTION_PATH,
+    FEATURES_PATH,
+    FOLDER,
+    KEPT,
+    R_PATH,
+    Offer,
+    X,
+    Y,
+    contents,
+    listing,
+    offered,
+    r_file,
+)
 
 every_kind = pytest.mark.parametrize("offer", ["file", "openml", "parquet", "r"], indirect=True)
 every_copy = pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from trimbench.papers.data.declarations import declare_dataset, is_here, load_da
 from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch
 from trimbench.papers.vocabulary.planning import held_against_servers
 
-from .listing import contents
 from .loopback import ARFF_PATH, DATASET_ID, PARQUET_PATH, Loopback
-from .toy import DESCRIPTION_PATH, SHA256, SOURCE, TOY, assert_is_toy, folder_of
+from .offers import DESCRIPTION_PATH, SHA256, SOURCE, TOY, assert_is_toy, contents, folder_of
 
 
 @pytest.mark.parametrize("parquet", [True, False])

@@ -28,8 +28,8 @@ from trimbench.papers.data.declarations import declare_dataset, is_here, load_da
 from trimbench.papers.validation import ConfigurationError, DataUnavailable, by_host
 
 from ..command_line import CURVE, PROJECT, SMALL, Command, file_of, start, table_of, write
-from .listing import contents
 from .loopback import FILE_BODY, FILE_PATH, Loopback
+from .offers import contents
 
 ROWS = b"| a comment\n2, y, NO.\n1, x, YES.\n"
 NAME, MEMBER = "made_up-1.2-py3-none-any.whl", "made_up/data/t.data"

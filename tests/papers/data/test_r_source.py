@@ -23,9 +23,8 @@ from trimbench.papers.data.declarations import DatasetDeclaration, is_here, load
 from trimbench.papers.data.sources import _objects
 from trimbench.papers.validation import DataUnavailable, FactsMismatch, Unreadable
 
-from .listing import contents, listing
 from .loopback import Loopback
-from .offers import KEPT, R_PATH, TISSUES_SHA256, X, Y, r_file, tissues
+from .offers import KEPT, R_PATH, TISSUES_SHA256, X, Y, contents, listing, r_file, tissues
 
 TEXT = gzip.compress(b"class,gene1,gene2\n0,0.1,-2.0\n1,0.3333333333333333,4e-17\n1,5.5,6.0\n", mtime=0)
 TABLE = {"path": "t/tissues.csv.gz", "sha256": hashlib.sha256(TEXT).hexdigest()}

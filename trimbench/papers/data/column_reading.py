@@ -279,7 +279,7 @@ def _key(text: str) -> str:
 
 
 def _said_of(column: TextColumn, chosen: NDArray[np.bool_], what: str) -> str:
-    """Return how many rows have one of some texts, of which `what` is so, and the most frequent texts with rows."""
+    """Return how many rows have one of the chosen texts, `what` that means, and the most frequent ones with rows."""
     places = sorted(np.flatnonzero(chosen).tolist(), key=lambda place: -column.counts[place])
     parts = [(quoted(column.texts[place]), [place]) for place in places[:3]]
     if len(places) > 3:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @settings
 class Facts:
-    """What must hold for the loaded data, as far as it is known.
+    """What is known about the data, and must hold once it is loaded.
 
     `classes` has the number of rows of each class, `sha256` is the `fingerprint` of the values.
     """

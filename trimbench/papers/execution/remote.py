@@ -33,11 +33,11 @@ from trimbench.papers.execution.workers import ExecutorError, Files, OnRecord, W
 from trimbench.papers.files import temporary_folder, without_homes
 from trimbench.papers.validation import reason, settings
 
-# After this many tasks that could not run, on machines that nobody can name, no other will.
+# After this many tasks that could not run, on machines without names, no other will.
 _MAX_USELESS_TASKS = 5
-# A machine on which so many jobs in a row fail for want of something takes no more.
+# A machine takes no more jobs after this many in a row that failed for want of something.
 _MOST_IN_A_ROW = 2
-# Tasks of short jobs have so many of them that each takes about this long.
+# Short jobs share tasks, each of which takes about this long.
 _TASK_SECONDS = 0.5
 _MOST_PER_TASK = 20
 Task = Any  # how a cluster identifies a task
@@ -169,7 +169,7 @@ class _Sweep:
             _log.warning("Left out of the run: %s", self._out[machine])
 
     def _others(self, machines: Collection[str]) -> bool:
-        """Tell whether there are machines other than these; where nobody can name them, there may be."""
+        """Tell whether there are machines other than these; where they have no names, there may be."""
         return not self._names or not self._there.keys() <= {*machines}
 
     def _barred(self, job: Job | None) -> set[str] | None:

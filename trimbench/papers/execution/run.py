@@ -46,7 +46,7 @@ def run_jobs(
     label : str
         What the report calls the jobs.
     expected : mapping from the key of a job to seconds, optional
-        How long jobs will take on one processor, as far as it is known; the report then says how much time is left.
+        How long jobs will take on one processor, where that is known; the report then says how much time is left.
     on_record : function of a Record, optional
         Called in this thread with each record as soon as it is known: first with those that are stored, in order, then
         with the others as they arrive. What it raises ends the run.

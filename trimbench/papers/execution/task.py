@@ -152,7 +152,7 @@ def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> d
 
 
 def read_answer(answer: bytes, jobs: Sequence[Job]) -> tuple[str, str, list[Record]]:
-    """Read what `run_task` returned elsewhere: the machine, why it can run no job if that is so, and the records.
+    """Read what `run_task` returned elsewhere: the machine, why it can run no job (or nothing), and the records.
 
     Nothing in it is trusted: what is not the record of its job, as a job of this program could have written it, is a
     failure of this job alone.

@@ -65,9 +65,9 @@ class Executor(Protocol):
 class WorkerSettings:
     """The options that all executors have.
 
-    `workers` jobs run at the same time, by default one for each processor. One job may run `timeout` seconds and hold
-    so much `memory`, for example ``"4GB"``, in its worker and the processes that this one starts; by default both have
-    no limit.
+    `workers` jobs run at the same time, by default one for each processor. One job may run `timeout` seconds, and hold
+    `memory` of a size such as ``"4GB"`` in its worker and the processes that this one starts; by default both have no
+    limit.
     """
 
     workers: int | None = None
@@ -117,7 +117,7 @@ class SerialExecutor(WorkerSettings):
 
 
 def n_workers(executor: Executor) -> int:
-    """Return how many jobs an executor runs at the same time, as far as its settings say."""
+    """Return how many jobs an executor runs at the same time, by its settings."""
     if isinstance(executor, SerialExecutor) or not isinstance(executor, WorkerSettings):
         return 1
     return executor.workers or usable_cpus()
@@ -399,7 +399,7 @@ def can_measure() -> bool:
 def memory_held(pid: int) -> int:
     """Return the bytes that a process and those that it started hold, in memory or swapped out; 0 if it has ended.
 
-    Files that are only mapped count too, as far as they are in memory. Pages that several of them share count once.
+    Of files that are only mapped, what is in memory counts too. Pages that several of them share count once.
     """
     tree = process_tree(pid)
     shared = len(tree) > 1
@@ -407,7 +407,7 @@ def memory_held(pid: int) -> int:
 
 
 def process_tree(pid: int) -> list[int]:
-    """Return a process and all that it started, as far as the system tells; those above come first."""
+    """Return a process and all that it started and the system knows of; parents come first."""
     tree = [pid]
     for one in tree:  # which grows meanwhile
         for thread in _threads(one):

@@ -571,7 +571,7 @@ class Steps(Studied):
 
     @cached_property
     def accuracy(self) -> Share | None:
-        """The share of rows that the trimming decides rightly, none of which a choice has seen."""
+        """The share of rows, unseen by any choice, that the trimming decides correctly."""
         n_rows = sum(row["n_test"] for row in self._tested)
         return Share.of(sum(row["n_right"] for row in self._tested), n_rows, self.is_nested) if n_rows else None
 
@@ -608,7 +608,7 @@ class Share:
 
     @classmethod
     def of(cls, n_right: float, n_rows: float, are_folds: bool = False) -> Share:
-        """Return the share of so many rows."""
+        """Return the share that `n_right` is of `n_rows`."""
         shared = _SHARED if are_folds else 1
         return cls(n_right / n_rows, *wilson_interval(n_right / shared, n_rows / shared), int(n_rows))
 

@@ -186,7 +186,7 @@ class StoredTable:
         return [str(name) for name in self.features.columns]
 
     def split(self, test_share: float, seed: int, split: int = 0, *, most: int | None = None) -> tuple[Rows, Rows]:
-        """Return training rows, all or at most so many of them, and test rows, each class with its share in both."""
+        """Return training rows, all or at most a number of them, and test rows, each class with its share in both."""
         own = seed_for(purpose="own table", split=split, seed=seed)
         train, test = split_rows(len(self.labels), test_share, own, self.labels)
         return train if most is None else some_rows(train, self.labels, most, seed), test
@@ -212,7 +212,7 @@ def rest_name(classes: tuple[str, ...]) -> str:
 
 
 def some_rows(rows: Rows, labels: NDArray[np.int64], most: int, seed: int) -> Rows:
-    """Return at most so many of some rows, at random, each class with its share."""
+    """Return some of the rows, at most a number of them, at random, each class with its share."""
     if len(rows) <= most:
         return rows
     chosen = split_rows(len(rows), most / len(rows), seed_for(purpose="fewer rows", seed=seed), labels[rows])[1]

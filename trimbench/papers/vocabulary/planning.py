@@ -376,7 +376,7 @@ class Findings:
 
     @property
     def roads(self) -> dict[str, str]:
-        """Where its jobs had their data from, by group and name, as far as their records say so."""
+        """Where its jobs had their data from, by group and name, where their records say so."""
         found: dict[str, dict[str, None]] = {}
         for record in self.records:
             roads = record.provenance.get("roads")

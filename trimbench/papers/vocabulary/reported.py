@@ -50,7 +50,7 @@ class Rule:
         that its authors stored, whose largest distance to ours must be "within" a tolerance; or a "time" that it
         measured on its own machine, for which the rule must be "at_most".
     reason : str
-        Why a difference is to be expected, as far as it is known.
+        Why a difference is to be expected, where that is known.
     explained_percent : float
         How far off, in percent of the printed number, the number of an inferred set-up may be to explain a difference.
         It must also be at most half as far off as that of the paper's own words. By default it must meet this rule.

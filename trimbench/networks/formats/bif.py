@@ -10,7 +10,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -33,8 +32,9 @@ from trimbench.networks.formats.parsing import (
 TOLERANCE = 0.02
 # Commas and bars only separate; line ends are counted.
 WORD = re.compile(r'"([^"\n]*)"|([{}();])|((?:(?!//|/\*)[^\s,|{}();"])+)|(")|//[^\n]*|(/\*)|\n')
-# Words up to a sign, where there are neither other signs nor comments; what only separates them.
-_PLAIN_UNTIL = {end: re.compile(r'[^(){};"/]*' + re.escape(end)) for end in ");}{"}
+# A block up to its end, where there are neither quotes nor comments; a row of it; what only separates its words.
+_PLAIN_BLOCK = re.compile(r'[^{}"/]*}')
+_PLAIN_ROW = re.compile(r"\s*(?:\(([^()]*)\)|(table|default)\s)([0-9eE+.\-\s]*)")
 _SEPARATORS = str.maketrans(",|", "  ")
 # A property is any text up to its semicolon.
 _PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"]|"(?![^"\n]*"))*+;')
@@ -61,13 +61,16 @@ class _Word(NamedTuple):
         return self.text == text and not self.quoted
 
 
-@dataclass
-class _Definition:
-    """A probability block: the parents' names, and numbers by the parents' states (or by "table" or "default")."""
+# Line and numbers by the parents' states, or by "table" or "default".
+_Rows = dict[tuple[str, ...] | str, tuple[int, list[float]]]
+
+
+class _Definition(NamedTuple):
+    """A probability block: its line, the parents' names, and its rows."""
 
     line: int
     parents: list[str]
-    rows: dict[tuple[str, ...] | str, tuple[int, list[float]]] = field(default_factory=dict)
+    rows: _Rows
 
 
 def read_bif(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
@@ -134,19 +137,7 @@ class _Reader:
             self._fail(f"{what} must follow", word)
         return word.text
 
-    def _plain_until(self, end: str) -> list[str] | None:
-        """Take the words up to a sign and the sign, all at once; None, and nothing taken, where that is not plain."""
-        found = None if self._ahead else _PLAIN_UNTIL[end].match(self._text, self._place)
-        if found is None:
-            return None
-        words = found[0][:-1]
-        self._line += words.count("\n")
-        self._continue(found.end())
-        return words.translate(_SEPARATORS).split()
-
     def _names_until(self, end: str, what: str) -> list[str]:
-        if (names := self._plain_until(end)) is not None:
-            return names
         names = []
         while not self._peek().is_(end):
             names.append(self._name(what))
@@ -154,13 +145,6 @@ class _Reader:
         return names
 
     def _numbers(self) -> list[float]:
-        start, line = self._place, self._line
-        if (words := self._plain_until(";")) is not None:
-            try:
-                return [probability(word) for word in words]
-            except ValueError:  # word by word, to name the wrong one
-                self._line = line
-                self._continue(start)
         numbers = []
         while not (word := self._take()).is_(";"):
             try:
@@ -168,6 +152,31 @@ class _Reader:
             except ValueError:
                 self._fail("a probability or ';' must follow", word)
         return numbers
+
+    def _plain_rows(self) -> _Rows | None:
+        """Take the rows of a block and its end at once; None, and nothing taken, where words need a closer look."""
+        found = None if self._ahead else _PLAIN_BLOCK.match(self._text, self._place)
+        rows: _Rows = {}
+        line = self._line
+        *parts, rest = found[0][:-1].translate(_SEPARATORS).split(";") if found else ["?"]
+        for part in parts:
+            row = _PLAIN_ROW.fullmatch(part)
+            key = row and (row[2] or tuple(row[1].split()))
+            if row is None or key is None or key in rows:
+                return None
+            try:
+                numbers = [*map(float, row[3].split())]
+            except ValueError:
+                return None
+            if not (min(numbers, default=0.0) >= 0 and sum(numbers) < math.inf):
+                return None
+            rows[key] = (line + part.count("\n", 0, max(row.start(1), row.start(2))), numbers)
+            line += part.count("\n")
+        if found is None or rest.strip():
+            return None
+        self._line = line + rest.count("\n")
+        self._continue(found.end())
+        return rows
 
     def _skip_property(self) -> None:
         """Go behind the semicolon after the word "property", which was taken last."""
@@ -240,17 +249,20 @@ class _Reader:
     def _probability(self, line: int) -> tuple[str, _Definition]:
         self._expect("(")
         name = self._name("a variable's name")
-        definition = _Definition(line, self._names_until(")", "a parent's name"))
+        parents = self._names_until(")", "a parent's name")
         self._expect("{")
+        if (plain := self._plain_rows()) is not None:
+            return name, _Definition(line, parents, plain)
+        rows: _Rows = {}
         while not (word := self._expect("table", "default", "(", "property", "}")).is_("}"):
             if word.text == "property":
                 self._skip_property()
                 continue
             key = tuple(self._names_until(")", "a parent's state")) if word.text == "(" else word.text
-            if key in definition.rows:
+            if key in rows:
                 self._fail(f"the row {key} must be stated once", word)
-            definition.rows[key] = (word.line, self._numbers())
-        return name, definition
+            rows[key] = (word.line, self._numbers())
+        return name, _Definition(line, parents, rows)
 
     def _table(self, name: str, definition: _Definition, states: dict[str, list[str]]) -> NDArray[np.float64]:
         where = f"{self._path}, line {definition.line}"

@@ -187,12 +187,13 @@ def warn_of_unknown(name: str, strange: str, known: Sequence[str]) -> None:
 def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut: CutRule) -> ColumnRule:
     column = plain_column(column)
     absent = column.isna().to_numpy(dtype=bool)
-    seen = column[~absent]
+    seen = column[~absent] if absent.any() else column
     if not len(seen):
         warnings.warn(f"column {name!r} is left out: it has no value in the training rows", stacklevel=5)
         return ColumnRule(name, ("any",), missing="any", fallback="any")
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufc":
-        cuts: tuple[float, ...] | None = _cuts(column_numbers(seen, name), classes[~absent], cut)
+        numbers = column_numbers(seen, name)
+        cuts: tuple[float, ...] | None = _cuts(numbers, classes[~absent], cut)
         values = interval_names(cuts or ())
     else:
         cuts = None
@@ -216,7 +217,8 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
     if missing is not None or len(values) == 1:
         return rule
     # Without missing cells, the most frequent category stands for what is new.
-    usual = values[int(np.bincount(rule.codes(column), minlength=len(values)).argmax())]
+    codes = rule.codes(column if cuts is None else numbers)
+    usual = values[int(np.bincount(codes, minlength=len(values)).argmax())]
     return ColumnRule(name, values, cuts, missing, usual)
 
 

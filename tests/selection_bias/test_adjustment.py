@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import betabinom
 
 from trimbench.selection_bias import binary
-from trimbench.selection_bias.binary import marginals
+from trimbench.selection_bias.binary import tabled_marginals
 from trimbench.selection_bias.factors import DiscardProbabilities, Simulation, log_adjustment, tabled_probabilities
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import Selection, select, weak_counts
@@ -24,7 +24,7 @@ from . import brute_force
 
 
 def tabled(prior: Prior, n0: int, n1: int, cut: tuple[int, int]) -> DiscardProbabilities:
-    return tabled_probabilities(prior, n0, n1, brute_force.squared_correlation(*cut, n0, n1))
+    return tabled_probabilities(prior, (n0, n1), brute_force.squared_correlation(*cut, n0, n1))
 
 
 def selected(ones0: list[int], ones1: list[int], n0: int, n1: int, k: int) -> Selection:
@@ -125,9 +125,9 @@ Result = TypeVar("Result")
 def with_few_and_exact_nodes(patch: pytest.MonkeyPatch, compute: Callable[[], Result]) -> tuple[Result, Result]:
     usual = compute()
     patch.setattr(Prior, "theta_nodes", exact_nodes)
-    binary._kept_class_table.cache_clear()
+    binary._kept_grid.cache_clear()
     exact = compute()
-    binary._kept_class_table.cache_clear()
+    binary._kept_grid.cache_clear()
     return usual, exact
 
 
@@ -140,7 +140,7 @@ def test_few_nodes_for_small_alpha_are_enough(n0: int, n1: int, monkeypatch: pyt
     pairs = np.unique(np.concatenate([drawn, [[0, 0], [0, n1], [n0, 0], [n0, n1], [1, 0]]]), axis=0)
     cut = (n0 // 3, n1 // 2 + 1)
     (found, weakness), (exact, exact_weakness) = with_few_and_exact_nodes(
-        monkeypatch, lambda: (marginals(prior, pairs, n0, n1), tabled(prior, n0, n1, cut))
+        monkeypatch, lambda: (tabled_marginals(prior, pairs.T, (n0, n1)), tabled(prior, n0, n1, cut))
     )
     np.testing.assert_allclose(found.log_likelihood, exact.log_likelihood, atol=1e-9)
     np.testing.assert_allclose(found.theta_mean, exact.theta_mean, rtol=1e-9)
@@ -229,21 +229,16 @@ def test_ties_at_the_cut_off() -> None:
     seen = 0
     for k in range(1, 50):
         chosen = selected(ones0, ones1, 12, 9, k)
-        weakness = tabled_probabilities(prior, 12, 9, Fraction(chosen.cut))
+        weakness = tabled_probabilities(prior, (12, 9), Fraction(chosen.cut))
         t = chosen.n_tied
         seen += t > 0
         expected = (60 - k - t) * weakness.log_below + t * weakness.log_tied
-        np.testing.assert_allclose(
-            log_adjustment(prior, chosen, "exact", Simulation(), weakness)[0], expected, rtol=1e-12
-        )
-        np.testing.assert_allclose(
-            log_adjustment(prior, chosen, "less", Simulation(), weakness)[0], (60 - k) * weakness.log_below, rtol=1e-12
-        )
-        np.testing.assert_allclose(
-            log_adjustment(prior, chosen, "less_equal", Simulation(), weakness)[0],
-            (60 - k) * weakness.log_at_most,
-            rtol=1e-12,
-        )
+        for ties, log_factor in (
+            ("exact", expected),
+            ("less", (60 - k) * weakness.log_below),
+            ("less_equal", (60 - k) * weakness.log_at_most),
+        ):
+            np.testing.assert_allclose(log_adjustment(prior, chosen, ties, Simulation())[0], log_factor, rtol=1e-12)
     assert seen > 3
 
 

@@ -127,7 +127,7 @@ def test_factor_of_the_case_that_is_known() -> None:
 def test_groups_that_are_the_classes_give_the_naive_bayes_factor() -> None:
     prior = Prior(n_alpha=6)
     factor = factor_at(prior, (7, 18), 25, 30)
-    expected = tabled_probabilities(prior, 25, 30, brute_force.squared_correlation(7, 18, 25, 30))
+    expected = tabled_probabilities(prior, (25, 30), brute_force.squared_correlation(7, 18, 25, 30))
     np.testing.assert_allclose(factor.probabilities(25, 0).log_below, expected.log_below, rtol=1e-9)
     np.testing.assert_allclose(factor.probabilities(0, 30).log_tied, expected.log_tied, rtol=1e-9)
 

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 import trimbench as tb
 from trimbench.papers.measures import prediction_quality
 from trimbench.papers.selection_bias.simulated_cases import MixtureSettings, ModelSettings, simulate, simulate_mixture
-from trimbench.selection_bias.binary import marginals
+from trimbench.selection_bias.binary import by_the_slides_rule, tabled_marginals
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import ranked
@@ -32,7 +32,7 @@ def counts(X: np.ndarray, y: np.ndarray, columns: np.ndarray) -> list[tuple[int,
 def test_marginals_are_integrals(n0: int, n1: int, theta0: float) -> None:
     pairs = np.array([[0, 0], [n0, n1], [n0, 0], [0, n1], [n0 // 2, n1 // 3], [1, 0]])
     prior = Prior(n_alpha=5, theta0=theta0)
-    found = marginals(prior, pairs, n0, n1)
+    found = tabled_marginals(prior, pairs.T, (n0, n1))
     for place, alpha in enumerate(prior.alphas()):
         for column, (i0, i1) in enumerate(pairs.tolist()):
             mass = brute_force.feature_integral(float(alpha), (i0, i1), (n0, n1), theta0)
@@ -64,9 +64,9 @@ def test_the_probability_of_the_class_is_that_of_the_slides_and_their_exponents_
 
 def test_simpsons_rule_of_the_slides_comes_near() -> None:
     pairs = np.array([[0, 0], [10, 12], [10, 0], [3, 7], [1, 0]])
-    exact = marginals(Prior(n_alpha=9), pairs, 10, 12)
+    exact = tabled_marginals(Prior(n_alpha=9), pairs.T, (10, 12))
     for n_theta, tolerance in ((20, 3e-3), (200, 2e-6)):
-        near = marginals(Prior(n_alpha=9, rule="simpson", n_theta=n_theta), pairs, 10, 12)
+        near = by_the_slides_rule(Prior(n_alpha=9, n_theta=n_theta), pairs.T, np.repeat([[10], [12]], 5, axis=1))
         np.testing.assert_allclose(near.log_likelihood, exact.log_likelihood, atol=tolerance)
         np.testing.assert_allclose(near.theta_mean, exact.theta_mean, rtol=tolerance)
         np.testing.assert_allclose(near.theta_mean + near.theta_rest, 1, rtol=1e-12)
@@ -78,13 +78,13 @@ def test_simpsons_rule_of_the_slides_comes_near() -> None:
 def test_opposite_counts_of_many_cases_do_not_underflow() -> None:
     n = 1000
     pairs = np.array([[0, n], [n, 0], [0, 0], [n, n], [400, 600]])
-    found = marginals(Prior(), pairs, n, n)
+    found = tabled_marginals(Prior(), pairs.T, (n, n))
     assert np.isfinite(found.log_likelihood).all()
     np.testing.assert_allclose(found.theta_mean + found.theta_rest, 1, rtol=1e-9)
     np.testing.assert_allclose(found.log_likelihood[:, 0], found.log_likelihood[:, 1], rtol=1e-12)
     np.testing.assert_allclose(found.log_likelihood[:, 2], found.log_likelihood[:, 3], rtol=1e-12)
     # As alpha grows the two classes share phi, and the likelihood is a Beta function of both counts.
-    nearly_equal = marginals(Prior(shape=300.0, rate=1e12, n_alpha=1), pairs, n, n).log_likelihood[0, 0]
+    nearly_equal = tabled_marginals(Prior(shape=300.0, rate=1e12, n_alpha=1), pairs.T, (n, n)).log_likelihood[0, 0]
     assert nearly_equal == pytest.approx(2 * math.lgamma(n + 1) - math.lgamma(2 * n + 2), rel=1e-6)
 
 

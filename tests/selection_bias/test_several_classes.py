@@ -15,9 +15,15 @@ from scipy.special import logsumexp
 from sklearn.feature_selection import f_classif
 
 import trimbench as tb
-from trimbench.selection_bias import fit as fitting
-from trimbench.selection_bias import kernels
-from trimbench.selection_bias.factors import Simulation, discard_probabilities, merged, tabled_probabilities
+from trimbench.selection_bias import binary, factors, kernels
+from trimbench.selection_bias.factors import (
+    Halves,
+    Simulation,
+    discard_probabilities,
+    merged,
+    tabled_probabilities,
+    walked_probabilities,
+)
 from trimbench.selection_bias.fit import cross_validate_selection
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import DiscardedGroup, ranked, squared_ratio, weak_counts
@@ -157,10 +163,34 @@ def test_predictions_are_those_of_the_definition(sizes: tuple[int, ...], share: 
 @pytest.mark.parametrize(("n0", "n1", "cut"), [(100, 100, (40, 60)), (99, 1, (1, 0)), (300, 250, (90, 110))])
 def test_two_classes_are_the_binary_model(n0: int, n1: int, cut: tuple[int, int]) -> None:
     prior = Prior(n_alpha=25)
-    walked = discard_probabilities(prior, (n0, n1), ratio(cut, (n0, n1)))
-    tabled = tabled_probabilities(prior, n0, n1, ratio(cut, (n0, n1)))
+    walked = walked_probabilities(prior, (n0, n1), ratio(cut, (n0, n1)))
+    tabled = tabled_probabilities(prior, (n0, n1), ratio(cut, (n0, n1)))
     for kind in ("log_below", "log_tied", "log_at_most"):
         np.testing.assert_allclose(getattr(walked, kind), getattr(tabled, kind), rtol=1e-10, atol=1e-11)
+
+
+@given(sizes=st.lists(st.integers(1, 13), min_size=3, max_size=6).map(tuple), data=st.data())
+@settings(max_examples=40)
+def test_halves_give_the_digits_of_walks(sizes: tuple[int, ...], data: st.DataObject) -> None:
+    cut = ratio([data.draw(st.integers(0, n_y)) for n_y in sizes], sizes)
+    if cut == 0:
+        return
+    prior = Prior(n_alpha=3, theta0=data.draw(st.sampled_from([0.0, 0.1])))
+    halves = Halves.of(prior, sizes, cut)
+    assert halves is not None
+    found, walked = halves.probabilities(prior), walked_probabilities(prior, sizes, cut)
+    for kind in ("log_below", "log_tied", "log_at_most"):
+        np.testing.assert_allclose(getattr(found, kind), getattr(walked, kind), rtol=1e-9, atol=1e-11)
+
+
+def test_many_classes_are_no_simulation() -> None:
+    sizes = (20,) * 8
+    found = discard_probabilities(Prior(n_alpha=3), sizes, ratio((3, 5, 9, 12, 8, 8, 10, 2), sizes))
+    drawn = discard_probabilities(
+        Prior(n_alpha=3), sizes, ratio((3, 5, 9, 12, 8, 8, 10, 2), sizes), Simulation("simulate")
+    )
+    assert (found.log_error == 0).all()
+    assert (np.abs(found.log_below - drawn.log_below) < 5 * drawn.log_error + 1e-12).all()
 
 
 @pytest.mark.parametrize("rule", ["gauss", "simpson"])
@@ -169,7 +199,8 @@ def test_walks_give_the_digits_of_tables(rule: Any, ties: Any, monkeypatch: pyte
     X, y = brute_force.random_data(np.random.default_rng(4), 40, 55, 200, alpha=50.0)
     options = {"ties": ties, "rule": rule, "n_alpha": 30, "selection_rows": np.flatnonzero(np.arange(95) % 7)}
     tabled = tb.fit_selection_corrected(X, y, 12, **options)
-    monkeypatch.setattr(fitting, "_MOST_TABLED", 0)
+    for module in (binary, factors):
+        monkeypatch.setattr(module, "MOST_TABLED", 0)
     walked = tb.fit_selection_corrected(X, y, 12, **options)
     assert walked.selected.tolist() == tabled.selected.tolist()
     assert walked.gamma == pytest.approx(tabled.gamma, rel=1e-14)
@@ -208,8 +239,8 @@ def test_simulated_factor_agrees_with_enumeration() -> None:
     difference = drawn.log_below - exact.log_below
     assert (np.abs(difference) < 5 * drawn.log_error + 1e-12).all()
     np.testing.assert_allclose(drawn.log_tied, exact.log_tied, atol=0.3)
-    with pytest.raises(ValueError, match="factor='enumerate' would take too long for 8 classes and 160 cases; use"):
-        discard_probabilities(prior, (20,) * 8, Fraction(1, 9), Simulation("enumerate"))
+    with pytest.raises(ValueError, match="factor='enumerate' would take too long for 9 classes and 540 cases; use"):
+        discard_probabilities(prior, (60,) * 9, Fraction(1, 9), Simulation("enumerate"))
     rare = discard_probabilities(prior, (700, 600, 800), Fraction(1, 977), Simulation("simulate", n_simulations=2000))
     np.testing.assert_array_equal(rare.log_tied, rare.log_below)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,102 +70,110 @@ class ClassCounts:
 
 # Probabilities of the number of ones of a feature in a class, for all alphas and thetas at once.
 
-# Bytes of one table: beyond this the alphas are processed in several parts.
-_PART = 4 * 2**20
+# With more cases, tables of all counts take longer than the compiled loops that do without them.
+MOST_TABLED = 1000
+# Entries of tables that are kept: leave-one-out needs those of a few class sizes again and again.
+_KEPT = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class CountTables:
-    """P(I_y | alpha, theta) for both classes and some of the alphas.
+class HalfGrid:
+    """The nodes of theta up to 1/2 for all alphas, one alpha after another.
+
+    The nodes 1 - theta have the same weights; 1/2 itself is a node of either half, with half of its weight.
 
     Attributes
     ----------
-    alphas : slice
-        Which of the prior's alphas.
-    theta, weights : ndarray of shape (n_nodes,)
-        Grid over theta, symmetric about 1/2, and its weights, which sum to 1.
-    log_class0, log_class1 : ndarray of shape (n_alphas, n_nodes, n_y + 1)
-        log P(I_y | alpha, theta), I_y in the last axis.
-    class0, class1 : ndarray of the same shapes
-        P(I_y | alpha, theta).
+    alpha, theta, weights : ndarray of shape (n_nodes,)
+        The weights of each alpha sum to 1/2.
+    starts : ndarray of shape (n_alpha,)
+        First node of each alpha.
     """
 
-    alphas: slice
+    alpha: NDArray[np.float64]
     theta: NDArray[np.float64]
     weights: NDArray[np.float64]
-    log_class0: NDArray[np.float64]
-    log_class1: NDArray[np.float64]
-    class0: NDArray[np.float64]
-    class1: NDArray[np.float64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, prior: Prior, n_cases: int) -> HalfGrid:
+        """Take the grids of `Prior.theta_nodes`."""
+        halves = []
+        for alpha in prior.alphas().tolist():
+            theta, weights = prior.theta_nodes(n_cases, alpha)
+            half = (len(theta) + 1) // 2
+            weights = weights[:half].copy()
+            weights[-1] *= 0.5 if len(theta) % 2 else 1.0
+            halves.append((np.full(half, alpha), theta[:half], weights))
+        starts = np.cumsum([0, *(len(theta) for _, theta, _ in halves[:-1])])
+        alphas, thetas, all_weights = (np.concatenate(one) for one in zip(*halves, strict=True))
+        return cls(alphas, thetas, all_weights, starts)
+
+    def integrals(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum what the last axis has for each node, weighted, for each alpha."""
+        return np.add.reduceat(values * self.weights, self.starts, axis=-1)
+
+    @functools.cached_property
+    def parts(self) -> list[slice]:
+        """The nodes of each alpha."""
+        return [slice(*ends) for ends in itertools.pairwise([*self.starts.tolist(), len(self.theta)])]
 
 
-def count_tables(prior: Prior, n0: int, n1: int, n_cases: int) -> Iterator[CountTables]:
-    """Yield the tables of two classes, for a part of the alphas at a time.
+def count_tables(prior: Prior, sizes: tuple[int, ...], n_cases: int) -> tuple[HalfGrid, list[NDArray[np.float64]]]:
+    """Return the half grid and, for each class, P(I_y | alpha, theta) of all counts, of shape (n_y + 1, n_nodes).
 
     Parameters
     ----------
-    n0, n1 : int
-        Cases in each class.
+    sizes : tuple of int
+        Cases of each class.
     n_cases : int
-        Determines, with alpha, the grid over theta; at least n0 + n1.
+        Determines, with alpha, the grid over theta; at least all cases.
     """
-    grids = [prior.theta_nodes(n_cases, alpha) for alpha in prior.alphas()]
-    n_nodes = np.array([len(theta) for theta, _ in grids])
-    row_bytes = 8 * (max(n0, n1) + 1)
-    # Small tables are kept: leave-one-out needs those of two pairs of class sizes again and again.
-    make = _kept_class_table if row_bytes * n_nodes.sum() <= _PART else _class_table
-    start = 0
-    while start < prior.n_alpha:
-        # The number of nodes rises with alpha; a part has one grid.
-        same_grid = int(np.searchsorted(n_nodes, n_nodes[start], side="right"))
-        step = max(1, _PART // int(row_bytes * n_nodes[start]))
-        part = slice(start, min(start + step, same_grid))
-        start = part.stop
-        theta, weights = grids[part.start]
-        log_class0, class0 = make(prior, n0, n_cases, part.start, part.stop)
-        log_class1, class1 = (log_class0, class0) if n0 == n1 else make(prior, n1, n_cases, part.start, part.stop)
-        yield CountTables(part, theta, weights, log_class0, log_class1, class0, class1)
+    grid = _kept_grid(prior, n_cases)
+    make = _kept_table if (max(sizes) + 1) * len(grid.theta) <= _KEPT else _count_table
+    tables = {n_y: make(grid, n_y) for n_y in set(sizes)}
+    return grid, [tables[n_y] for n_y in sizes]
 
 
-def _class_table(
-    prior: Prior, n_y: int, n_cases: int, start: int, stop: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return log P(I | alpha, theta), I = 0, ..., n_y, and its exponential.
+def _count_table(grid: HalfGrid, n_y: int) -> NDArray[np.float64]:
+    """Return P(I | alpha, theta), I = 0, ..., n_y.
 
-    P(I | alpha, theta) = C(n_y, I) prod_{i<I} (alpha theta + i) prod_{i<n_y-I} (alpha (1 - theta) + i)
-    / prod_{i<n_y} (alpha + i).
+    From near the mean outwards by P(I + 1) / P(I) = (n - I) (a + I) / ((I + 1) (b + n - I - 1)), a = alpha theta and
+    b = alpha (1 - theta), and then normalised: nothing underflows that matters.
     """
-    alphas = prior.alphas()[start:stop, None, None]
-    theta, _ = prior.theta_nodes(n_cases, float(alphas[0, 0, 0]))
-    n_nodes, half = len(theta), (len(theta) + 1) // 2
-    steps = np.arange(n_y)
-    scale = alphas + n_y  # so that sums of logs stay small and keep their digits
-    rising = np.zeros((stop - start, n_nodes, n_y + 1))
-    terms = (alphas * theta[:, None] + steps) / scale
-    with np.errstate(divide="ignore"):  # theta = 0 is on the grid of Simpson's rule
-        np.log(terms, out=terms)
-    np.cumsum(terms, axis=2, out=rising[:, :, 1:])
-    choices = np.arange(n_y + 1)
-    constant = gammaln(n_y + 1) - gammaln(choices + 1) - gammaln(n_y - choices + 1)
-    constant = constant - np.log((alphas + steps) / scale).sum(axis=2, keepdims=True)
-    # The grid is symmetric: 1 - theta is the same grid from its end, and zeros are ones there.
-    log_table, table = np.empty_like(rising), np.empty_like(rising)
-    first, second = slice(0, half), slice(half, n_nodes)
-    np.add(rising[:, first], rising[:, : n_nodes - half - 1 : -1, ::-1], out=log_table[:, first])
-    log_table[:, first] += constant
-    np.exp(log_table[:, first], out=table[:, first])
-    for whole in (log_table, table):
-        whole[:, second] = whole[:, n_nodes - half - 1 :: -1, ::-1]
-        whole.flags.writeable = False
-    return log_table, table
+    a, b = grid.alpha * grid.theta, grid.alpha * (1.0 - grid.theta)
+    first = (n_y * grid.theta).astype(np.int64)
+    beginning = [np.flatnonzero(first == i) for i in range(n_y + 1)]
+    table = np.zeros((n_y + 1, len(a)))
+    p, growth = np.zeros((2, len(a)))
+    for i, start in enumerate(beginning):
+        if i:
+            np.add(a, i - 1.0, out=growth)
+            growth /= b + (n_y - i)
+            p *= growth
+            p *= (n_y - i + 1.0) / i
+        p[start] = 1.0
+        table[i] = p
+    p.fill(0.0)
+    for i in range(n_y, 0, -1):
+        p[beginning[i]] = 1.0
+        np.add(b, float(n_y - i), out=growth)
+        growth /= np.maximum(a + (i - 1.0), 1e-200)  # 0 / 0 is reached by no walk
+        p *= growth
+        p *= i / (n_y - i + 1.0)
+        table[i - 1] += p
+    table /= table.sum(axis=0)
+    table.flags.writeable = False
+    return table
 
 
-_kept_class_table = functools.lru_cache(maxsize=24)(_class_table)
+_kept_grid = functools.lru_cache(maxsize=8)(HalfGrid.of)
+_kept_table = functools.lru_cache(maxsize=16)(_count_table)
 
 
-# Marginal likelihood of a feature and posterior mean of its theta, for each alpha and each distinct (I_0, I_1).
+# Marginal likelihood of a feature and posterior mean of its theta, for each alpha and each distinct (I_0, I_1, ...).
 
-# Below this a sum of products may have lost terms to underflow and is computed again from logs.
+# Below this a product may have lost digits to underflow, and the sum is computed again from logs.
 _TINY = 1e-250
 # A cell of a matrix product costs about this much less than one of a sum over picked cells.
 _PRODUCT_ADVANTAGE = 32
@@ -173,13 +182,13 @@ _PART_MARGINALS = 2**19
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """What the predictions need to know about features with some (I_0, I_1).
+    """What the predictions need to know about features with some counts.
 
     Attributes
     ----------
-    log_likelihood : ndarray of shape (n_alpha, n_pairs)
+    log_likelihood : ndarray of shape (n_alpha, n_features)
         log M, M = integral over theta of prod_y U(alpha theta, alpha (1 - theta), I_y, O_y).
-    theta_mean, theta_rest : ndarray of shape (n_alpha, n_pairs)
+    theta_mean, theta_rest : ndarray of shape (n_alpha, n_features)
         Posterior means of theta and of 1 - theta.
     """
 
@@ -188,77 +197,61 @@ class Marginals:
     theta_rest: NDArray[np.float64]
 
 
-def marginals(
-    prior: Prior,
-    pairs: NDArray[np.int64],
-    n0: int,
-    n1: int,
-    observe: Callable[[CountTables], None] | None = None,
-) -> Marginals:
-    """Compute the marginals of distinct pairs.
+def marginals(prior: Prior, ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> Marginals:
+    """Compute the marginals of features with distinct counts.
 
     Parameters
     ----------
-    pairs : ndarray of shape (n_pairs, 2)
-        I_0 and I_1.
-    observe : callable, optional
-        Called with the tables of each part of the alphas, for other sums over them.
+    ones, sizes : ndarray of shape (n_classes, n_features)
+        I_y and n_y.
 
     References
     ----------
     Li, Zhang and Neal (2008), "Predictions for test cases (II)".
     """
     if prior.rule == "simpson":
-        if observe:
-            for tables in count_tables(prior, n0, n1, n0 + n1):
-                observe(tables)
-        return by_the_slides_rule(prior, pairs.T, np.repeat([[n0], [n1]], len(pairs), axis=1))
-    sums = np.empty((3, prior.n_alpha, len(pairs)))
-    for tables in count_tables(prior, n0, n1, n0 + n1):
-        sums[:, tables.alphas] = _integrals(tables, pairs)
-        if observe:
-            observe(tables)
+        return by_the_slides_rule(prior, ones, sizes)
+    n = int(sizes[:, 0].sum())
+    n_distinct = sum(len(np.unique(i)) for i in ones)
+    if (sizes == sizes[:, :1]).all() and (n <= MOST_TABLED or (n <= 3 * MOST_TABLED and 5 * n_distinct > n)):
+        return tabled_marginals(prior, ones, tuple(sizes[:, 0].tolist()))
+    return grid_marginals(prior, ones, sizes)
+
+
+def tabled_marginals(prior: Prior, ones: NDArray[np.int64], sizes: tuple[int, ...]) -> Marginals:
+    """Compute the marginals from tables of all counts that classes of these sizes can have."""
+    grid, tables = count_tables(prior, sizes, sum(sizes))
+    found = [np.unique(i, return_inverse=True) for i in ones]
+    # The other half of the grid has the probabilities of the mirrored counts.
+    halves = [[table[values] for table, (values, _) in zip(tables, found, strict=True)]]
+    halves += [[table[n_y - values] for table, n_y, (values, _) in zip(tables, sizes, found, strict=True)]]
+    places = [place for _, place in found]
+    sums = np.zeros((3, prior.n_alpha, ones.shape[1]))
+    kinds = (np.ones_like(grid.theta), grid.theta, 1.0 - grid.theta)
+    if len(sizes) == 2 and math.prod(len(values) for values, _ in found) <= _PRODUCT_ADVANTAGE * ones.shape[1]:
+        for place, nodes in enumerate(grid.parts):
+            for (left, right), order in zip(halves, ((0, 1, 2), (0, 2, 1)), strict=True):
+                for total, kind in zip(sums[:, place], order, strict=True):
+                    weights = grid.weights[nodes] * kinds[kind][nodes]
+                    total += ((left[:, nodes] * weights) @ right[:, nodes].T)[tuple(places)]
+    else:
+        step = max(1, _PART_MARGINALS // len(grid.theta))
+        for start in range(0, ones.shape[1], step):
+            part = slice(start, start + step)
+            for half, order in zip(halves, ((0, 1, 2), (0, 2, 1)), strict=True):
+                product = math.prod((table[place[part]] for table, place in zip(half, places, strict=True)), start=1.0)
+                for total, kind in zip(sums, order, strict=True):
+                    total[:, part] += grid.integrals(product * kinds[kind]).T
     mass, theta_sum, rest_sum = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         result = Marginals(np.log(mass), theta_sum / mass, rest_sum / mass)
-    lost = np.flatnonzero((mass < _TINY).any(axis=0))
-    if len(lost):
-        for tables in count_tables(prior, n0, n1, n0 + n1):
-            _mend(result, tables, pairs, lost)
-    for y, n_y in enumerate((n0, n1)):
-        result.log_likelihood[...] -= gammaln(n_y + 1) - gammaln(pairs[:, y] + 1) - gammaln(n_y - pairs[:, y] + 1)
+    numbers = np.array(sizes)[:, None]
+    result.log_likelihood[...] -= (gammaln(numbers + 1) - gammaln(ones + 1) - gammaln(numbers - ones + 1)).sum(axis=0)
+    if len(lost := np.flatnonzero((mass < _TINY).any(axis=0))):
+        again = grid_marginals(prior, ones[:, lost], np.repeat(numbers, len(lost), axis=1))
+        for name in ("log_likelihood", "theta_mean", "theta_rest"):
+            getattr(result, name)[:, lost] = getattr(again, name)
     return result
-
-
-def _integrals(tables: CountTables, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the integrals of P(I_0) P(I_1) times 1, theta and 1 - theta, of shape (3, n_alphas, n_pairs)."""
-    kinds = (tables.weights, tables.weights * tables.theta, tables.weights * tables.theta[::-1])
-    values0, places0 = np.unique(pairs[:, 0], return_inverse=True)
-    values1, places1 = np.unique(pairs[:, 1], return_inverse=True)
-    if len(values0) * len(values1) <= _PRODUCT_ADVANTAGE * len(pairs):
-        left, right = tables.class0[:, :, values0], tables.class1[:, :, values1]
-        whole = [(left * kind[:, None]).transpose(0, 2, 1) @ right for kind in kinds]
-        return np.stack([table[:, places0, places1] for table in whole])
-    result = np.empty((3, len(tables.class0), len(pairs)))
-    step = max(1, _PART_MARGINALS // (len(tables.theta) * len(tables.class0)))
-    for start in range(0, len(pairs), step):
-        part = slice(start, start + step)
-        product = tables.class0[:, :, pairs[part, 0]] * tables.class1[:, :, pairs[part, 1]]
-        result[:, :, part] = np.einsum("akp,tk->tap", product, np.stack(kinds), optimize=True)
-    return result
-
-
-def _mend(result: Marginals, tables: CountTables, pairs: NDArray[np.int64], lost: NDArray[np.int64]) -> None:
-    """Compute the marginals of some pairs again from logs, for the alphas of one part."""
-    log_weights, rest = np.log(tables.weights), tables.theta[::-1]
-    for pair in lost:
-        i0, i1 = pairs[pair]
-        terms = tables.log_class0[:, :, i0] + tables.log_class1[:, :, i1] + log_weights
-        log_mass = logsumexp(terms, axis=1, keepdims=True)
-        posterior = np.exp(terms - log_mass)
-        result.log_likelihood[tables.alphas, pair] = log_mass[:, 0]
-        result.theta_mean[tables.alphas, pair] = posterior @ tables.theta
-        result.theta_rest[tables.alphas, pair] = posterior @ rest
 
 
 def by_the_slides_rule(prior: Prior, ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> Marginals:
@@ -318,29 +311,8 @@ def slides_grid(share: float, theta0: float, n_theta: int) -> tuple[NDArray[np.f
     return theta, weights / (1.0 - 2.0 * theta0)
 
 
-# Marginal likelihoods of features from their own counts, for any number of classes and cases.
-
-
-def class_marginals(prior: Prior, ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> Marginals:
-    """Compute the marginals of features with given counts.
-
-    Parameters
-    ----------
-    ones, sizes : ndarray of shape (n_classes, n_features)
-        I_y and n_y.
-
-    Notes
-    -----
-    As `marginals`, which sums tables of all counts that two classes can have: here only those that occur are computed,
-    each from its own logarithm.
-    """
-    if prior.rule == "simpson":
-        return by_the_slides_rule(prior, ones, sizes)
-    return grid_marginals(prior, ones, sizes)
-
-
 def grid_marginals(prior: Prior, ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> Marginals:
-    """Compute the marginals on the grid over theta that the adjustment factor uses."""
+    """Compute the marginals from the logarithm of each count that occurs, for any number of cases."""
     from trimbench.selection_bias import kernels
 
     distinct = [np.unique(np.stack([i, n]), axis=1, return_inverse=True) for i, n in zip(ones, sizes, strict=True)]

@@ -8,14 +8,15 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import gammaln, logsumexp, roots_jacobi
 
 from trimbench._checks import check_one_of, check_whole
-from trimbench.selection_bias.binary import CountTables, count_tables, grid_marginals
+from trimbench.selection_bias.binary import MOST_TABLED, HalfGrid, count_tables, grid_marginals
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import DiscardedGroup, Selection, squared_ratio, strong_bounds, weak_counts
 
@@ -101,7 +102,6 @@ def log_adjustment(
     selection: Selection,
     ties: Ties,
     simulation: Simulation,
-    known: DiscardProbabilities | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the log of the adjustment factor A_alpha of binary features and its standard error, for each alpha.
 
@@ -112,15 +112,11 @@ def log_adjustment(
     ties : {"exact", "less", "less_equal"}
         What is known about a discarded feature: that it is weaker than the cut-off, or exactly as strong if it is
         ("exact"); that it is weaker ("less"); that it is not stronger ("less_equal").
-    known : DiscardProbabilities, optional
-        Those of the only group, if they have been computed already.
     """
     log_factor, error = np.zeros((2, prior.n_alpha))
     for group in merged(selection.groups, prior):
         with_ties = ties == "less_equal" or (ties == "exact" and group.n_tied > 0)
-        probabilities = known or discard_probabilities(
-            prior, group.sizes, Fraction(selection.cut), simulation, with_ties
-        )
+        probabilities = discard_probabilities(prior, group.sizes, Fraction(selection.cut), simulation, with_ties)
         log_factor += probabilities.log_factor(group.n_discarded, group.n_tied, ties)
         error = np.hypot(error, group.n_discarded * probabilities.log_error)
     check_possible(log_factor, prior)
@@ -141,74 +137,13 @@ def check_ties(ties: str) -> None:
     check_one_of("ties", ties, TIES, "; 'exact' suits almost every use")
 
 
-# Two classes and complete data: sums over tables of all counts.
-
-
-class TabledSums:
-    """The probabilities of two classes, summed part by part for callers that go through the tables anyway.
-
-    P(cor > gamma | alpha, theta) is the sum over I_1 of P(I_1) P(I_0 <= r(I_1)), as I_0 and I_1 are independent given
-    theta. Negative correlations are as probable whatever the sizes of the classes are: x -> 1 - x maps one to the other
-    and theta to 1 - theta, about which prior and grid are symmetric.
-
-    References
-    ----------
-    Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)" to "(IV)".
-    """
-
-    def __init__(self, prior: Prior, sizes: tuple[int, ...], cut: Fraction) -> None:
-        n0, n1 = sizes
-        self._weak = weak_counts((n0, n1), cut)
-        _, self._above = strong_bounds(self._weak, n0, n1)
-        self._below, self._tied, self._above_cut = np.zeros((3, prior.n_alpha))
-
-    def add(self, tables: CountTables) -> None:
-        """Add the tables of some of the alphas."""
-        class0, class1, weights = tables.class0, tables.class1, tables.weights
-        strong, tied = np.zeros((2, len(class0)))
-        first = int(np.searchsorted(self._above, 0))
-        if first < len(self._above):
-            sums = np.cumsum(class0[:, :, : self._above[-1] + 1], axis=2).take(self._above[first:], axis=2)
-            strong = 2.0 * np.einsum("aki,aki->ak", sums, class1[:, :, first:]) @ weights
-        for i0, i1 in self._weak.equal.T:
-            tied += (class0[:, :, i0] * class1[:, :, i1]) @ weights
-        below = 1.0 - strong - tied
-        for place in np.flatnonzero(below < _LEAST_DIFFERENCE):
-            ends = enumerate(zip(self._weak.low, self._weak.high + 1, strict=True))
-            cells = [class1[place, :, i1] * class0[place, :, low:end].sum(axis=1) for i1, (low, end) in ends]
-            below[place] = sum(cells) @ weights
-        here = tables.alphas
-        self._below[here], self._tied[here], self._above_cut[here] = below, tied, strong
-
-    def result(self) -> DiscardProbabilities:
-        """Return the probabilities, once all parts have been added."""
-        below, tied, above = self._below, self._tied, self._above_cut
-        with np.errstate(divide="ignore"):
-            return DiscardProbabilities(
-                _log_share(below, above + tied), np.log(tied), _log_share(below + tied, above), np.zeros_like(below)
-            )
-
-
-def tabled_probabilities(prior: Prior, n0: int, n1: int, cut: Fraction) -> DiscardProbabilities:
-    """Return the probabilities that a feature is weaker than the cut-off, and that it equals it.
-
-    Parameters
-    ----------
-    n0, n1 : int
-        Cases in each class.
-    cut : Fraction
-        eta^2 of the last selected feature, above 0.
-    """
-    sums = TabledSums(prior, (n0, n1), cut)
-    for tables in count_tables(prior, n0, n1, n0 + n1):
-        sums.add(tables)
-    return sums.result()
-
-
-# Adjustment factor for several classes, many cases or missing values: enumerated by walks, or sampled.
+# Adjustment factor of binary features: enumerated by tables of counts or by walks, or sampled.
 
 _DEFAULT = Simulation()
-# Steps of compiled loops that take about ten seconds, and tables of bounds of 160 MB.
+# Counts of one side that fit into memory at all nodes; additions for pairs of states, and steps of compiled loops, that
+# take about ten seconds; tables of bounds of 160 MB.
+_MOST_COUNTS = 2e5
+_MOST_ADDITIONS = 2e10
 _MOST_STEPS = 4e9
 _MOST_BOUNDS = 1e7
 _FEW_GROUPS = 16
@@ -234,16 +169,170 @@ def discard_probabilities(
 
     Notes
     -----
-    Given I_1, ..., I_C-1 the weak I_0 are all between two numbers, found without rounding; the sum over the others is a
-    walk through counts that have all but 1e-16 of the probability, at each end of each class. As x -> 1 - x maps weak
-    counts to weak ones and theta to 1 - theta, half of the grid over theta is enough.
+    Given alpha and theta the counts of the classes are independent. As x -> 1 - x maps weak counts to weak ones and
+    theta to 1 - theta, half of the grid over theta is enough.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)" to "(IV)".
     """
     ordered = tuple(sorted(sizes, reverse=True))
+    if len(sizes) == 2 and sum(sizes) <= MOST_TABLED:
+        return tabled_probabilities(prior, (ordered[0], ordered[1]), cut)
+    if len(sizes) > 2 and simulation.factor != "simulate" and (halves := Halves.of(prior, ordered, cut)):
+        return halves.probabilities(prior)
     steps, n_bounds = enumeration_cost(prior, ordered)
     possible = steps <= _MOST_STEPS and n_bounds <= _MOST_BOUNDS
     if simulation.enumerates(possible, f"{len(sizes)} classes and {sum(sizes)} cases"):
-        return _enumerated(prior, ordered, cut, with_ties)
+        return walked_probabilities(prior, ordered, cut, with_ties)
     return _sampled(prior, ordered, cut, simulation)
+
+
+def tabled_probabilities(prior: Prior, sizes: tuple[int, int], cut: Fraction) -> DiscardProbabilities:
+    """Return the probabilities of features of two classes from tables of all counts.
+
+    P(cor > gamma | alpha, theta) is the sum over I_1 of P(I_1) P(I_0 <= r(I_1)); P(cor < -gamma) is the same sum over
+    zeros in place of ones.
+    """
+    n0, n1 = sizes
+    grid, (class0, class1) = count_tables(prior, sizes, n0 + n1)
+    weak = weak_counts(sizes, cut)
+    _, above = strong_bounds(weak, n0, n1)
+    first = int(np.searchsorted(above, 0))
+    strong, tied = np.zeros((2, prior.n_alpha))
+    for here0, here1 in ((class0, class1), (class0[::-1], class1[::-1])) if first < len(above) else ():
+        sums = np.cumsum(here0[: above[-1] + 1], axis=0)
+        strong += 2.0 * grid.integrals(np.einsum("in,in->n", sums[above[first:]], here1[first:]))
+    for i0, i1 in weak.equal.T:
+        tied += 2.0 * grid.integrals(class0[i0] * class1[i1])
+    below = 1.0 - strong - tied
+    for place in np.flatnonzero(below < _LEAST_DIFFERENCE):
+        nodes = grid.parts[place]
+        ends = enumerate(zip(weak.low, weak.high + 1, strict=True))
+        cells = [class1[i1, nodes] * class0[low:end, nodes].sum(axis=0) for i1, (low, end) in ends]
+        below[place] = 2.0 * sum(cells) @ grid.weights[nodes]
+    return _of_shares(below, tied, strong)
+
+
+def _of_shares(
+    below: NDArray[np.float64], tied: NDArray[np.float64], above: NDArray[np.float64]
+) -> DiscardProbabilities:
+    with np.errstate(divide="ignore"):
+        return DiscardProbabilities(
+            _log_share(below, above + tied), np.log(tied), _log_share(below + tied, above), np.zeros_like(below)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Three or more classes, dealt out to two sides: which sums of both sides are weak, for any alpha and theta.
+
+    With L the least common multiple of the n_y and Q = L sum I_y^2 / n_y, counts with s = sum I_y ones are weak if
+    Q < R(s) = L (s^2 + cut s (n - s)) / n, and equal the cut-off if Q = R(s). Both s and Q are sums over the two sides.
+    So each side is a list of its distinct (s, Q), in this order; what a state of the first side needs of the second
+    are, for each s of the second side, the states with Q below a bound. They follow one another: their probability is
+    a difference of two cumulative sums. Integers decide, and what they decide holds for every alpha and theta.
+
+    Attributes
+    ----------
+    sizes : tuple of tuple of int
+        n_y of the classes of each side.
+    members : tuple of tuple of csr_array
+        For each class of a side but its first, which pairs of a state of the classes before and a count of this one,
+        the count running fastest, have the sums of a state of both.
+    weak : csr_array of shape (n_states of the first side, n_states of the second + 1)
+        Coefficients of the cumulative sums.
+    origins : ndarray of shape (n_states of the second side + 1,)
+        For each cumulative sum the one at which it begins.
+    equal : csr_array of shape (n_states of the first side, n_states of the second)
+    """
+
+    sizes: tuple[tuple[int, ...], tuple[int, ...]]
+    members: tuple[tuple[Any, ...], tuple[Any, ...]]
+    weak: Any
+    origins: NDArray[np.int64]
+    equal: Any
+
+    @classmethod
+    def of(cls, prior: Prior, sizes: tuple[int, ...], cut: Fraction) -> Halves | None:
+        """Compare all pairs of states; None where that, or what follows, takes too long or too large numbers."""
+        n, scale = sum(sizes), math.lcm(*sizes)
+        sides, base = (sizes[::2], sizes[1::2]), n * scale + 2
+        if (n + 1) * base >= 2**62:
+            return None
+        first, second = (_states(side, scale, base) for side in sides)
+        if first is None or second is None:
+            return None
+        (codes0, members0), (codes1, members1) = first, second
+        n_pairs = len(codes0) * (sum(sides[1]) + 1)
+        if n_pairs > _MOST_BOUNDS or n_pairs * len(HalfGrid.of(prior, n).theta) > _MOST_ADDITIONS:
+            return None
+        # The least Q that is not weak, for each s, and the one that equals the cut-off; constant features are weak.
+        parts = n * cut.denominator
+        bounds = [scale * s * (s * cut.denominator + cut.numerator * (n - s)) for s in range(n + 1)]
+        least = np.array([-(-bound // parts) for bound in bounds]) + [s in (0, n) for s in range(n + 1)]
+        ties = np.array([-1 if bound % parts or s in (0, n) else bound // parts for s, bound in enumerate(bounds)])
+        ones0, squares0 = np.divmod(codes0, base)
+        ones1 = np.arange(sum(sides[1]) + 1)
+        # A row for each state of the first side, a column for each s of the second.
+        at, total = ones1 * base, ones0[:, None] + ones1
+        begin = np.broadcast_to(np.searchsorted(codes1, at), total.shape)
+        end = np.searchsorted(codes1, at + np.clip(least[total] - squares0[:, None], 0, base - 1))
+        weak = _marks(end, end > begin, len(codes1) + 1)
+        origins = np.zeros(len(codes1) + 1, dtype=np.int64)
+        if len(sides[1]) > 1:
+            origins[1:] = np.searchsorted(codes1, codes1 // base * base)
+        else:  # the weak states have neighbouring s
+            weak = weak - _marks(begin, end > begin, len(codes1) + 1)
+            weak.eliminate_zeros()
+        lacking = ties[total] - squares0[:, None]
+        places = np.minimum(np.searchsorted(codes1, at + np.maximum(lacking, 0)), len(codes1) - 1)
+        equal = _marks(places, (lacking >= 0) & (codes1[places] == at + lacking), len(codes1))
+        return cls(sides, (members0, members1), weak, origins, equal)
+
+    def probabilities(self, prior: Prior) -> DiscardProbabilities:
+        """Return the probabilities that a feature is weaker than the cut-off, and that it equals it."""
+        sizes = self.sizes[0] + self.sizes[1]
+        grid, tables = count_tables(prior, sizes, sum(sizes))
+        first = len(self.sizes[0])
+        below, tied = np.empty((2, prior.n_alpha))
+        for place, nodes in enumerate(grid.parts):
+            other = _chances(self.members[1], [table[:, nodes] for table in tables[first:]])
+            one = other
+            if self.sizes[0] != self.sizes[1]:
+                one = _chances(self.members[0], [table[:, nodes] for table in tables[:first]])
+            sums = np.zeros((len(other) + 1, len(weights := 2.0 * grid.weights[nodes])))
+            np.cumsum(other, axis=0, out=sums[1:])
+            below[place] = np.einsum("in,in->n", one, self.weak @ (sums - sums[self.origins])) @ weights
+            tied[place] = np.einsum("in,in->n", one, self.equal @ other) @ weights
+        return _of_shares(np.minimum(below, 1.0), tied, np.maximum(1.0 - below - tied, 0.0))
+
+
+def _states(sizes: tuple[int, ...], scale: int, base: int) -> tuple[NDArray[np.int64], tuple[Any, ...]] | None:
+    """Return base s + Q of each distinct (s, Q) of some classes, ascending, and `Halves.members`; None for too many."""
+    states, members = np.zeros(1, dtype=np.int64), []
+    for n_y in sizes:
+        if len(states) * (n_y + 1) > _MOST_COUNTS:
+            return None
+        counts = np.arange(n_y + 1)
+        codes = np.add.outer(states, base * counts + scale // n_y * counts**2).ravel()
+        states, places = np.unique(codes, return_inverse=True)
+        members.append(csr_array((np.ones(len(codes)), (places, np.arange(len(codes)))), (len(states), len(codes))))
+    return states, tuple(members[1:])
+
+
+def _chances(members: tuple[Any, ...], tables: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the probability of each state of some classes, at each node."""
+    found = tables[0]
+    for member, table in zip(members, tables[1:], strict=True):
+        found = member @ (found[:, None] * table).reshape(-1, table.shape[1])
+    return found
+
+
+def _marks(places: NDArray[np.int64], chosen: NDArray[np.bool_], n_columns: int) -> Any:
+    """Return a sparse matrix of ones at the chosen places of each row."""
+    rows, columns = np.nonzero(chosen)
+    return csr_array((np.ones(len(rows)), (rows, places[rows, columns])), (len(chosen), n_columns))
 
 
 def enumeration_cost(prior: Prior, sizes: tuple[int, ...]) -> tuple[float, float]:
@@ -285,25 +374,22 @@ def _merge(groups: list[DiscardedGroup]) -> DiscardedGroup:
     )
 
 
-def _half_grid(prior: Prior, n_cases: int, alpha: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the nodes of theta up to 1/2, with the weights of both halves."""
-    theta, weights = prior.theta_nodes(n_cases, alpha)
-    half = (len(theta) + 1) // 2
-    doubled = 2.0 * weights[:half]
-    if len(theta) % 2:
-        doubled[-1] = weights[half - 1]
-    return theta[:half], doubled
+def walked_probabilities(
+    prior: Prior, sizes: tuple[int, ...], cut: Fraction, with_ties: bool = True
+) -> DiscardProbabilities:
+    """Return the probabilities by walks through counts that have all but 1e-16 of each class's, at each end.
 
-
-def _enumerated(prior: Prior, sizes: tuple[int, ...], cut: Fraction, with_ties: bool) -> DiscardProbabilities:
+    Given I_1, ..., I_C-1 the weak I_0 are all between two numbers.
+    """
     from trimbench.selection_bias import kernels
 
     weak = weak_counts(sizes, cut)
     numbers, low, high = np.array(sizes), weak.low.ravel(), weak.high.ravel()
     below = np.empty(prior.n_alpha)
-    for place, alpha in enumerate(prior.alphas().tolist()):
-        theta, weights = _half_grid(prior, sum(sizes), alpha)
-        below[place] = kernels.weak_probability(alpha, theta, weights, numbers, low, high)
+    grid = HalfGrid.of(prior, sum(sizes))
+    for place, (alpha, nodes) in enumerate(zip(prior.alphas().tolist(), grid.parts, strict=True)):
+        weights = 2.0 * grid.weights[nodes]
+        below[place] = kernels.weak_probability(alpha, grid.theta[nodes], weights, numbers, low, high)
     log_tied = _log_tied(prior, numbers, weak.equal[:, : None if with_ties else 0])
     with np.errstate(divide="ignore"):
         log_below, log_at_most = (np.log(np.minimum(p, 1.0)) for p in (below, below + np.exp(log_tied)))
@@ -324,10 +410,11 @@ def _sampled(prior: Prior, sizes: tuple[int, ...], cut: Fraction, simulation: Si
     from trimbench.selection_bias import kernels
 
     rng = np.random.default_rng([simulation.random_state, *sizes])
-    grids = [_half_grid(prior, sum(sizes), alpha) for alpha in prior.alphas().tolist()]
-    shifts = rng.random((_N_SHIFTS, max(len(theta) for theta, _ in grids), len(sizes) - 1))
+    grid = HalfGrid.of(prior, sum(sizes))
+    shifts = rng.random((_N_SHIFTS, max(part.stop - part.start for part in grid.parts), len(sizes) - 1))
     estimates = np.empty((prior.n_alpha, 2, _N_SHIFTS))
-    for place, (alpha, (theta, weights)) in enumerate(zip(prior.alphas().tolist(), grids, strict=True)):
+    for place, (alpha, part) in enumerate(zip(prior.alphas().tolist(), grid.parts, strict=True)):
+        theta, weights = grid.theta[part], 2.0 * grid.weights[part]
         n_points = math.ceil(simulation.n_simulations / (_N_SHIFTS * len(theta)))
         estimates[place] = kernels.sampled_weakness(
             alpha, theta, weights, np.array(sizes), float(cut), shifts, n_points
@@ -393,14 +480,7 @@ def enumerated_categories(
             weights @ np.einsum("ki,ki->k", table0 @ region, table1) for region in regions
         )
         masses[1, place] = weights @ (table0[:, edge0] * table1[:, edge1]).sum(axis=1)
-    weaker, same, stronger = masses
-    with np.errstate(divide="ignore"):
-        return DiscardProbabilities(
-            _log_share(weaker, same + stronger),
-            np.log(same),
-            _log_share(weaker + same, stronger),
-            np.zeros(len(alphas)),
-        )
+    return _of_shares(*masses)
 
 
 def _log_share(mass: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:

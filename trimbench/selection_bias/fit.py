@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args, overload
 
 import numpy as np
@@ -13,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench._checks import check_one_of, check_whole, is_whole
 from trimbench.networks.values import names_of
-from trimbench.selection_bias.binary import ClassCounts, class_marginals, count_tables, marginals
-from trimbench.selection_bias.factors import Factor, Simulation, TabledSums, Ties, check_ties, log_adjustment
+from trimbench.selection_bias.binary import ClassCounts, marginals
+from trimbench.selection_bias.factors import Factor, Simulation, Ties, check_ties, log_adjustment
 from trimbench.selection_bias.features import (
     Binariser,
     checked_classes,
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["binary", "categorical", "gaussian"]
 KINDS: tuple[str, ...] = (*get_args(Kind), "mixture")
-# With more cases, tables of all counts take longer than loading the compiled loops that do without them.
-_MOST_TABLED = 2000
 _EVERY = "correct features n_alpha shape rate f1 random_state"
 _OF_COUNTS = "ties f0 factor n_simulations"
 # What each kind of feature takes.
@@ -369,30 +366,15 @@ def _learn_binary(task: _Task) -> _Learned:
     binariser = Binariser.fit(task.table, settings["unlabelled"], cuts)
     counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, task.rows)
     selection = select(counts.ones, counts.sizes, task.k, allow_fewer=task.allow_fewer)
-    is_tabled = task.n_classes == 2 and counts.complete and n_cases <= _MOST_TABLED
-    sums = None
-    if is_tabled and settings["correct"] and selection.groups:
-        sums = TabledSums(prior, selection.groups[0].sizes, Fraction(selection.cut))
     if len(task.rows) < n_cases:
-        if sums:
-            n0, n1 = selection.groups[0].sizes
-            for tables in count_tables(prior, n0, n1, n0 + n1):
-                sums.add(tables)
         counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, np.arange(n_cases))
     ones, sizes = counts.ones[:, selection.features], counts.sizes[:, selection.features]
     first, places = distinct_columns(np.concatenate([ones, sizes]))
     ones, sizes = ones[:, first], sizes[:, first]
-    if is_tabled:
-        # Factor and marginals are sums over the same tables.
-        observe = sums.add if sums and len(task.rows) == n_cases else None
-        n0, n1 = sizes[:, 0].tolist()
-        found = marginals(prior, ones.T, n0, n1, observe)
-    else:
-        found = class_marginals(prior, ones, sizes)
-    known = sums.result() if sums else None
+    found = marginals(prior, ones, sizes)
     log_factor: Any = task.no_factor
     if settings["correct"]:
-        log_factor = log_adjustment(prior, selection, settings["ties"], simulation, known)
+        log_factor = log_adjustment(prior, selection, settings["ties"], simulation)
     n_values = 2 * len(first)
     features = DiscreteFeatures(
         binariser,

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.special import betaln, comb
 from sklearn.exceptions import ConvergenceWarning
 
@@ -158,13 +156,6 @@ def quiet(*arguments: Any, **settings: Any) -> MixturePosterior:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return tb.fit_selection_corrected(*arguments, features="mixture", **settings)
-
-
-@given(st.floats(1e-10, 1e10), st.integers(0, 300))
-def test_log_rising_is_that_of_exact_fractions(a: float, count: int) -> None:
-    product = math.prod((Fraction(a) + i for i in range(count)), start=Fraction(1))
-    expected = math.log(product.numerator) - math.log(product.denominator)
-    assert kernels.log_rising(a, count) == pytest.approx(expected, rel=1e-12, abs=1e-10)
 
 
 def test_label_odds_are_those_of_the_definition() -> None:

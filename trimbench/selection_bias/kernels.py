@@ -11,15 +11,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench._numba import compiled, compiled_sums
+from trimbench._numba import compiled
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Share of a distribution that may be left out at each of its ends.
 TAIL = 1e-16
-# Above this Stirling's series has all digits.
-_LARGE = 16.0
+# From here on Stirling's series of log Gamma, with five terms, has all digits.
+_FAR = 10.0
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -186,10 +186,12 @@ def sampled_weakness(
 @compiled
 def stirling_error(x: float) -> float:
     """Return log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2, for x > 0."""
-    if x < _LARGE:
+    if x < _FAR:
         return math.lgamma(x) - (x - 0.5) * math.log(x) + x - _HALF_LOG_2PI
-    square = 1.0 / (x * x)
-    return (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square / 1680.0))) / x
+    inverse = 1.0 / x
+    square = inverse * inverse
+    rest = 1.0 / 1680.0 - square / 1188.0
+    return inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square * rest)))
 
 
 @compiled
@@ -232,61 +234,6 @@ def log_probabilities(ones: Integers, sizes: Integers, alpha: float, theta: Floa
 
 
 # Compiled loops of the mixture model's factor.
-
-# A probability below this counts as 0: smaller ones are slow to compute with, and add nothing to any sum.
-_NOTHING = 1e-280
-
-
-@compiled
-def count_probabilities(size: int, alpha: float, theta: Floats) -> Floats:
-    """Return P(s | alpha, theta) of s = 0, ..., size ones among cases of one group, of shape (n_nodes, size + 1).
-
-    By the recurrence of the beta-binomial distribution in both directions from its mean, and then normalised, which
-    needs no logarithm and cannot overflow. `theta` is symmetric about 1/2.
-    """
-    n_nodes = theta.size
-    table = np.zeros((n_nodes, size + 1))
-    for node in range(n_nodes):
-        first, second = alpha * theta[node], alpha * theta[n_nodes - 1 - node]
-        row = table[node]
-        mean = int(size * theta[node])
-        row[mean] = total = 1.0
-        for s in range(mean, size):
-            row[s + 1] = row[s] * ((size - s) * (first + s)) / ((s + 1) * (second + size - s - 1))
-            if row[s + 1] < _NOTHING:
-                row[s + 1] = 0.0
-                break
-            total += row[s + 1]
-        for s in range(mean, 0, -1):
-            row[s - 1] = row[s] * (s * (second + size - s)) / ((size - s + 1) * (first + s - 1))
-            if row[s - 1] < _NOTHING:
-                row[s - 1] = 0.0
-                break
-            total += row[s - 1]
-        row /= total
-    return table
-
-
-@compiled_sums
-def joint_of_sums(alpha: float, theta: Floats, weights: Floats, size1: int, size2: int, joint: Floats) -> None:
-    """Write P(s_1, s_2 | alpha), theta integrated out, for s_1 up to size1 / 2.
-
-    x -> 1 - x maps (s_1, s_2) to (size1 - s_1, size2 - s_2), which is as probable and as strongly correlated: each pair
-    stands for both.
-
-    Parameters
-    ----------
-    joint : ndarray of shape (size1 // 2 + 1, size2 + 1)
-        Is written.
-    """
-    first, second = count_probabilities(size1, alpha, theta), count_probabilities(size2, alpha, theta)
-    joint[:] = 0.0
-    for node in range(theta.size):
-        for s1 in range(joint.shape[0]):
-            weight = weights[node] * first[node, s1] * (1.0 if 2 * s1 == size1 else 2.0)
-            if weight > _NOTHING:
-                for s2 in range(size2 + 1):
-                    joint[s1, s2] += weight * second[node, s2]
 
 
 @compiled
@@ -356,25 +303,8 @@ def strong_and_equal(
     return shares
 
 
-@compiled_sums
-def totals(joint: Floats, shares: Floats) -> Floats:
-    """Return the sum over (s_1, s_2) of the joint probability times each share, of shape (2, n_alpha)."""
-    n_alpha = joint.shape[0]
-    result = np.zeros((2, n_alpha))
-    for alpha in range(n_alpha):
-        strong, equal = 0.0, 0.0
-        for s1 in range(joint.shape[1]):
-            for s2 in range(joint.shape[2]):
-                strong += joint[alpha, s1, s2] * shares[0, s1, s2]
-                equal += joint[alpha, s1, s2] * shares[1, s1, s2]
-        result[0, alpha], result[1, alpha] = strong, equal
-    return result
-
-
 # Compiled loops of the Markov chains.
 
-# From here on Stirling's series of log Gamma, with five terms, is exact to rounding.
-_FAR = 10.0
 # Ratios of probabilities that are multiplied before their logarithm is taken: their product stays within range.
 _TOGETHER = 8
 
@@ -391,16 +321,7 @@ def log_rising(a: float, count: int) -> float:
         return math.log(near)
     end = a + count
     main = (end - 0.5) * math.log1p(count / a) + count * (math.log(a) - 1.0)
-    return math.log(near) + main + _stirling_rest(end) - _stirling_rest(a)
-
-
-@compiled
-def _stirling_rest(a: float) -> float:
-    """Return the terms of Stirling's series of log Gamma(a) that vanish as a grows."""
-    inverse = 1.0 / a
-    square = inverse * inverse
-    rest = 1.0 / 1680.0 - square / 1188.0
-    return inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square * rest)))
+    return math.log(near) + main + stirling_error(end) - stirling_error(a)
 
 
 @compiled

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from trimbench.selection_bias.binary import count_tables
 from trimbench.selection_bias.factors import DiscardProbabilities, Ties
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import Selection, strong_bounds, weak_counts
@@ -266,7 +267,7 @@ class MixtureFactor:
         joint = self._joint.get(size, lambda: self._joint_of_sums(size))
         upper, upper_equal = _upper_bounds(Fraction(self.selection.cut), n0, n1)
         shares = kernels.strong_and_equal(first0, first1, n0, n1, upper, upper_equal, _log_factorials(n0 + n1))
-        strong, equal = kernels.totals(joint, shares)
+        strong, equal = shares.reshape(2, -1) @ joint.reshape(len(joint), -1).T
         with np.errstate(divide="ignore"):
             log_below, log_at_most = (np.log1p(-np.minimum(rest, 1.0)) for rest in (strong + equal, strong))
             return DiscardProbabilities(log_below, np.log(equal), log_at_most, np.zeros_like(log_below))
@@ -283,14 +284,20 @@ class MixtureFactor:
         return self.probabilities(first0, first1).log_factor(n_discarded, self.selection.n_tied, self.ties)
 
     def _joint_of_sums(self, size: int) -> NDArray[np.float64]:
-        """Return what `joint_of_sums` writes, for each alpha, of shape (n_alpha, size // 2 + 1, n - size + 1)."""
-        from trimbench.selection_bias import kernels
+        """Return P(s_1, s_2 | alpha), theta integrated out, s_1 ones among the first `size` cases and s_2 in the rest.
 
-        n = sum(self.sizes)
-        table = np.empty((self.prior.n_alpha, size // 2 + 1, n - size + 1))
-        for alpha, part in zip(self.prior.alphas(), table, strict=True):
-            theta, weights = self.prior.theta_nodes(n, alpha)
-            kernels.joint_of_sums(alpha, theta, weights, size, n - size, part)
+        x -> 1 - x maps (s_1, s_2) to (size - s_1, n - size - s_2), which is as strongly correlated: each pair stands
+        for both, of shape (n_alpha, size // 2 + 1, n - size + 1).
+        """
+        n, half = sum(self.sizes), size // 2 + 1
+        grid, (first, second) = count_tables(self.prior, (size, n - size), n)
+        table = np.empty((self.prior.n_alpha, half, n - size + 1))
+        for part, nodes in zip(table, grid.parts, strict=True):
+            weights, rest = 2.0 * grid.weights[nodes], second[:, nodes].T
+            part[:] = (first[:half, nodes] * weights) @ rest
+            part += ((first[::-1, nodes][:half] * weights) @ rest)[:, ::-1]
+        if size % 2 == 0:
+            table[:, -1] *= 0.5
         return table
 
 

@@ -153,9 +153,9 @@ def test_files_that_are_not_text_are_named(tmp_path: Path) -> None:
     for damaged in (0, 1):
         paths = write_ace(tmp_path, CNF, LMAP)
         paths[damaged].write_bytes(b"c \xff\xfe\n" + paths[damaged].read_bytes())
-        with pytest.raises(ValueError, match=re.escape(f"{paths[damaged]} must be UTF-8 text: ")):
+        with pytest.raises(ValueError, match=re.escape(f"{paths[damaged]} must be UTF-8 text, got ")):
             tb.NaiveBayes.read_ace(*paths)
-    with pytest.raises(ValueError, match=re.escape(f"{paths[1]} must be UTF-8 text: ")):
+    with pytest.raises(ValueError, match=re.escape(f"{paths[1]} must be UTF-8 text, got ")):
         read_problem(paths[1])
 
 

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.networks.random_models import networks
 from tests.networks.test_bayesian_network import lawn
-from trimbench.networks.evidence import checked_evidence, shown
-from trimbench.networks.inference.joint import joint_distribution
+from trimbench.networks.inference.joint import checked_evidence, joint_distribution
 from trimbench.networks.sampling import RowSampler
 
 # The variables of the lawn are rain (yes, no), sprinkler (on, off) and grass (dry, damp, wet).
@@ -122,13 +121,6 @@ def test_any_text_is_evidence_or_a_named_error(tmp_path_factory: pytest.TempPath
     except ValueError as error:
         message = str(error)
     assert message.startswith(str(path))
-
-
-def test_a_long_list_is_cut_short() -> None:
-    assert shown(["a", "b"]) == "['a', 'b']"
-    many = shown(f"{i}" * 100 for i in range(50))
-    assert len(many) < 400
-    assert many.endswith("... and 46 more]")
 
 
 def test_a_long_word_is_cut_in_the_message(tmp_path: Path) -> None:

@@ -132,8 +132,7 @@ class Discretizer:
         classes : array of int, shape (n_rows,)
             Class of each row, 0 or more; only the rule ``"mdl"`` uses it.
         cut : {"mdl", "mean", "median"}
-            Cuts that separate the classes, as many as pay for their description, or one cut at the
-            mean or the median.
+            Cuts that separate the classes where they pay for their description, or one cut at the mean or the median.
 
         Raises
         ------
@@ -265,7 +264,7 @@ _TIE = 1e-12
 
 
 def entropy_cuts(values: NDArray[np.float64], classes: NDArray[np.integer]) -> tuple[float, ...]:
-    """Return the cuts that minimise the entropy of the classes, as many as pay for their description.
+    """Return the cuts that minimise the entropy of the classes and pay for their description.
 
     An interval is cut between two neighbouring values where the mean entropy of the classes on both sides is smallest,
     if the gain exceeds the cost of describing the cut (minimum description length); both sides are cut in turn.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.formats.ace import read_ace
 from trimbench.networks.formats.parsing import read_json, short_errors, write_json
-from trimbench.networks.values import checked_distribution, checked_names, encode_columns
+from trimbench.networks.values import checked_distribution, checked_names, encode_compactly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +139,7 @@ class NaiveBayes:
         ValueError
             When a column is absent or occurs twice, or holds NaN or a value that the model does not know.
         """
-        return encode_columns(frame, dict(zip(self.feature_names, self.value_names, strict=True)))
+        return encode_compactly(frame, dict(zip(self.feature_names, self.value_names, strict=True))).astype(np.int64)
 
     def restricted(self, features: Sequence[str]) -> NaiveBayes:
         """Return the model of the class and some of the features, in the given order.

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from trimbench._typing import IntegerArray
 from trimbench.networks.bayesian_network import BayesianNetwork, draw_forwards, drawn
-from trimbench.networks.inference.joint import ContractionTooLarge, plan_whole
-from trimbench.networks.inference.rows import ProbabilityTable, product, relevant_nodes
+from trimbench.networks.inference.joint import ContractionTooLarge, plan_whole, relevant_nodes
+from trimbench.networks.inference.products import Factor
+from trimbench.networks.inference.rows import product
 from trimbench.networks.values import code_type
 
 # Entries of the largest table that is made for sampling given evidence.
@@ -87,7 +88,7 @@ def _backward_steps(
     for node in order:
         axes = (*network.parents(node), node)
         table = network.table(node)[tuple(fixed.get(name, slice(None)) for name in axes)]
-        factors.append(ProbabilityTable(tuple(place[name] for name in axes if name in place), table[None]))
+        factors.append(Factor(tuple(place[name] for name in axes if name in place), table[None]))
     scopes = [sum(1 << v for v in factor.variables) for factor in factors]
     plan = plan_whole(scopes, 0, [network.cardinality(node) for node in free])
     largest = plan.largest * max((network.cardinality(node) for node in free), default=1)
@@ -97,9 +98,9 @@ def _backward_steps(
             "less evidence, or evidence on variables without parents"
         )
     rank = {v: i for i, v in enumerate(plan.order)}
-    waiting: dict[int | None, list[ProbabilityTable]] = {}
+    waiting: dict[int | None, list[Factor]] = {}
 
-    def wait(factor: ProbabilityTable) -> None:
+    def wait(factor: Factor) -> None:
         waiting.setdefault(min(factor.variables, key=rank.__getitem__, default=None), []).append(factor)
 
     for factor in factors:
@@ -115,7 +116,7 @@ def _backward_steps(
         chances = np.where(total[..., None] > 0, table, 1.0)
         others = tuple(free[v] for v in joined.variables[1:])
         steps.append((free[variable], others, chances / chances.sum(axis=-1, keepdims=True)))
-        wait(ProbabilityTable(joined.variables[1:], (total / total.max())[None]))
+        wait(Factor(joined.variables[1:], (total / total.max())[None]))
     if any(factor.table.max() == 0 for factor in waiting.get(None, [])):
         raise ValueError("evidence must have a probability above 0, got probability 0")
     return tuple(reversed(steps))

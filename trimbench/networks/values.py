@@ -27,8 +27,8 @@ _CUT_FIRST = (
 )
 
 
-def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDArray[np.int64]:
-    """Translate a table of value names into value indices, of shape (n_rows, n_variables).
+def encode_compactly(frame: Any, values: Mapping[str, Sequence[str]]) -> NDArray[Any]:
+    """Translate a table of value names into value indices, in the smallest integers that hold them, column by column.
 
     Raises ValueError if a column is absent or occurs twice, or holds NaN or an unknown value.
 
@@ -38,12 +38,6 @@ def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> 
         Names of columns and values are compared as strings (``str``), numbers and truth values by their value (see
         `state_name`).
     values : mapping from variable to the names of its values
-    """
-    return encode_compactly(frame, values).astype(np.int64)
-
-
-def encode_compactly(frame: Any, values: Mapping[str, Sequence[str]]) -> NDArray[Any]:
-    """Translate as `encode_columns` does, into the smallest integers that hold the indices, column by column.
 
     Returns
     -------

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from trimbench._typing import IntegerArray
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.formats.parsing import read_json, write_json
-from trimbench.networks.inference.joint import joint_distribution
-from trimbench.networks.inference.rows import RowInference, relevant_nodes
+from trimbench.networks.inference.joint import joint_distribution, relevant_nodes
+from trimbench.networks.inference.rows import RowInference
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.sampling import RowSampler

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.formats.parsing import MAX_UNSTATED, checked_shape, short_errors
+from trimbench.networks.formats.parsing import MAX_UNSTATED, checked_shape, read_text, short_errors
 
 logger = logging.getLogger(__name__)
 
@@ -218,11 +218,7 @@ class ParameterClause:
 
 def numbered_lines(path: Path) -> list[tuple[int, str]]:
     """Return the lines of a file that are not blank, each with its number; raise ValueError if it is not UTF-8."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be UTF-8 text: {error}") from error
-    return [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    return [(number, line.strip()) for number, line in enumerate(read_text(path).splitlines(), 1) if line.strip()]
 
 
 def define(mapping: dict[Key, Value], key: Key, value: Value) -> None:
@@ -307,8 +303,11 @@ def read_blocks(path: Path, literals: LiteralMap) -> dict[str, list[ParameterCla
             continue
         try:
             if words[0] == "p":
-                define(sizes, "p", _declared_sizes(words))
-                continue
+                match words:
+                    case ["p", "cnf", variables, clauses]:
+                        define(sizes, "p", (int(variables), int(clauses)))
+                        continue
+                raise ValueError("must be 'p cnf variables clauses'")
             n_clauses += 1
             negated, positive = _split_clause(words, literals)
             if not negated:
@@ -340,13 +339,6 @@ def read_blocks(path: Path, literals: LiteralMap) -> dict[str, list[ParameterCla
     if used != set(literals.weights):
         raise ValueError(f"{path} must use every parameter, got no clause for {min(set(literals.weights) - used)}")
     return blocks
-
-
-def _declared_sizes(words: list[str]) -> tuple[int, int]:
-    match words:
-        case ["p", "cnf", variables, clauses]:
-            return int(variables), int(clauses)
-    raise ValueError("must be 'p cnf variables clauses'")
 
 
 def _split_clause(words: list[str], literals: LiteralMap) -> tuple[list[tuple[str, int]], list[int]]:

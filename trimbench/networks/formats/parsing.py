@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 MAX_AXES = 64  # of a numpy array
 # The tables of a network have together at most as many entries as its file has characters, or this many: a file can ask
 # for more than it states. The last number limits what a compressed file may hold, unless a caller trusts it with more:
-# so much is read in two seconds.
+# that is read in two seconds.
 MAX_UNSTATED = 2**22
 MAX_VARIABLES = 2**14
 MAX_UNPACKED = 2**22

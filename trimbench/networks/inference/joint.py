@@ -7,7 +7,7 @@ import math
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.evidence import checked_evidence, shown
 from trimbench.networks.inference.products import (
     IN_LOGS,
     VANISHING,
@@ -27,7 +26,7 @@ from trimbench.networks.inference.products import (
     restricted,
     sum_out,
 )
-from trimbench.networks.values import checked_names
+from trimbench.networks.values import checked_names, listed, state_name
 
 GIB = 2**30
 NUMPY_AXES = 64
@@ -97,27 +96,21 @@ def joint_distribution(
     names = checked_names(variables, "variables")
     for name in names:
         if name not in network.nodes:
-            raise ValueError(f"variables must be among {shown(network.nodes)}, got {name!r}")
+            raise ValueError(f"variables must be among {listed(network.nodes)}, got {name!r}")
     observed = checked_evidence(network, evidence or {}, without=names)
     shape = tuple(network.cardinality(name) for name in names)
     if len(shape) > NUMPY_AXES:
         raise ContractionTooLarge(f"variables must be at most {NUMPY_AXES} (a table's axes), got {len(shape)}")
-    relevant = _ancestors(network, [*names, *observed])
+    relevant = relevant_nodes(network, [*names, *observed])
     # Variables with one state carry no information. Without them no table has more axes than numpy allows.
-    many = [
-        node for node in network.nodes if node in relevant and node not in observed and network.cardinality(node) > 1
-    ]
+    many = [node for node in relevant if node not in observed and network.cardinality(node) > 1]
     number = {node: i for i, node in enumerate(many)}
     sizes = [network.cardinality(node) for node in many]
     kept = [number[name] for name in names if name in number]
-    scopes = [
-        sum(1 << number[v] for v in (*network.parents(node), node) if v in number)
-        for node in network.nodes
-        if node in relevant
-    ]
+    scopes = [sum(1 << number[v] for v in (*network.parents(node), node) if v in number) for node in relevant]
     plan = _affordable_plan(scopes, kept, sizes, len(names), max_entries, max_bytes, max_operations)
     rank = {variable: i for i, variable in enumerate((*plan.order, *kept))}
-    factors = [_factor(network, node, observed, number, rank) for node in network.nodes if node in relevant]
+    factors = [_factor(network, node, observed, number, rank) for node in relevant]
     quick = observed and not plan.fixed and plan.operations <= QUICK_OPERATIONS + STEP_OPERATIONS * len(factors)
     if quick and sum(log_smallest(factor.table) for factor in factors) < VANISHING:
         with np.errstate(divide="ignore"):
@@ -132,12 +125,44 @@ def joint_distribution(
     if observed:
         total = float(result.sum())
         if not total > 0.0:
-            raise ValueError(f"evidence must have a positive probability, got {shown(observed)} with probability 0")
+            raise ValueError(f"evidence must have a positive probability, got 0 for {listed(list(observed))}")
         result /= total
     return result.reshape(shape)
 
 
-def _ancestors(network: BayesianNetwork, names: Sequence[str]) -> set[str]:
+def checked_evidence(
+    network: BayesianNetwork, evidence: Mapping[str, str], *, without: Collection[str] = ()
+) -> dict[str, int]:
+    """Return the position of each observed state among the states of its node.
+
+    Raises TypeError if `evidence` is no mapping, and ValueError if a node or a state is unknown, or a node of `without`
+    is observed.
+    """
+    if not isinstance(evidence, Mapping):
+        raise TypeError(
+            f"evidence must be a mapping from node names to state names, got {type(evidence).__name__}; write "
+            "{'node': 'state'}, or read a file with network.read_evidence"
+        )
+    observed = {}
+    for node, given in evidence.items():
+        if node not in network.nodes:
+            raise ValueError(f"evidence must be on nodes among {listed(network.nodes)}, got {node!r:.60}")
+        state = state_name(given, network.states(node))
+        if state not in network.states(node):
+            raise ValueError(
+                f"evidence on {node!r:.60} must be one of its states {listed(network.states(node))}, got {state!r:.60}"
+            )
+        if node in without:
+            raise ValueError(
+                f"evidence must leave the target, the features and all other asked variables free, got {node!r:.60}; "
+                "take it out of one of them"
+            )
+        observed[node] = network.states(node).index(state)
+    return observed
+
+
+def relevant_nodes(network: BayesianNetwork, names: Sequence[str]) -> tuple[str, ...]:
+    """Return some nodes and all their ancestors, in the order of the network."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -145,7 +170,7 @@ def _ancestors(network: BayesianNetwork, names: Sequence[str]) -> set[str]:
         if node not in found:
             found.add(node)
             waiting.extend(network.parents(node))
-    return found
+    return tuple(node for node in network.nodes if node in found)
 
 
 def _affordable_plan(

@@ -23,7 +23,7 @@ SHORTEST_RUN = 64
 
 @dataclass(frozen=True)
 class Factor:
-    """A table with its variables, one for each axis, in the order of elimination."""
+    """A table with its variables, one for each axis, here in the order of elimination."""
 
     variables: tuple[int, ...]
     table: NDArray[np.float64]

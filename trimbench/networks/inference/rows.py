@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from trimbench._typing import IntegerArray
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.inference.joint import STEP_OPERATIONS, ContractionTooLarge, plan_whole
-from trimbench.networks.inference.products import IN_LOGS, PLAIN, VANISHING, Arithmetic, log_smallest
+from trimbench.networks.inference.joint import STEP_OPERATIONS, ContractionTooLarge, plan_whole, relevant_nodes
+from trimbench.networks.inference.products import IN_LOGS, PLAIN, VANISHING, Arithmetic, Factor, log_smallest
 
 # Rows are added up in blocks of this many, which stay near the processor.
 _BLOCK = 2**13
@@ -42,7 +42,7 @@ class Lookup:
     logs: NDArray[np.float64]
 
     @classmethod
-    def of(cls, factor: ProbabilityTable, *, only_zeros: bool) -> Lookup:
+    def of(cls, factor: Factor, *, only_zeros: bool) -> Lookup:
         """Return a factor without hidden variables; `only_zeros` leaves of its logarithms only where it is zero."""
         table = factor.table
         columns = tuple(v for v in factor.variables if v != TARGET)
@@ -135,24 +135,24 @@ class RowInference:
             if node not in evidence:
                 number.setdefault(node, len(number) - 1)
         factors = []
-        for node in number.keys() | evidence.keys():
+        for node in dict.fromkeys([*number, *evidence]):
             axes = (*network.parents(node), node)
             index = tuple(
                 network.states(name).index(evidence[name]) if name in evidence else slice(None) for name in axes
             )
             names = [name for name in axes if name not in evidence]
-            factors.append(ProbabilityTable(tuple(number[name] for name in names), network.table(node)[index]))
+            factors.append(Factor(tuple(number[name] for name in names), network.table(node)[index]))
         return cls._of(factors, network.cardinality(target), len(observed), whole=whole)
 
     @classmethod
     def of_naive_bayes(cls, prior: NDArray[np.float64], likelihoods: Sequence[NDArray[np.float64]]) -> RowInference:
         """Prepare the inference in a naive Bayes model; the i-th likelihood has shape (n_classes, n_values_i)."""
-        factors = [ProbabilityTable((TARGET,), prior)]
-        factors += [ProbabilityTable((TARGET, i), table) for i, table in enumerate(likelihoods)]
+        factors = [Factor((TARGET,), prior)]
+        factors += [Factor((TARGET, i), table) for i, table in enumerate(likelihoods)]
         return cls._of(factors, len(prior), len(likelihoods), whole=False)
 
     @classmethod
-    def _of(cls, factors: Sequence[ProbabilityTable], n_states: int, n_observed: int, *, whole: bool) -> RowInference:
+    def _of(cls, factors: Sequence[Factor], n_states: int, n_observed: int, *, whole: bool) -> RowInference:
         lookups, sums, relevant = [], [], set[int]()
         for part in _connected(factors, n_observed):
             has_target = any(TARGET in factor.variables for factor in part)
@@ -209,21 +209,9 @@ class RowInference:
         return total.T
 
 
-def relevant_nodes(network: BayesianNetwork, names: Sequence[str]) -> tuple[str, ...]:
-    """Return some nodes and all their ancestors, in the order of the network."""
-    found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting.extend(network.parents(node))
-    return tuple(node for node in network.nodes if node in found)
-
-
-def _connected(factors: Sequence[ProbabilityTable], n_observed: int) -> list[list[ProbabilityTable]]:
+def _connected(factors: Sequence[Factor], n_observed: int) -> list[list[Factor]]:
     """Split the factors into parts that share no hidden variable; each without one is a part of its own."""
-    parts: list[list[ProbabilityTable]] = []
+    parts: list[list[Factor]] = []
     home: dict[int, int] = {}
     alias: list[int] = []
 
@@ -255,14 +243,6 @@ _MAX_OPERATIONS = 2**37
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilityTable:
-    """A table with its variables, one for each axis."""
-
-    variables: tuple[int, ...]
-    table: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
 class HiddenSum:
     """The sum over hidden variables of a product of factors, as a function of the observed variables and the target.
 
@@ -279,7 +259,7 @@ class HiddenSum:
     columns: tuple[int, ...]
     order: tuple[int, ...]
     operations: int
-    _factors: tuple[ProbabilityTable, ...]
+    _factors: tuple[Factor, ...]
     _target: int
     _n_states: int
     _largest: int
@@ -289,7 +269,7 @@ class HiddenSum:
 
     @classmethod
     def of(
-        cls, factors: Sequence[ProbabilityTable], target: int, n_states: int, n_observed: int, *, only_zeros: bool
+        cls, factors: Sequence[Factor], target: int, n_states: int, n_observed: int, *, only_zeros: bool
     ) -> HiddenSum:
         """Find an order of elimination.
 
@@ -349,9 +329,9 @@ class HiddenSum:
         rank = {v: i for i, v in enumerate((*self.order, self._target))}
         # A table waits for the first of its variables to be summed out. Its first axis runs over the rows, or has one
         # entry for all of them.
-        waiting: dict[int | None, list[ProbabilityTable]] = {}
+        waiting: dict[int | None, list[Factor]] = {}
 
-        def wait(factor: ProbabilityTable) -> None:
+        def wait(factor: Factor) -> None:
             first = min(factor.variables, key=rank.__getitem__, default=None)
             waiting.setdefault(first, []).append(factor)
 
@@ -360,7 +340,7 @@ class HiddenSum:
         with np.errstate(divide="ignore"):
             for factor in self._factors:
                 selected = _selected(factor, rows, place)
-                wait(ProbabilityTable(selected.variables, np.log(selected.table)) if in_logs else selected)
+                wait(Factor(selected.variables, np.log(selected.table)) if in_logs else selected)
             for variable in self.order:
                 inputs = waiting.pop(variable)
                 if not in_logs and self._may_vanish and sum(log_smallest(one.table) for one in inputs) < VANISHING:
@@ -374,7 +354,7 @@ class HiddenSum:
                 top = message.table.max(axis=axes, keepdims=True)
                 top[top == 0] = 1.0
                 scale += np.log(top.reshape(-1, 1))
-                wait(ProbabilityTable(message.variables, message.table / top))
+                wait(Factor(message.variables, message.table / top))
             total = np.zeros((len(rows), self._n_states)) + scale
             for factor in (factor for factors in waiting.values() for factor in factors):
                 table = factor.table.reshape(len(factor.table), -1)
@@ -394,31 +374,29 @@ def _distinct(rows: IntegerArray) -> tuple[IntegerArray, NDArray[np.intp]]:
     return flat[first], which.reshape(-1)
 
 
-def _selected(factor: ProbabilityTable, rows: IntegerArray, place: dict[int, int]) -> ProbabilityTable:
+def _selected(factor: Factor, rows: IntegerArray, place: dict[int, int]) -> Factor:
     """Return the part of a table that the observed values select: a first axis for the rows, then hidden variables."""
     seen = [axis for axis, v in enumerate(factor.variables) if v in place]
     rest = [axis for axis, v in enumerate(factor.variables) if v not in place]
     table = factor.table.transpose(*seen, *rest)
     hidden = tuple(factor.variables[axis] for axis in rest)
     if not seen:
-        return ProbabilityTable(hidden, table[None])
+        return Factor(hidden, table[None])
     index = tuple(rows[:, place[factor.variables[axis]]] for axis in seen)
-    return ProbabilityTable(hidden, table[index])
+    return Factor(hidden, table[index])
 
 
 def summed_product(
-    factors: Sequence[ProbabilityTable], variable: int, rank: dict[int, int], arithmetic: Arithmetic = PLAIN
-) -> ProbabilityTable:
+    factors: Sequence[Factor], variable: int, rank: dict[int, int], arithmetic: Arithmetic = PLAIN
+) -> Factor:
     """Return the product of `factors`, summed over `variable`; first axes run over rows."""
     joined = product(factors, rank, arithmetic)
     axis = 1 + joined.variables.index(variable)
     rest = tuple(v for v in joined.variables if v != variable)
-    return ProbabilityTable(rest, np.asarray(arithmetic.plus.reduce(joined.table, axis=axis)))
+    return Factor(rest, np.asarray(arithmetic.plus.reduce(joined.table, axis=axis)))
 
 
-def product(
-    factors: Sequence[ProbabilityTable], rank: dict[int, int], arithmetic: Arithmetic = PLAIN
-) -> ProbabilityTable:
+def product(factors: Sequence[Factor], rank: dict[int, int], arithmetic: Arithmetic = PLAIN) -> Factor:
     """Return the product of `factors`, its axes after the first in the order of `rank`; first axes run over rows."""
     variables = sorted({v for factor in factors for v in factor.variables}, key=rank.__getitem__)
     result: NDArray[np.float64] | None = None
@@ -430,4 +408,4 @@ def product(
         result = table if result is None else arithmetic.times(result, table)
     if result is None:
         raise ValueError("factors must hold at least one table")
-    return ProbabilityTable(tuple(variables), result)
+    return Factor(tuple(variables), result)

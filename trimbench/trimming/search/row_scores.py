@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
-from trimbench.networks.values import encode_columns, plain_table
+from trimbench.networks.values import encode_compactly, plain_table
 from trimbench.trimming.thresholds import HIGHEST_LOG_ODDS, NO_MASS, TIED_LOG_ODDS, most_probable
 
 if TYPE_CHECKING:
@@ -424,7 +424,7 @@ def encoded_rows(rows: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDA
             f"{_short(wrong[0])} ({len(wrong)} features like that)"
         )
     try:
-        return encode_columns(rows, values)
+        return encode_compactly(rows, values).astype(np.int64)
     except ValueError as error:
         text = str(error)
         raise ValueError(f"rows must hold values that the classifier knows: {_short(text, 380)}") from error

@@ -125,9 +125,9 @@ Result = TypeVar("Result")
 def with_few_and_exact_nodes(patch: pytest.MonkeyPatch, compute: Callable[[], Result]) -> tuple[Result, Result]:
     usual = compute()
     patch.setattr(Prior, "theta_nodes", exact_nodes)
-    binary._kept_grid.cache_clear()
+    binary.half_grid.cache_clear()
     exact = compute()
-    binary._kept_grid.cache_clear()
+    binary.half_grid.cache_clear()
     return usual, exact
 
 

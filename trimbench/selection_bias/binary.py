@@ -129,7 +129,7 @@ def count_tables(prior: Prior, sizes: tuple[int, ...], n_cases: int) -> tuple[Ha
     n_cases : int
         Determines, with alpha, the grid over theta; at least all cases.
     """
-    grid = _kept_grid(prior, n_cases)
+    grid = half_grid(prior, n_cases)
     make = _kept_table if (max(sizes) + 1) * len(grid.theta) <= _KEPT else _count_table
     tables = {n_y: make(grid, n_y) for n_y in set(sizes)}
     return grid, [tables[n_y] for n_y in sizes]
@@ -167,7 +167,7 @@ def _count_table(grid: HalfGrid, n_y: int) -> NDArray[np.float64]:
     return table
 
 
-_kept_grid = functools.lru_cache(maxsize=8)(HalfGrid.of)
+half_grid = functools.lru_cache(maxsize=8)(HalfGrid.of)
 _kept_table = functools.lru_cache(maxsize=16)(_count_table)
 
 

@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 
 from trimbench.selection_bias.factors import (
     MAX_CATEGORIES,
-    DiscardProbabilities,
     Simulation,
     Ties,
     can_enumerate,
@@ -101,26 +100,16 @@ def log_category_adjustment(
     log_factor, error = np.zeros((2, len(alphas)))
     rng = np.random.default_rng(simulation.random_state)
     for group in selection.groups:
-        (n0, n1), cut = group.sizes, Fraction(selection.cut)
-        weakness = _probabilities(alphas, group.n_categories, n0, n1, cut, simulation, rng)
+        n0, n1 = group.sizes
+        feature = (alphas, group.n_categories, n0, n1, Fraction(selection.cut))
+        possible = can_enumerate(group.n_categories, n0, n1, len(alphas))
+        if simulation.enumerates(possible, f"{group.n_categories} categories and {n0 + n1} cases"):
+            weakness = enumerated_categories(*feature)
+        else:
+            weakness = simulated_categories(*feature, simulation.n_simulations, rng)
         log_factor += weakness.log_factor(group.n_discarded, group.n_tied, ties)
         error = np.hypot(error, group.n_discarded * weakness.log_error)
     return log_factor, error
-
-
-def _probabilities(
-    alphas: NDArray[np.float64],
-    n_categories: int,
-    n0: int,
-    n1: int,
-    cut: Fraction,
-    simulation: Simulation,
-    rng: np.random.Generator,
-) -> DiscardProbabilities:
-    possible = can_enumerate(n_categories, n0, n1, len(alphas))
-    if simulation.enumerates(possible, f"{n_categories} categories and {n0 + n1} cases"):
-        return enumerated_categories(alphas, n_categories, n0, n1, cut)
-    return simulated_categories(alphas, n_categories, n0, n1, cut, simulation.n_simulations, rng)
 
 
 def learn_categorical(

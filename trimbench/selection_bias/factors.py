@@ -16,9 +16,16 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln, logsumexp, roots_jacobi
 
 from trimbench._checks import check_one_of, check_whole
-from trimbench.selection_bias.binary import MOST_TABLED, HalfGrid, count_tables, grid_marginals
+from trimbench.selection_bias.binary import MOST_TABLED, count_tables, grid_marginals, half_grid
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.selection import DiscardedGroup, Selection, squared_ratio, strong_bounds, weak_counts
+from trimbench.selection_bias.selection import (
+    DiscardedGroup,
+    Selection,
+    squared_ratio,
+    strong_bounds,
+    weak_counts,
+    weak_squares,
+)
 
 Ties = Literal["exact", "less", "less_equal"]
 TIES: tuple[Ties, ...] = ("exact", "less", "less_equal")
@@ -147,6 +154,8 @@ _MOST_ADDITIONS = 2e10
 _MOST_STEPS = 4e9
 _MOST_BOUNDS = 1e7
 _FEW_GROUPS = 16
+# Products of probabilities that are made at once.
+_PART = 2**18
 # Independent shifts of the lattice, whose scatter gives the standard error.
 _N_SHIFTS = 16
 
@@ -227,9 +236,8 @@ def _of_shares(
 class Halves:
     """Three or more classes, dealt out to two sides: which sums of both sides are weak, for any alpha and theta.
 
-    With L the least common multiple of the n_y and Q = L sum I_y^2 / n_y, counts with s = sum I_y ones are weak if
-    Q < R(s) = L (s^2 + cut s (n - s)) / n, and equal the cut-off if Q = R(s). Both s and Q are sums over the two sides.
-    So each side is a list of its distinct (s, Q), in this order; what a state of the first side needs of the second
+    Whether counts are weak depends on s and Q alone, see `weak_squares`, and both are sums over the two sides. So each
+    side is a list of its distinct (s, Q), in this order; what a state of the first side needs of the second
     are, for each s of the second side, the states with Q below a bound. They follow one another: their probability is
     a difference of two cumulative sums. Integers decide, and what they decide holds for every alpha and theta.
 
@@ -256,7 +264,7 @@ class Halves:
     @classmethod
     def of(cls, prior: Prior, sizes: tuple[int, ...], cut: Fraction) -> Halves | None:
         """Compare all pairs of states; None where that, or what follows, takes too long or too large numbers."""
-        n, scale = sum(sizes), math.lcm(*sizes)
+        n, (scale, least, ties) = sum(sizes), weak_squares(sizes, cut)
         sides, base = (sizes[::2], sizes[1::2]), n * scale + 2
         if (n + 1) * base >= 2**62:
             return None
@@ -265,13 +273,8 @@ class Halves:
             return None
         (codes0, members0), (codes1, members1) = first, second
         n_pairs = len(codes0) * (sum(sides[1]) + 1)
-        if n_pairs > _MOST_BOUNDS or n_pairs * len(HalfGrid.of(prior, n).theta) > _MOST_ADDITIONS:
+        if n_pairs > _MOST_BOUNDS or n_pairs * len(half_grid(prior, n).theta) > _MOST_ADDITIONS:
             return None
-        # The least Q that is not weak, for each s, and the one that equals the cut-off; constant features are weak.
-        parts = n * cut.denominator
-        bounds = [scale * s * (s * cut.denominator + cut.numerator * (n - s)) for s in range(n + 1)]
-        least = np.array([-(-bound // parts) for bound in bounds]) + [s in (0, n) for s in range(n + 1)]
-        ties = np.array([-1 if bound % parts or s in (0, n) else bound // parts for s, bound in enumerate(bounds)])
         ones0, squares0 = np.divmod(codes0, base)
         ones1 = np.arange(sum(sides[1]) + 1)
         # A row for each state of the first side, a column for each s of the second.
@@ -295,16 +298,19 @@ class Halves:
         sizes = self.sizes[0] + self.sizes[1]
         grid, tables = count_tables(prior, sizes, sum(sizes))
         first = len(self.sizes[0])
-        below, tied = np.empty((2, prior.n_alpha))
-        for place, nodes in enumerate(grid.parts):
+        values = np.empty((2, len(grid.theta)))
+        step = max(8, _PART // max(member.shape[1] for side in self.members for member in side))
+        for start in range(0, len(grid.theta), step):
+            nodes = slice(start, start + step)
             other = _chances(self.members[1], [table[:, nodes] for table in tables[first:]])
             one = other
             if self.sizes[0] != self.sizes[1]:
                 one = _chances(self.members[0], [table[:, nodes] for table in tables[:first]])
-            sums = np.zeros((len(other) + 1, len(weights := 2.0 * grid.weights[nodes])))
+            sums = np.zeros((len(other) + 1, other.shape[1]))
             np.cumsum(other, axis=0, out=sums[1:])
-            below[place] = np.einsum("in,in->n", one, self.weak @ (sums - sums[self.origins])) @ weights
-            tied[place] = np.einsum("in,in->n", one, self.equal @ other) @ weights
+            values[0, nodes] = np.einsum("in,in->n", one, self.weak @ (sums - sums[self.origins]))
+            values[1, nodes] = np.einsum("in,in->n", one, self.equal @ other)
+        below, tied = 2.0 * grid.integrals(values)
         return _of_shares(np.minimum(below, 1.0), tied, np.maximum(1.0 - below - tied, 0.0))
 
 
@@ -386,7 +392,7 @@ def walked_probabilities(
     weak = weak_counts(sizes, cut)
     numbers, low, high = np.array(sizes), weak.low.ravel(), weak.high.ravel()
     below = np.empty(prior.n_alpha)
-    grid = HalfGrid.of(prior, sum(sizes))
+    grid = half_grid(prior, sum(sizes))
     for place, (alpha, nodes) in enumerate(zip(prior.alphas().tolist(), grid.parts, strict=True)):
         weights = 2.0 * grid.weights[nodes]
         below[place] = kernels.weak_probability(alpha, grid.theta[nodes], weights, numbers, low, high)
@@ -410,7 +416,7 @@ def _sampled(prior: Prior, sizes: tuple[int, ...], cut: Fraction, simulation: Si
     from trimbench.selection_bias import kernels
 
     rng = np.random.default_rng([simulation.random_state, *sizes])
-    grid = HalfGrid.of(prior, sum(sizes))
+    grid = half_grid(prior, sum(sizes))
     shifts = rng.random((_N_SHIFTS, max(part.stop - part.start for part in grid.parts), len(sizes) - 1))
     estimates = np.empty((prior.n_alpha, 2, _N_SHIFTS))
     for place, (alpha, part) in enumerate(zip(prior.alphas().tolist(), grid.parts, strict=True)):

@@ -455,7 +455,7 @@ def draw_alpha(
     ----------
     log_factors : ndarray of shape (n_alpha,)
     start : int
-        0 for the response and alpha0, which is alone; 1 for the features and alpha.
+        0 for the response alone and alpha0; 1 for the features and alpha.
     threshold : float
         Uniform random number.
     """

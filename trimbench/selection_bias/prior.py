@@ -41,7 +41,7 @@ class Prior:
     rule : {"gauss", "simpson"}
         How integrals over theta are computed. All integrands are polynomials in theta of degree n at most (n training
         cases), so the Gauss-Legendre rule with n / 2 + 1 nodes is exact: "gauss" takes that many, but at most 2
-        n_theta_adjust + 1 (or 4.5 sqrt(n) if that is larger), and for small alpha only as many as give about nine
+        n_theta_adjust + 1 (or 4.5 sqrt(n) if that is larger), and for small alpha just enough for about nine
         digits. "simpson" is the rule of the slides.
 
     Raises

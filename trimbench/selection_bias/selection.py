@@ -230,18 +230,29 @@ def _ratio_parts(ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDA
 
 def squared_ratio(ones: Sequence[int], sizes: Sequence[int]) -> Fraction:
     """Return eta^2 of counts I_y and n_y exactly, over the classes that have cases."""
-    return Fraction(*_whole_parts(ones, sizes))
-
-
-def _whole_parts(ones: Sequence[int], sizes: Sequence[int]) -> tuple[int, int]:
-    """Return numerator and denominator of eta^2."""
     n, total = sum(sizes), sum(ones)
     if total in (0, n):
-        return 0, 1
+        return Fraction(0)
     # All over one denominator: fractions are slow.
     scale = math.prod(n_y for n_y in sizes if n_y)
     squares = sum(i * i * (scale // n_y) for i, n_y in zip(ones, sizes, strict=True) if n_y)
-    return n * squares - total * total * scale, total * (n - total) * scale
+    return Fraction(n * squares - total * total * scale, total * (n - total) * scale)
+
+
+def weak_squares(sizes: tuple[int, ...], cut: Fraction) -> tuple[int, NDArray[Any], NDArray[Any]]:
+    """Return L, and for each s the least Q of counts that are not weak and the Q that equals the cut-off, -1 for none.
+
+    With L the least common multiple of the n_y and Q = L sum I_y^2 / n_y, counts with s = sum I_y ones are weak if
+    Q < R(s) = L (s^2 + cut s (n - s)) / n, and equal the cut-off if Q = R(s). Constant features are weak.
+    """
+    n, scale = sum(sizes), math.lcm(*sizes)
+    parts = n * cut.denominator
+    found = [divmod(scale * s * (s * cut.denominator + cut.numerator * (n - s)), parts) for s in range(n + 1)]
+    least, equal = [whole + (rest > 0) for whole, rest in found], [-1 if rest else whole for whole, rest in found]
+    for s in (0, n):
+        least[s], equal[s] = least[s] + 1, -1
+    kind = np.int64 if (scale + 1) * (n + 1) < _EXACT else object
+    return scale, np.array(least, dtype=kind), np.array(equal, dtype=kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,54 +283,42 @@ def weak_counts(sizes: tuple[int, ...], cut: Fraction) -> WeakCounts:
     cut : Fraction
         In (0, 1].
     """
-    n, inner = sum(sizes), sizes[0]
+    (n, inner), (scale, least, equal) = (sum(sizes), sizes[0]), weak_squares(sizes, cut)
     grids = np.ogrid[tuple(slice(0, n_y + 1) for n_y in sizes[1:])]
-    shape = tuple(n_y + 1 for n_y in sizes[1:])
-    outer = np.zeros(shape) + sum(grids)
-    squares = np.zeros(shape) + sum(i * i / n_y for i, n_y in zip(grids, sizes[1:], strict=True))
+    outer = sum(grids, np.zeros((1,) * len(grids), dtype=np.int64))
+    squares: NDArray[Any] = np.zeros((), dtype=least.dtype)
+    for i, n_y in zip(grids, sizes[1:], strict=True):
+        squares = squares + scale // n_y * i.astype(least.dtype) ** 2
+
+    def is_at(first: NDArray[np.int64], limits: NDArray[Any], compare: np.ufunc) -> NDArray[np.bool_]:
+        inside = np.clip(first, 0, inner)
+        found = compare(squares + scale // inner * inside.astype(least.dtype) ** 2, limits[outer + inside])
+        result: NDArray[np.bool_] = np.asarray(found, dtype=bool) & (inside == first)
+        return result
+
+    # square I^2 + 2 half I + constant < 0, about; comparisons of integers move what rounding misplaced.
     c = float(cut)
-    # square I^2 + 2 half I + constant < 0; divided by the scale of its terms.
-    square = n / inner - 1.0 + c
-    half = -outer - 0.5 * c * (n - 2.0 * outer)
-    constant = n * squares - outer * (outer + c * (n - outer))
-    discriminant = half * half - square * constant
-    doubtful = np.abs(discriminant) <= _CLOSE * (half * half + np.abs(square * constant))
-    with np.errstate(invalid="ignore"):
-        spread = np.sqrt(np.maximum(discriminant, 0.0))
-    roots = np.stack([(-half - spread) / square, (-half + spread) / square])
-    none = discriminant < 0.0
-    low = np.where(none, 1, np.floor(roots[0]) + 1).astype(np.int64)
-    high = np.where(none, 0, np.ceil(roots[1]) - 1).astype(np.int64)
-    near = np.abs(roots - np.round(roots)) <= 1e-7 * n
-    doubtful |= (near & ~none).any(axis=0)
-    equal = _decide(sizes, cut, np.argwhere(doubtful), roots, low, high)
-    low[(0,) * low.ndim] = 0  # constant features are weak
-    high[(-1,) * high.ndim] = inner
-    return WeakCounts(np.maximum(low, 0), np.minimum(high, inner), equal)
-
-
-def _decide(
-    sizes: tuple[int, ...],
-    cut: Fraction,
-    places: NDArray[np.int64],
-    roots: NDArray[np.float64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Set the bounds at some places by comparing fractions, and return the counts there that equal the cut-off."""
-    equal = []
-    for place in map(tuple, places.tolist()):
-        signs = {}
-        for root in roots[(slice(None), *place)]:
-            for i in range(int(np.floor(root)) - 1, int(np.ceil(root)) + 2):
-                i0 = min(max(i, 0), sizes[0])
-                numerator, denominator = _whole_parts((i0, *place), sizes)
-                signs[i0] = numerator * cut.denominator - cut.numerator * denominator
-        # The weak counts are those between the roots: if none near the roots is weak, there is none.
-        weak = [i for i, sign in signs.items() if sign < 0]
-        low[place], high[place] = (min(weak), max(weak)) if weak else (1, 0)
-        equal += [[i, *place] for i, sign in signs.items() if sign == 0]
-    return np.array(equal, dtype=np.int64).reshape(-1, len(sizes)).T
+    square, half = n / inner - 1.0 + c, -outer - 0.5 * c * (n - 2.0 * outer)
+    constant = n * (squares / scale).astype(np.float64) - outer * (outer + c * (n - outer))
+    spread = np.sqrt(np.maximum(half * half - square * constant, 0.0)) / square
+    middle = np.clip(np.floor(-half / square), 0, inner).astype(np.int64)
+    centre = middle + ~is_at(middle, least, np.less)
+    exists = is_at(centre, least, np.less)
+    bounds = []
+    for sign in (-1, 1):
+        bound = np.clip(np.rint(-half / square + sign * spread), 0, inner).astype(np.int64)
+        bound = np.where(sign * (bound - centre) > 0, bound, centre)
+        while True:
+            outwards, inwards = is_at(bound + sign, least, np.less), ~is_at(bound, least, np.less)
+            steps = exists * (outwards.astype(np.int64) - inwards)
+            if not steps.any():
+                break
+            bound = bound + sign * steps
+        bounds.append(np.where(exists, bound, middle + (sign < 0)))
+    low, high = bounds
+    beside = [(first, np.nonzero(is_at(first, equal, np.equal))) for first in (low - 1, high + 1)]
+    cells = [np.stack([first[places], *places]) for first, places in beside]
+    return WeakCounts(low, high, np.concatenate(cells, axis=1))
 
 
 def strong_bounds(weak: WeakCounts, n0: int, n1: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -69,18 +69,18 @@ def test_marginal_likelihood_and_predictive_are_those_of_numerical_integration()
     x, y = np.array([0.3, 1.1, -0.4, 0.9, 2.0]), np.array([0, 0, 1, 1, 1])
     moments = moments_of(x[:, None], y)
     found = gaussian_log_likelihood(ALPHAS, moments)[0]
-    predictive = gaussian_predictive(ALPHAS, moments)
+    location, log_width = gaussian_predictive(ALPHAS, moments)
     expected = np.array([integrated_evidence(x, y, float(alpha)) for alpha in ALPHAS])
     np.testing.assert_allclose(np.exp(found - found[0]), expected / expected[0], rtol=1e-8)
     for c in (0, 1):
         z = (np.array([1.4, -0.2]) - moments.centres) / moments.scales
-        width = np.exp(predictive.log_width[0, c, 1])
-        density = width**-0.5 * (1 + (z - predictive.location[0, c, 1]) ** 2 / width) ** -2.5
+        width = np.exp(log_width[0, c, 1])
+        density = width**-0.5 * (1 + (z - location[0, c, 1]) ** 2 / width) ** -2.5
         more = [integrated_evidence(np.append(x, new), np.append(y, c), 3.0) for new in (1.4, -0.2)]
         assert density[0] / density[1] == pytest.approx(more[0] / more[1], rel=1e-8)
         # Relative to another alpha: the posterior of alpha compares them.
-        other = np.exp(predictive.log_width[0, c, 2])
-        against = other**-0.5 * (1 + (z[0] - predictive.location[0, c, 2]) ** 2 / other) ** -2.5
+        other = np.exp(log_width[0, c, 2])
+        against = other**-0.5 * (1 + (z[0] - location[0, c, 2]) ** 2 / other) ** -2.5
         ratio = more[0] / integrated_evidence(np.append(x, 1.4), np.append(y, c), 50.0)
         assert density[0] / against == pytest.approx(ratio * expected[2] / expected[1], rel=1e-8)
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -347,12 +347,18 @@ _MAX_STEPS = 500
 def _mixture(
     coded: _Coded, n_components: int, smoothing: float, n_starts: int, rng: np.random.Generator
 ) -> NaiveBayesMixture:
-    seen = _Indicators.of(coded.codes, coded.sizes)
+    # Which value each row has of each feature: one column for each value, all 0 where the value is missing.
+    seen = np.zeros((len(coded.class_codes), sum(coded.sizes)))
+    columns = [slice(int(a), int(b)) for a, b in itertools.pairwise(np.cumsum([0, *coded.sizes]))]
+    for codes, own in zip(coded.codes, columns, strict=True):
+        rows = np.flatnonzero(codes >= 0)
+        seen[rows, own.start + codes[rows]] = 1.0
     parts = []
     for code in range(len(coded.class_names)):
-        own = seen.of_rows(coded.class_codes == code)
-        starts = [_fitted(own, int(n_components), smoothing, rng) for _ in range(n_starts if n_components > 1 else 1)]
-        parts.append(max(starts, key=lambda fit: fit.objective))
+        of_class = seen[coded.class_codes == code]
+        starts = range(n_starts if n_components > 1 else 1)
+        fits = [_fitted(of_class, columns, int(n_components), smoothing, rng) for _ in starts]
+        parts.append(max(fits, key=lambda fit: fit.objective))
     weights = np.concatenate([fit.shares * share for fit, share in zip(parts, coded.prior(smoothing), strict=True)])
     tables = np.concatenate([fit.tables for fit in parts])
     component = "component"
@@ -360,7 +366,7 @@ def _mixture(
         component += "_"
     components = NaiveBayes(
         weights,
-        [tables[:, columns] for columns in seen.columns],
+        [tables[:, own] for own in columns],
         feature_names=coded.names,
         class_names=[f"{name}/{i + 1}" for name in coded.class_names for i in range(n_components)],
         value_names=coded.values,
@@ -370,28 +376,7 @@ def _mixture(
     return NaiveBayesMixture(components, homes, class_variable=coded.class_variable)
 
 
-@dataclass(frozen=True, eq=False)
-class _Indicators:
-    """Which value each row has of each feature: one column for each value, all 0 where the value is missing."""
-
-    table: NDArray[np.float64]
-    columns: tuple[slice, ...]
-
-    @classmethod
-    def of(cls, codes: list[NDArray[np.int64]], sizes: list[int]) -> _Indicators:
-        table = np.zeros((len(codes[0]) if codes else 0, sum(sizes)))
-        ends = np.cumsum([0, *sizes])
-        for column, start in zip(codes, ends[:-1], strict=True):
-            rows = np.flatnonzero(column >= 0)
-            table[rows, start + column[rows]] = 1.0
-        return cls(table, tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends)))
-
-    def of_rows(self, rows: NDArray[np.bool_]) -> _Indicators:
-        return _Indicators(self.table[rows], self.columns)
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
+class _Fit(NamedTuple):
     """A mixture of one class: shares of shape (n_components,), tables of shape (n_components, n_all_values)."""
 
     shares: NDArray[np.float64]
@@ -399,19 +384,21 @@ class _Fit:
     objective: float
 
 
-def _fitted(seen: _Indicators, n_components: int, smoothing: float, rng: np.random.Generator) -> _Fit:
+def _fitted(
+    seen: NDArray[np.float64], features: list[slice], n_components: int, smoothing: float, rng: np.random.Generator
+) -> _Fit:
     """Fit a mixture from a random start; the objective is the log-likelihood and the smoothing's log-prior."""
-    n_rows = len(seen.table)
+    n_rows = len(seen)
     responsibilities = rng.dirichlet(np.ones(n_components), size=n_rows).reshape(n_rows, n_components)
     objective = -np.inf
     for _ in range(_MAX_STEPS):
-        counts = responsibilities.T @ seen.table + smoothing
+        counts = responsibilities.T @ seen + smoothing
         tables = np.empty_like(counts)
-        for columns in seen.columns:
+        for columns in features:
             tables[:, columns] = counts[:, columns] / counts[:, columns].sum(axis=1, keepdims=True)
         weights = responsibilities.sum(axis=0) + smoothing
         shares = weights / weights.sum()
-        logs = np.log(shares) + seen.table @ np.log(tables).T
+        logs = np.log(shares) + seen @ np.log(tables).T
         top = logs.max(axis=1, keepdims=True) if n_rows else logs
         scaled = np.exp(logs - top)
         totals = scaled.sum(axis=1, keepdims=True)

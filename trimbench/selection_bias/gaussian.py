@@ -43,7 +43,7 @@ class GaussianFeatures:
     moments: GaussianMoments
 
     @cached_property
-    def _predictive(self) -> GaussianPredictive:
+    def _predictive(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return gaussian_predictive(self.alphas, self.moments)
 
     def log_scores(self, X: ArrayLike, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -54,7 +54,9 @@ class GaussianFeatures:
         for start in range(0, len(values), step):
             cases = values[start : start + step][:, self.columns]
             z = standardised(cases, self.moments.centres, self.moments.scales)
-            result[start : start + step] = logsumexp(offsets + _log_densities(self._predictive, z), axis=2)
+            result[start : start + step] = logsumexp(
+                offsets + _log_densities(*self._predictive, self.moments, z), axis=2
+            )
         return result
 
 
@@ -69,16 +71,19 @@ def select_gaussian(moments: GaussianMoments, k: int, *, allow_fewer: bool = Fal
     return select_by_rank(ratios, ratios, patterns, k, moments.informative, allow_fewer=allow_fewer)
 
 
-def _log_densities(predictive: GaussianPredictive, z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_densities(
+    location: NDArray[np.float64], log_width: NDArray[np.float64], moments: GaussianMoments, z: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the sums of log p(z | c, alpha) over the features, of shape (n_cases, n_classes, n_alpha)."""
-    n_features, *shape = predictive.location.shape
+    n_features, *shape = location.shape
     seen = ~np.isnan(z)
-    log_widths = predictive.log_width.reshape(n_features, math.prod(shape))
+    log_widths = log_width.reshape(n_features, math.prod(shape))
     widths = np.exp(0.5 * log_widths)
-    locations = predictive.location.reshape(n_features, math.prod(shape)) / widths
+    locations = location.reshape(n_features, math.prod(shape)) / widths
     result = -0.5 * (seen.astype(np.float64) @ log_widths)
-    for n_cases in np.unique(predictive.n_cases):
-        members = np.flatnonzero(predictive.n_cases == n_cases)
+    numbers = moments.sizes.sum(axis=0)
+    for n_cases in np.unique(numbers):
+        members = np.flatnonzero(numbers == n_cases)
         result -= 0.5 * n_cases * _log_product(z[:, members], widths[members], locations[members])
     return result.reshape(len(z), *shape)
 
@@ -193,26 +198,6 @@ def ratio_probability(
 # Marginal likelihoods and predictive distributions of Gaussian features, in closed form.
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianPredictive:
-    """Student distributions of a new value z of some features, for each class and alpha.
-
-    p(z | c, alpha) is proportional to (S h)^(-1/2) (1 + (z - e)^2 / (S h))^(-n / 2), n the observed training cases.
-
-    Attributes
-    ----------
-    location : ndarray of shape (n_features, n_classes, n_alpha)
-        e.
-    log_width : ndarray of the same shape
-        log(S h).
-    n_cases : ndarray of shape (n_features,)
-    """
-
-    location: NDArray[np.float64]
-    log_width: NDArray[np.float64]
-    n_cases: NDArray[np.int64]
-
-
 def gaussian_log_likelihood(alphas: NDArray[np.float64], moments: GaussianMoments) -> NDArray[np.float64]:
     """Return log M of the features, relative to that of an infinite alpha, of shape (n_features, n_alpha).
 
@@ -230,11 +215,14 @@ def gaussian_log_likelihood(alphas: NDArray[np.float64], moments: GaussianMoment
     return found
 
 
-def gaussian_predictive(alphas: NDArray[np.float64], moments: GaussianMoments) -> GaussianPredictive:
-    """Return the distributions of a new value.
+def gaussian_predictive(
+    alphas: NDArray[np.float64], moments: GaussianMoments
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return e and log(S h) of Student's distributions of a new value, of shape (n_features, n_classes, n_alpha).
 
     Notes
     -----
+    p(z | c, alpha) is proportional to (S h)^(-1/2) (1 + (z - e)^2 / (S h))^(-n / 2), n the observed training cases,
     e_c = (n_c mean_c + alpha m) / (n_c + alpha) and h_c = 1 + 1 / (n_c + alpha) + (alpha / (n_c + alpha))^2 / sum w.
     """
     sizes = moments.sizes.T[:, :, None]
@@ -242,7 +230,7 @@ def gaussian_predictive(alphas: NDArray[np.float64], moments: GaussianMoments) -
     shrinkage = alphas / (sizes + alphas)
     location = (1.0 - shrinkage) * moments.means.T[:, :, None] + shrinkage * middle[:, None]
     factor = 1.0 + 1.0 / (sizes + alphas) + shrinkage**2 / weight[:, None]
-    return GaussianPredictive(location, np.log(square[:, None] * factor), moments.sizes.sum(axis=0))
+    return location, np.log(square[:, None] * factor)
 
 
 def _pooled(

@@ -15,7 +15,7 @@ from statistics import fmean
 
 import yaml
 
-from trimbench.papers.commands.tasks import GROUP, function_name, measured
+from trimbench.papers.commands.tasks import GROUP, measured
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.store import Record
 from trimbench.papers.reporting.runs import SHORT_KEY
@@ -47,7 +47,11 @@ def main() -> None:
 def stored(jobs: Path) -> dict[str, tuple[str, float]]:
     """Return function and seconds of the successes in a store, by the key as a run's provenance has it."""
     records = (Record.from_json(path.read_bytes()) for path in jobs.glob("*/*.json"))
-    return {record.job.key[:SHORT_KEY]: (function_name(record.job), record.seconds) for record in records if record.ok}
+    return {
+        record.job.key[:SHORT_KEY]: (record.job.function.rpartition(":")[2], record.seconds)
+        for record in records
+        if record.ok
+    }
 
 
 def costs_of(run: Path, records: dict[str, tuple[str, float]]) -> dict[str, Costs]:

@@ -32,7 +32,6 @@ from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, remember
 from trimbench.papers.reporting.figures.drawing import read_points
-from trimbench.papers.reporting.page import read_part
 from trimbench.papers.validation import DataUnavailable
 from trimbench.papers.vocabulary.planning import make_experiment
 
@@ -294,10 +293,6 @@ def _array_files(resealed: bool) -> list[bytes]:
     return [body] if resealed else [body + b"-" * 16 + hashlib.sha256(body + b"-" * 16).digest()]
 
 
-def _part() -> bytes:
-    return gzip.compress(json.dumps({"name": "a/b", "status": "ok", "numbers": [], "commit": ""}).encode(), mtime=0)
-
-
 def _all() -> Mapping[str, Target]:
     texts = lawn_files.TEXTS
     targets = [
@@ -326,7 +321,6 @@ def _all() -> Mapping[str, Target]:
         Target("record.sealed", lambda: [_record().partition(b",")[2]], partial(_store, True), ()),
         Target("arrays", lambda: _array_files(resealed=False), partial(_arrays, False), ()),
         Target("arrays.sealed", lambda: _array_files(resealed=True), partial(_arrays, True), ()),
-        Target("part.json.gz", lambda: [_part()], partial(_file, "p.json.gz", read_part)),
         Target(
             "points.csv",
             lambda: [b"line,x,y\na,1,2.5\nb,,nan\n"],

@@ -17,7 +17,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from trimbench.papers.commands.arguments import SHARED_KEYS, Composer
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.page import Entry, part_of, render_page
+from trimbench.papers.reporting.page import render_page
+from trimbench.papers.reporting.runs import Entry, part_of
 from trimbench.papers.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.planning import make_experiment
@@ -143,7 +144,8 @@ def test_a_statement_has_either_a_place_or_a_reason(tests: list[str], reason: st
 
 def test_the_page_lists_all_statements_and_says_which_limits_are_ours(tmp_path: Path) -> None:
     parts = [part_of(Entry(name, "complete", "", judged(name), None), tmp_path) for name in LITERATURE.experiments]
-    page = unescape(render_page(parts, LITERATURE, run="published", profile="paper"))
+    page = unescape(render_page(parts, LITERATURE, run="published", profile="paper", folder=tmp_path))
+    assert "findings.md" not in page, "where there is no such file"
     assert all(f"<li>{says}: " in page and said.reason in page for _, says, said in STATEMENTS)
     assert "; our reading: at most 1.10 times the time without it" in page
     assert "any limit from about 1.05 up gives the same verdict" in page
@@ -173,6 +175,9 @@ def test_what_is_said_of_the_papers_names_what_there_is() -> None:
     documented = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
     titles = re.findall("(?m)^## (.+)$", documented)
     anchors = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+    page = (ROOT / "results/published/index.html").read_text(encoding="utf-8")
+    linked = re.findall(r'href="\.\./\.\./docs/findings\.md#([^"]+)"', page)
+    assert linked == [text["finding"] for text in ON_PAGE.values()]
     assert [*ON_PAGE] == [*LITERATURE.papers]
     for family, text in ON_PAGE.items():
         assert text["doi"] in documented + LITERATURE.papers[family].citation or family == "selection_bias"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -240,17 +239,15 @@ def test_only_what_this_commit_has_written_is_published(
     wanted = "run must be written by the present commit bbbbbbbbbbbb, got trimming/table4 of aaaaaaaaaaaa; write"
     assert wanted in refused("run=mine")
     command("task=report", "run=mine", code=0)
-    part = tmp_path / "results/mine/trimming/table4_page.json.gz"
-    kept = part.read_bytes()
-    part.write_bytes(gzip.compress(gzip.decompress(kept).replace(b'"complete"', b'"1 of 1 jobs failed"')))
+    about = tmp_path / "results/mine/trimming/table4.json"
+    kept = about.read_bytes()
+    about.write_bytes(kept.replace(b'"complete"', b'"1 of 1 jobs failed"'))
     assert "must have all jobs of each experiment, got trimming/table4 with 1 of 1 jobs failed" in refused("run=mine")
-    part.write_bytes(b"nothing")
-    assert f"{part.relative_to(tmp_path)} must hold the part of a page" in refused("run=mine")
-    part.write_bytes(kept)
+    about.write_bytes(kept.replace(b'"page"', b'"else"'))
+    assert "got none for trimming/table4 ('page'); run it first" in refused("run=mine")
+    about.write_bytes(kept)
     monkeypatch.setattr(publishing, "_MOST_MEGABYTES", 0.001)
     assert "a published run must take at most 0.001 MB, got 0." in refused("run=mine")
-    (tmp_path / "results/mine/trimming/table4_page.json.gz").unlink()
-    assert "run must have a part of the page for trimming/table4, got no results/mine" in refused("run=mine")
     (tmp_path / "results/mine/trimming/table4.json").unlink()
     assert "run must have an experiment to publish, got none in results/mine" in refused("run=mine")
 
@@ -286,7 +283,7 @@ def test_experiments_that_a_run_lacks_stay_as_published(
     assert pd.read_csv(published / "summary.csv")["experiment"].tolist() == ["trimming/table4", name]
     assert (published / "index.html").read_text().count("Written with commit") == 1
     # What is missing there is not the fault of the run.
-    for lost in ("trimming/table4_table.csv", "trimming/table4.json", "trimming/table4_page.json.gz"):
+    for lost in ("trimming/table4_table.csv", "trimming/table4.json"):
         held = (published / lost).rename(tmp_path / "held")
         refused = command("task=publish", "run=mine", code=2)
         assert re.search(f"the published run must .*{lost}.*; restore results/published with git, or", refused.err)

@@ -19,8 +19,7 @@ from trimbench.papers.files import safe_name, settings_name
 from trimbench.papers.reporting.figures import drawing as figure_files
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import write_summary
-from trimbench.papers.reporting.page import Entry, part_file, part_of, read_part, write_part
-from trimbench.papers.reporting.runs import unattempted, write_findings
+from trimbench.papers.reporting.runs import Entry, part_of, unattempted, write_findings
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.vocabulary.reported import Literature
 from trimbench.papers.vocabulary.tables import Table
@@ -193,17 +192,6 @@ def test_summary(tmp_path: Path) -> None:
     assert pd.read_csv(written[0])["status"].tolist() == ["failed: one\ntwo | three"]
     assert "mine/<wbr>a" in written[2].read_text(encoding="utf-8")
     assert r"| failed: one two \| three |" in written[1].read_text(encoding="utf-8")
-
-
-def test_a_part_of_the_page_that_ends_early_is_no_part(tmp_path: Path) -> None:
-    path = write_part(part_of(Entry("mine/a", "complete", "", (), None), tmp_path), part_file(tmp_path / "a"))
-    whole = path.read_bytes()
-    assert read_part(path)["name"] == "mine/a"
-    path.write_bytes(whole[:-9])
-    with pytest.raises(
-        ValueError, match=r"a_page\.json\.gz must hold the part of a page that a run has written, got EOFError"
-    ):
-        read_part(path)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import Entry, part_of, render_page
-from trimbench.papers.reporting.runs import write_findings
+from trimbench.papers.reporting.page import render_page
+from trimbench.papers.reporting.runs import read_about, write_findings
 from trimbench.papers.reporting.tables import heading, latex, markdown, markdown_text
 from trimbench.papers.vocabulary.reported import Literature
 from trimbench.papers.vocabulary.tables import Table
@@ -125,8 +125,8 @@ def test_files_and_page_of_an_experiment_show_names(tmp_path: Path) -> None:
     write_findings(found, (), tmp_path, FigureSettings(), drawn=False)
     (file,) = tmp_path.rglob("*.md")
     assert {NAMES[0], *NAMES} <= set(rendered(file.read_text(encoding="utf-8")))
-    part = part_of(Entry("family/one", "complete", "<b>", (), found), tmp_path)
+    part = {**read_about(tmp_path, "family/one")["page"], "about": "<b>"}
     page = _Cells()
-    page.feed(render_page([part], Literature({}, {}), run="<i>", profile="quick"))
+    page.feed(render_page([part], Literature({}, {}), run="<i>", profile="quick", folder=tmp_path))
     assert set(NAMES) <= set(page.cells)
     assert set(page.inside) <= {"code", "wbr", "span", "a"}

@@ -9,7 +9,7 @@ import jinja2
 import pytest
 
 from trimbench.papers.execution import store
-from trimbench.papers.reporting import page
+from trimbench.papers.reporting import page, runs
 from trimbench.papers.vocabulary.tables import Table
 
 PAGE = """{% extends "base.html" %}{% from "macros.html" import table %}
@@ -60,7 +60,8 @@ def test_the_facts_say_where_a_page_comes_from(
     monkeypatch: pytest.MonkeyPatch, commit: str | None, dirty: bool | None, fact: str
 ) -> None:
     where = {**store.provenance(), "commit": commit, "dirty": dirty, "time": "2026-01-02T03:04:05+00:00"}
-    monkeypatch.setattr(page, "provenance", lambda: where)
+    for module in (page, runs):
+        monkeypatch.setattr(module, "provenance", lambda: where)
     facts = page.facts_of("run a", "profile b")
     assert facts[:2] == ["run a", "profile b"]
     assert fact in facts

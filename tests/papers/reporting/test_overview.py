@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.overview import Overview
+from trimbench.papers.reporting.overview import Overview, say
 from trimbench.papers.validation import data_unavailable
 from trimbench.papers.vocabulary.reported import Literature
 
@@ -42,7 +43,7 @@ def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytes
     told = "1 of 2 numbers reproduced, 1 differs, with profile=quick"
     assert out.startswith(f"\n## family/one: {told}\n\nMain table\n\n| row   |   value |\n")
     assert "Of the paper: 1 of 2 numbers reproduced (1 exact), 1 differs (unexplained), with profile=quick.\n" in out
-    assert f"  {tmp_path / 'results/family/one.md'}\n  and 10 more files" in out
+    assert f"  {tmp_path / 'results/family/one.md'}\n  and 9 more files" in out
     assert not (tmp_path / "results/summary.csv").exists()
     assert overview.close(summary=True) == 0
     (line,) = pd.read_csv(tmp_path / "results/summary.csv").to_dict("records")
@@ -98,3 +99,24 @@ def test_with_other_settings_nothing_is_compared(
         *(f"one,k=3{ending}" for ending in (".csv", ".json", ".md", ".png")),
         *(f"one,k=3_{ending}" for ending in ("points.csv", "rows.csv.gz", "table.tex")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "environment", "shown"),
+    [
+        (True, {}, "1 of 2 numbers \033[32mreproduced\033[0m, 1 \033[31mdiffers\033[0m; 0 of 1 claim holds"),
+        (True, {"NO_COLOR": "1"}, "1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds"),
+        (True, {"TERM": "dumb"}, "1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds"),
+        (False, {}, "1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds"),
+    ],
+)
+def test_outcomes_have_colour_on_a_terminal_that_has_it(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, environment: dict[str, str], shown: str
+) -> None:
+    screen = io.StringIO()
+    screen.isatty = lambda: is_terminal  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdout", screen)
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
+        monkeypatch.setenv(name, value)
+    say("1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds")
+    assert screen.getvalue() == f"{shown}\n"

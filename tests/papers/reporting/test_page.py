@@ -16,22 +16,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import (
+from trimbench.papers.reporting.page import counted, render_page
+from trimbench.papers.reporting.runs import (
     Entry,
-    JobList,
     as_ranges,
-    counted,
+    in_ranges,
     job_list,
     part_of,
-    read_part,
-    render_page,
+    read_about,
     rows_behind,
-    write_part,
+    write_findings,
 )
-from trimbench.papers.reporting.runs import write_findings
 from trimbench.papers.reporting.verdicts import CAUSES, Counted, compare, counted_once, once
 from trimbench.papers.validation import Json
 from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature, Paper, ReportedExperiment
 from trimbench.papers.vocabulary.tables import Table
 
@@ -73,7 +72,6 @@ def page(folder: Path) -> str:
     behind = {"a": [*keys[1:3], keys[4]], "b": keys[:1], "c": keys[3:]}
     numbers = [Number(row, "value", value, tuple(behind.get(row, keys))) for row, value in VALUES.items()]
     judged = compare(REPORTED, numbers)
-    write_findings(found, judged, folder, FigureSettings())
     changed = dataclasses.replace(findings("family/changed"), altered=("seed", "ks"))
     entries = [
         Entry("family/changed", "complete", "", compare(REPORTED[:2], ()), changed),
@@ -84,14 +82,15 @@ def page(folder: Path) -> str:
     return rendered(entries, folder)
 
 
-def rendered(entries: Sequence[Entry], folder: Path) -> str:
-    """Return the page of entries whose parts were stored in between."""
-    stored = [write_part(part_of(entry, folder), folder / f"{number}.json.gz") for number, entry in enumerate(entries)]
-    parts = [read_part(path) for path in stored]
-    assert render_page(parts, literature(), run="mine", profile="quick") == render_page(
-        [part_of(entry, folder) for entry in entries], literature(), run="mine", profile="quick"
-    )
-    return render_page(parts, literature(), run="mine", profile="quick")
+def rendered(entries: Sequence[Entry], folder: Path, figure: FigureSettings | None = None) -> str:
+    """Write the files of entries, and return the page that is made of them."""
+    parts = []
+    for entry in entries:
+        if found := entry.findings:
+            given = (found, entry.judgements, folder, figure or FigureSettings())
+            write_findings(*given, status=entry.status, about=entry.about)
+        parts.append(read_about(folder, found.stem)["page"] if found else part_of(entry, folder))
+    return render_page(parts, literature(), run="mine", profile="quick", folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -190,8 +189,8 @@ def test_a_claim_says_what_it_asks(text: str) -> None:
 def test_it_links_to_nothing_but_itself_and_files_beside_it(folder: Path, text: str) -> None:
     links = re.findall(r'(?:src|href)="([^"]*)"', text)
     files = {link for link in links if not link.startswith("#")}
-    tables = {"family/one_table.csv", "family/one_long.csv"}
-    assert files == {"family/one.png", "family/one_points.csv", "family/one.json", *tables}
+    endings = (".png", "_points.csv", ".json", "_table.csv", "_long.csv")
+    assert {link for link in files if "/one" in link} == {f"family/one{ending}" for ending in endings}
     assert all((folder / file).is_file() for file in files)
     assert "@import" not in text
     assert "data:" not in text
@@ -202,8 +201,7 @@ def test_it_links_to_nothing_but_itself_and_files_beside_it(folder: Path, text: 
 @pytest.mark.parametrize(("formats", "shown"), [(["png", "svg"], "png"), (["pdf", "svg"], "svg"), (["pdf"], "")])
 def test_a_picture_is_shown_in_a_format_that_browsers_know(tmp_path: Path, formats: list[Any], shown: str) -> None:
     found = dataclasses.replace(findings("family/one"), stem="family/one,seed=7")
-    write_findings(found, [], tmp_path, FigureSettings(formats=formats))
-    text = rendered([Entry("family/one", "complete", "", (), found)], tmp_path)
+    text = rendered([Entry("family/one", "complete", "", (), found)], tmp_path, FigureSettings(formats=formats))
     pictures = re.findall(r'<img src="([^"]+)" alt="A title" (width="\d+" height="\d+")?', text)
     assert [address for address, _ in pictures] == ([f"family/one,seed=7.{shown}"] if shown else [])
     assert [bool(size) for _, size in pictures] == ([shown == "png"] if shown else [])
@@ -217,7 +215,8 @@ def test_without_any_experiment_of_a_paper_nothing_is_compared(tmp_path: Path) -
 
 def test_an_experiment_of_another_commit_says_which(tmp_path: Path) -> None:
     part = part_of(Entry("mine/x", "complete", "", (), None), tmp_path)
-    later = render_page([part, {**part, "name": "mine/y", "commit": "abc"}], literature(), run="r", profile="quick")
+    parts = [part, {**part, "name": "mine/y", "commit": "abc"}]
+    later = render_page(parts, literature(), run="r", profile="quick", folder=tmp_path)
     assert later.count("Written with commit") == 1
     assert "Written with commit abc." in later
 
@@ -341,23 +340,28 @@ def test_nothing_is_wider_than_the_window(browser: Any, folder: Path, width: int
     view.close()
 
 
-def test_jobs_are_listed_and_found_by_their_keys() -> None:
+def listed(found: Findings, folder: Path) -> dict[str, Any]:
+    write_findings(found, (), folder, FigureSettings(), drawn=False)
+    return job_list(read_about(folder, found.stem)["page"]["jobs"], folder)
+
+
+def test_jobs_are_listed_and_found_by_their_keys(tmp_path: Path) -> None:
     records = [record(0), record(1, "failed", "no"), record(2), record(3)]
+    records[2] = dataclasses.replace(records[2], provenance={"python": "4"})
     found = findings(records=records)
     assert rows_behind(found, [records[3].job.key, records[0].job.key, "another"]) == [0, 3]
     assert rows_behind(found, []) == []
     found.rows["seconds"] = [0.12345, None, 0.12345, 1234.5]
-    listed = job_list(found)
-    assert cells(listed) == {
+    assert cells(listed(found, tmp_path)) == {
         "status": ["ok", "failed", "ok", "ok"],
         "cell": [0, 1, 2, 3],
         "seconds": [0.123, None, 0.123, 1230.0],
-        "computed with": [1, 1, 1, 1],
+        "computed with": [1, 1, 2, 1],
         "key": [one.job.key[:12] for one in records],
     }
 
 
-def cells(listed: JobList) -> dict[str, list[Json]]:
+def cells(listed: dict[str, Any]) -> dict[str, list[Json]]:
     """Return the columns as the script of the page reads them."""
 
     def values(of: list[Json], at: list[int]) -> list[Json]:
@@ -368,24 +372,27 @@ def cells(listed: JobList) -> dict[str, list[Json]]:
     return {column["name"]: values(column["of"], column["at"]) for column in listed["columns"]}
 
 
-@given(st.lists(st.sampled_from([0, 1, True, False, None, "1", 1.5, "a"]), min_size=1, max_size=9))
-def test_a_column_has_the_value_of_each_row(labels: list[Json]) -> None:
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1, 1], [0, 1, True, False, None, 1.5, "a"], ["1", "01", "1", ""], [1.0, 2.0, 1.0], [1.0, None], ["=1", "nan"]],
+)
+def test_a_column_has_the_value_of_each_row(labels: list[Json], tmp_path: Path) -> None:
     found = findings(records=[record(number) for number in range(len(labels))])
     found.rows["cell"] = pd.Series(labels, dtype=object)
-    assert list(map(repr, cells(job_list(found))["cell"])) == list(map(repr, labels))
+    assert list(map(repr, cells(listed(found, tmp_path))["cell"])) == list(map(repr, labels))
 
 
-def test_thousands_of_jobs_take_little_space() -> None:
+def test_thousands_of_jobs_take_little_space(tmp_path: Path) -> None:
     n_jobs = 1000
     found = findings(records=[record(number) for number in range(n_jobs)])
     found.rows["cell"] = [f"a long name of data set {number % 5}" for number in range(n_jobs)]
     found.rows["seconds"] = [0.1 + number / 3 for number in range(n_jobs)]
-    assert len(json.dumps(job_list(found))) / n_jobs < 45
+    assert len(json.dumps(listed(found, tmp_path))) / n_jobs < 45
 
 
 @given(st.sets(st.integers(0, 60)))
 def test_ranges_stand_for_their_rows(places: set[int]) -> None:
     text = as_ranges(sorted(places))
     ends = [[int(end) for end in run.split("-")] for run in text.split()]
-    assert [place for run in ends for place in range(run[0], run[-1] + 1)] == sorted(places)
+    assert list(in_ranges(text)) == sorted(places)
     assert all(later[0] > earlier[-1] + 1 for earlier, later in itertools.pairwise(ends))

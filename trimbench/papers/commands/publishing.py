@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +11,7 @@ from trimbench.papers.commands.arguments import PUBLISHED, SHARED_KEYS, Invocati
 from trimbench.papers.execution.store import no_commit, provenance
 from trimbench.papers.files import remove_temporary_folders, temporary_folder
 from trimbench.papers.reporting.overview import say, write_summary
-from trimbench.papers.reporting.page import Part, part_file, read_part
-from trimbench.papers.reporting.runs import check_profile, folder_of, write_profile
+from trimbench.papers.reporting.runs import Part, check_profile, folder_of, read_about, write_profile
 from trimbench.papers.validation import ConfigurationError, Json
 from trimbench.papers.vocabulary.reported import Literature
 
@@ -61,10 +59,11 @@ def _about(folder: Path, name: str) -> Mapping[str, Any]:
     """Return the provenance of an experiment of a run; raise ConfigurationError if there is none that can be read."""
     file = folder / f"{name}.json"
     try:
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        content = read_about(folder, name)
         content["written_with"]["commit"], content["written_with"]["dirty"], content["configuration"], content["files"]
+        content["page"]["status"], content["page"]["numbers"], content["page"]["commit"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        if folder.name == PUBLISHED and (file.exists() or part_file(folder / name).exists()):
+        if folder.name == PUBLISHED and (file.exists() or (folder / f"{name}.csv").exists()):
             raise ConfigurationError(
                 f"the published run must say in {file} how {name} was run, got {error}; {_RESTORE}"
             ) from error
@@ -125,20 +124,15 @@ def _copied(name: str, folder: Path, new: Path) -> Part:
     Raises ConfigurationError if a file is missing, or a job is not done.
     """
     which, again = ("the published run", _RESTORE) if folder.name == PUBLISHED else ("run", _AGAIN)
-    about, path = _about(folder, name), part_file(folder / name)
-    if not path.is_file():
-        raise ConfigurationError(f"{which} must have a part of the page for {name}, got no {path}; {again}")
-    for file in [path, *(path.with_name(str(file)) for file in about["files"])]:
+    about, path = _about(folder, name), folder / f"{name}.json"
+    part: Part = about["page"]
+    for file in (path.with_name(str(file)) for file in about["files"]):
         copy = new / file.relative_to(folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:
             shutil.copyfile(file, copy)
         except FileNotFoundError as error:
             raise ConfigurationError(f"{which} must have all files of {name}, got no {file}; {again}") from error
-    try:
-        part = read_part(path)
-    except ValueError as error:
-        raise ConfigurationError(f"{error}; {again}") from error
     if part["status"] != "complete":
         raise ConfigurationError(
             f"{which} must have all jobs of each experiment, got {name} with {part['status']}; run it again"

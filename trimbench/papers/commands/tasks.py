@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean
 from urllib.parse import urlsplit
@@ -30,13 +29,14 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import Work, duration
 from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
 from trimbench.papers.execution.workers import executor_of, n_workers
-from trimbench.papers.files import remove_temporary_folders, safe_name, settings_name, without_homes, write_csv
+from trimbench.papers.files import remove_temporary_folders, safe_name, settings_name, write_csv
 from trimbench.papers.reporting.archive import experiments_of, write_archive
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview, say
 from trimbench.papers.reporting.runs import (
     check_profile,
+    described_in,
     folder_of,
     is_run,
     make_run,
@@ -45,11 +45,10 @@ from trimbench.papers.reporting.runs import (
 )
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.papers.reporting.tables import markdown, markdown_rows, terminal_width
-from trimbench.papers.validation import ConfigurationError, Json, brief, by_host, validated, ways_out
+from trimbench.papers.validation import ConfigurationError, brief, by_host, validated, ways_out
 from trimbench.papers.vocabulary.cells import Experiment
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import (
-    Findings,
     Plan,
     Surroundings,
     held_against_servers,
@@ -69,23 +68,6 @@ _NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, *NOT_SETTINGS) if key not in 
 
 
 @dataclass(frozen=True)
-class PointReporter:
-    """Keeps what the experiments of one point of a sweep find for the whole sweep."""
-
-    swept: Mapping[str, Json]
-    findings: list[Findings] = field(default_factory=list)
-    failures: dict[str, str] = field(default_factory=dict)
-
-    def note(self, findings: Findings) -> None:
-        """Keep what an experiment found."""
-        self.findings.append(findings)
-
-    def note_failure(self, name: str, error: Exception) -> None:
-        """Keep the reason why an experiment could not run."""
-        self.failures[name] = without_homes(str(error))
-
-
-@dataclass(frozen=True)
 class _Task:
     """One experiment of one point, and who reports it."""
 
@@ -93,7 +75,7 @@ class _Task:
     point: Point
     experiment: Experiment
     stem: str
-    reporter: Overview | PointReporter
+    reporter: Overview | SweepPoint
 
 
 def _surroundings(invocation: Invocation, cache_mode: str) -> Surroundings:
@@ -116,11 +98,11 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     first, *_ = invocation.points
     suffix = f",{settings_name(first.named)}" if first.named and not invocation.sweep else ""
     overview = Overview(folder, invocation.catalogue, literature, figure, profile=invocation.profile, suffix=suffix)
-    reporters = [PointReporter(point.swept) for point in invocation.points]
+    found = [SweepPoint(point.swept) for point in invocation.points]
     # Everything is made before the first job runs, so that a mistake, even in the last point of a sweep, costs no time.
     tasks = [
         _Task(name, point, _make(invocation, name, point), f"{name}{suffix}", one if invocation.sweep else overview)
-        for point, one in zip(invocation.points, reporters, strict=True)
+        for point, one in zip(invocation.points, found, strict=True)
         for name in sorted(literature.in_order(point.experiments), key=lambda name: name != _FIRST)
     ]
     where = _surroundings(invocation, cache_mode or invocation.settings.cache_mode)
@@ -130,7 +112,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
         sys.stderr.write(f"The commit of this program is not known, so no result names it; {unknown}\n")
     _run_all(tasks, literature, where, invocation)
     if invocation.sweep:
-        return _report_sweep(reporters, folder / "sweeps" / invocation.sweep, invocation)
+        return _report_sweep(found, folder / "sweeps" / invocation.sweep, invocation)
     return overview.close(summary=not invocation.chosen)
 
 
@@ -219,9 +201,8 @@ def _check_writable(folder: str) -> None:
         )
 
 
-def _report_sweep(reporters: Sequence[PointReporter], folder: Path, invocation: Invocation) -> int:
+def _report_sweep(points: Sequence[SweepPoint], folder: Path, invocation: Invocation) -> int:
     """Write the files of a whole sweep, print its table, and return the exit code."""
-    points = [SweepPoint(one.swept, one.findings, one.failures) for one in reporters]
     records = [record for point in points for found in point.findings for record in found.records]
     if records and all(record.status == "missing" for record in records):
         say("No results are stored for this sweep, so nothing was written; task=run computes them.")
@@ -361,7 +342,12 @@ def plot(invocation: Invocation) -> int:
     they are missing. With other settings they go to a folder of these settings.
     """
     root, run = Path(invocation.settings.results), invocation.settings.run or PUBLISHED
-    found = list(_stored(folder_of(root, run), list(invocation.experiments) if invocation.chosen else None))
+    found = [
+        StoredFigure(description, path.parent)
+        for path, about in described_in(folder_of(root, run))
+        if not invocation.chosen or about["experiment"] in invocation.experiments
+        for description in about.get("figures", ())
+    ]
     what = f"{', '.join(invocation.experiments)} in the run {run}" if invocation.chosen else f"the run {run}"
     if not found:
         say(f"There are no figures of {what}.")
@@ -375,18 +361,6 @@ def plot(invocation: Invocation) -> int:
     say(f"Drawing {len(drawn)} figure{'' if len(drawn) == 1 else 's'} of {what}:")
     done = [_draw(*one) for one in drawn]
     return 0 if all(done) else 1
-
-
-def _stored(folder: Path, experiments: Sequence[str] | None) -> Iterator[StoredFigure]:
-    """Yield the figures that the JSON files below a folder describe, of the given experiments or of all."""
-    for path in sorted(folder.rglob("*.json")):
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ConfigurationError(f"{path} cannot be read: {error}; task=report writes it again") from error
-        if not isinstance(content, dict) or (experiments and content.get("experiment") not in experiments):
-            continue
-        yield from (StoredFigure(description, path.parent) for description in content.get("figures", ()))
 
 
 def _wanted(figure: StoredFigure, root: Path, run: str, invocation: Invocation) -> tuple[list[Path], FigureSettings]:
@@ -486,16 +460,11 @@ GROUP = "cost"
 
 
 def measured(catalogue: Catalogue, profile: str) -> dict[str, dict[str, float]]:
-    """Return the mean seconds of a job by experiment and function, as an earlier run of the profile measured them.
+    """Return the mean seconds of a job by experiment and the name of its function, as an earlier run measured them.
 
     Empty for a profile that was never measured.
     """
     return catalogue.mapping(GROUP, profile) if profile in catalogue.names(GROUP) else {}
-
-
-def function_name(job: Job) -> str:
-    """Return the name under which `measured` has the function of a job."""
-    return job.function.rpartition(":")[2]
 
 
 def expected_seconds(jobs: Iterable[Job], done: Mapping[str, float], typical: Mapping[str, float]) -> dict[str, float]:
@@ -510,7 +479,7 @@ def expected_seconds(jobs: Iterable[Job], done: Mapping[str, float], typical: Ma
     typical : mapping from name of a function to seconds
         What a job takes if none of its function is stored: `measured`, for this experiment.
     """
-    function_of = {job.key: function_name(job) for job in jobs}
+    function_of = {job.key: job.function.rpartition(":")[2] for job in jobs}
     stored: dict[str, list[float]] = defaultdict(list)
     for key, function in function_of.items():
         if key in done:

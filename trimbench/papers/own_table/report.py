@@ -26,7 +26,8 @@ from trimbench.papers.own_table.steps import (
     SEQUENTIAL_ROWS,
     TRIMMING,
 )
-from trimbench.papers.reporting.page import Entry, facts_of, part_of, render
+from trimbench.papers.reporting.page import facts_of, render, table_parts
+from trimbench.papers.reporting.runs import filled, read_about
 from trimbench.papers.vocabulary.figures import LineFigure
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.tables import Table
@@ -669,7 +670,7 @@ def model_lines(found: Steps, source: str, target: str) -> str:
 
 def render_study(found: Steps, findings: Findings, lines: str, seconds: float, folder: Path) -> str:
     """Return the page of a study, which is to be a file in the folder of its other files."""
-    part = part_of(Entry(findings.name, "complete", "", [], findings), folder)
+    part = filled(read_about(folder, findings.stem)["page"], folder)
     n_rows, n_features = found.table.features.shape
     cost = sum(float(row) for row in findings.rows["seconds"].dropna()) if "seconds" in findings.rows else 0.0
     return render(
@@ -681,7 +682,7 @@ def render_study(found: Steps, findings: Findings, lines: str, seconds: float, f
         title=f"{found.table.name}: what to keep, what missing values cost, whether to believe it",
         conclusions=conclusions(found),
         notes=notes(found),
-        tables=part["tables"],
+        tables=table_parts(part),
         figures=part["figures"],
         jobs=part["jobs"],
         provenance=part["provenance"],

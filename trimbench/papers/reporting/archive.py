@@ -20,6 +20,7 @@ import yaml
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.files import without_homes, write
+from trimbench.papers.reporting.runs import described_in
 from trimbench.papers.validation import ConfigurationError, Json, brief
 from trimbench.papers.vocabulary.reported import Literature
 
@@ -32,17 +33,8 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 def experiments_of(folder: Path) -> dict[str, Mapping[str, Any]]:
     """Return the provenance of each experiment and sweep that a run has written, by the stem of its files."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for path in _files(folder):
-        if path.suffix == ".json":
-            try:
-                content = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as error:
-                raise ConfigurationError(f"run must have whole files, got {path} ({error}); run it again") from error
-            # Others are not those of experiments or sweeps.
-            if isinstance(content, dict) and {"experiment", "jobs"} <= content.keys():
-                found[path.relative_to(folder).with_suffix("").as_posix()] = content
-    return found
+    found = {path.relative_to(folder).with_suffix("").as_posix(): about for path, about in described_in(folder)}
+    return {stem: about for stem, about in found.items() if "jobs" in about}
 
 
 def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Path, passed_over: Sequence[str]) -> Path:
@@ -218,6 +210,11 @@ class _Graph:
         self.entities.setdefault(identifier, {"@id": identifier, "@type": kind, **known})
         return {"@id": identifier}
 
+    def of_kind(self, *kinds: str, within: str = "") -> list[dict[str, str]]:
+        """Return references to the entities of some kinds that have a text in their identifiers."""
+        found = self.entities.values()
+        return [{"@id": one["@id"]} for one in found if one["@type"] in kinds and within in one["@id"]]
+
 
 def metadata(
     run: str,
@@ -265,8 +262,8 @@ def metadata(
         author=author,
         conformsTo=profile,
         citation=_papers(graph, families, catalogue, citation),
-        hasPart=[*files.values(), *_web_entities(graph)],
-        mentions=[*actions, *_collections(graph)],
+        hasPart=[*files.values(), *graph.of_kind("File", "Dataset", within="://")],
+        mentions=[*actions, *graph.of_kind("Collection")],
     )
     graph.add(METADATA, "CreativeWork", conformsTo={"@id": _SPECIFICATION}, about={"@id": "./"})
     return {"@context": list(_CONTEXTS), "@graph": list(graph.entities.values())}
@@ -299,13 +296,14 @@ def _action(
     wanting = sum(status != "ok" for status in statuses) + len(about["missing"])
     name = about["experiment"]
     known = name in catalogue.names("experiment")
+    inputs = [_input(graph, place, sha256, catalogue) for place, sha256 in about["data"].items()]
     return graph.add(
         f"#{quote(stem, safe='/=,+')}",
         "CreateAction",
         name=f"Run of {stem}",
         description=catalogue.about("experiment", name) if known else f"The experiment {name}",
         instrument=_software(graph, about["written_with"], citation),
-        object=[*_inputs(graph, about["data"], catalogue), *_settings(graph, execution, passed_over)],
+        object=[*inputs, *_settings(graph, execution, passed_over)],
         result=[files[path] for file in about["files"] if (path := (folder / file).as_posix()) in files],
         startTime=execution.started,
         endTime=execution.ended,
@@ -351,11 +349,6 @@ def _settings(graph: _Graph, execution: Execution, passed_over: Sequence[str]) -
     ]
 
 
-def _inputs(graph: _Graph, data: Mapping[str, str], catalogue: Catalogue) -> list[dict[str, str]]:
-    """Add the data sets and networks of an experiment, by the names and hashes in its provenance."""
-    return [_input(graph, name, sha256, catalogue) for name, sha256 in data.items()]
-
-
 def _input(graph: _Graph, place: str, sha256: str, catalogue: Catalogue) -> dict[str, str]:
     group, _, name = place.partition("/")
     declared = name.removesuffix(" with evidence")
@@ -396,15 +389,6 @@ def _web_file(graph: _Graph, file: Mapping[str, Any]) -> dict[str, str]:
         sha256=file.get("sha256"),
         contentSize=str(size) if size else None,
     )
-
-
-def _web_entities(graph: _Graph) -> list[dict[str, str]]:
-    found = graph.entities.values()
-    return [{"@id": one["@id"]} for one in found if one["@type"] in ("File", "Dataset") and "://" in one["@id"]]
-
-
-def _collections(graph: _Graph) -> list[dict[str, str]]:
-    return [{"@id": one["@id"]} for one in graph.entities.values() if one["@type"] == "Collection"]
 
 
 def _papers(

@@ -18,7 +18,7 @@ from trimbench.papers.configuration import NOT_SETTINGS
 from trimbench.papers.files import write_csv, write_text
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import POINTS, REPORTED, StoredExperiment, StoredRun
-from trimbench.papers.reporting.tables import label_columns, markdown, markdown_text
+from trimbench.papers.reporting.tables import label_columns, markdown, markdown_text, terminal_width
 from trimbench.papers.validation import some
 from trimbench.papers.vocabulary.tables import Table
 
@@ -352,7 +352,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
 
 def summarised(comparison: Comparison) -> str:
     """Return what differs as the terminal shows it: sentences, then the first rows of each table."""
-    return "\n\n".join([" ".join(in_words(comparison)), *_sections(comparison, _ON_TERMINAL)])
+    return "\n\n".join([" ".join(in_words(comparison)), *_sections(comparison, _ON_TERMINAL, terminal_width())])
 
 
 def in_words(comparison: Comparison) -> list[str]:
@@ -388,10 +388,10 @@ def tables(comparison: Comparison, most: int) -> dict[str, Table]:
     return shown
 
 
-def _sections(comparison: Comparison, most: int) -> list[str]:
+def _sections(comparison: Comparison, most: int, width: int | None = None) -> list[str]:
     """Return the tables in Markdown, with a heading and at most `most` rows each."""
     shown = tables(comparison, most).values()
-    return [part for table in shown for part in (f"## {markdown_text(table.title)}", markdown(table))]
+    return [part for table in shown for part in (f"## {markdown_text(table.title)}", markdown(table, width))]
 
 
 def _columns(comparison: Comparison) -> tuple[str, str]:

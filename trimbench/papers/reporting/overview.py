@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -10,16 +13,19 @@ from pathlib import Path
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.files import without_homes, write_csv, write_text
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import (
+from trimbench.papers.reporting.page import counted, render_page
+from trimbench.papers.reporting.runs import (
     Entry,
     Part,
-    counted,
-    part_file,
+    make_run,
+    nothing_stored,
     part_of,
-    render_page,
-    write_part,
+    profile_of,
+    read_about,
+    runs_in,
+    unattempted,
+    write_findings,
 )
-from trimbench.papers.reporting.runs import make_run, nothing_stored, profile_of, runs_in, unattempted, write_findings
 from trimbench.papers.reporting.tables import markdown, side_by_side, terminal_width
 from trimbench.papers.reporting.verdicts import (
     COLUMNS,
@@ -38,6 +44,11 @@ from trimbench.papers.vocabulary.tables import Table
 
 FAILED = "failed"
 _COMPLETE = "complete"
+# What is green or red on a terminal that has colours; the words say it all.
+_OUTCOME = re.compile(
+    r"(?P<none>\b0 of [\d,]+ \w+ \w+)"
+    r"|\b(?:(?P<good>reproduced|holds?|followed|faster)|differs?|fails?|(?i:failed)|unexplained)\b"
+)
 
 
 class Overview:
@@ -60,7 +71,6 @@ class Overview:
         self._folder, self._catalogue, self._literature, self._figure = folder, catalogue, literature, figure
         self._profile, self._suffix = profile, suffix
         self._entries: list[Entry] = []
-        self._parts: dict[str, Part] = {}
 
     def note(self, findings: Findings) -> None:
         """Write and print what an experiment found. If none of its jobs is stored, leave the files of before."""
@@ -74,10 +84,9 @@ class Overview:
             say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
             return
         make_run(self._folder, self._profile)
-        written = write_findings(findings, judgements, self._folder, self._figure)
-        part = self._parts[findings.name] = part_of(entry, self._folder)
-        if not findings.altered:
-            written.append(write_part(part, part_file(self._folder / findings.stem)))
+        written = write_findings(
+            findings, judgements, self._folder, self._figure, status=entry.status, about=entry.about
+        )
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
                 say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
@@ -86,7 +95,7 @@ class Overview:
             say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
         elif judgements:
             say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements), terminal_width())}\n")
-            say(f"Of the paper: {in_words(counted(part), detailed=True, profile=self._profile)}.\n")
+            say(f"Of the paper: {in_words(counted_once(judgements), detailed=True, profile=self._profile)}.\n")
         if findings.failures:
             say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         page = next(path for path in written if path.suffix == ".md")
@@ -128,14 +137,24 @@ class Overview:
         return entry
 
     def _summarise(self) -> None:
-        parts = [self._parts.get(entry.name) or part_of(entry, self._folder) for entry in self._entries]
+        parts = [self._part(entry) for entry in self._entries]
         make_run(self._folder, self._profile)
         run = self._folder.name
         table, written = write_summary(
             parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
         )
-        say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
-        _say_files(written)
+        say(
+            "\n".join(
+                [f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n", *(f"  {path}" for path in written)]
+            )
+        )
+
+    def _part(self, entry: Entry) -> Part:
+        """Return what the page shows of an experiment; of one without stored results, not the files of before."""
+        if entry.findings is None or nothing_stored(entry.findings):
+            return part_of(dataclasses.replace(entry, findings=None), self._folder)
+        part: Part = read_about(self._folder, entry.findings.stem)["page"]
+        return part
 
     def _say_runs(self) -> None:
         """Name the profiles of the other runs here, for which jobs may be stored."""
@@ -168,15 +187,15 @@ def _headline(entry: Entry, profile: str) -> str:
     return compared or "complete, beyond the papers"
 
 
-def _say_files(paths: Sequence[Path]) -> None:
-    for path in paths:
-        say(f"  {path}")
-
-
 def say(text: str) -> None:
-    """Print a line at once, also where the output is read by another program."""
-    sys.stdout.write(f"{text}\n")
+    """Print a line at once, also where the output is read by another program; a terminal shows outcomes in colour."""
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    sys.stdout.write(f"{_OUTCOME.sub(_in_colour, text) if coloured else text}\n")
     sys.stdout.flush()
+
+
+def _in_colour(word: re.Match[str]) -> str:
+    return word[0] if word["none"] else f"\033[{32 if word['good'] else 31}m{word[0]}\033[0m"
 
 
 # The files of a whole run: the counts of verdicts by experiment, and the page.
@@ -216,7 +235,7 @@ def write_summary(
     """
     folder.mkdir(parents=True, exist_ok=True)
     table = _counts(parts, literature, profile)
-    page = render_page(parts, literature, run=run, profile=profile, folder=place or folder)
+    page = render_page(parts, literature, run=run, profile=profile, folder=folder, place=place)
     return table, [
         write_csv(table.frame, folder / f"summary{suffix}.csv"),
         write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md"),

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
+import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote, unquote
 
 from trimbench.papers.execution.store import Record, provenance
-from trimbench.papers.files import beside, csv_ending, remove_temporary_folders, without_homes, write_csv, write_text
-from trimbench.papers.reporting.figures.drawing import write_figures
+from trimbench.papers.files import (
+    as_it_was,
+    beside,
+    csv_ending,
+    remove_temporary_folders,
+    without_homes,
+    write_csv,
+    write_text,
+)
+from trimbench.papers.reporting.figures.drawing import points_name, write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, markdown_text, side_by_side
+from trimbench.papers.reporting.tables import (
+    asked,
+    comparison,
+    differences,
+    latex,
+    markdown,
+    markdown_text,
+    shown,
+    side_by_side,
+)
 from trimbench.papers.reporting.verdicts import Judgement
 from trimbench.papers.validation import ConfigurationError, Json, unknown
 from trimbench.papers.vocabulary.planning import Findings
@@ -29,17 +50,25 @@ SHORT_KEY = 12
 
 
 def write_findings(
-    findings: Findings, judgements: Sequence[Judgement], folder: Path, figure: FigureSettings, *, drawn: bool = True
+    findings: Findings,
+    judgements: Sequence[Judgement],
+    folder: Path,
+    figure: FigureSettings,
+    *,
+    drawn: bool = True,
+    status: str = "complete",
+    about: str = "",
 ) -> list[Path]:
     """Write all files of an experiment below `folder`, and return them.
 
-    ``<stem>.csv`` has one row for each reported number (or is the main table, where nothing is reported or the settings
-    are others), ``<stem>_<table>.csv`` each other table (``.csv.gz`` if it is long), and ``<stem>_rows.csv.gz`` one row
-    for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each of them. Figures are drawn as
-    ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false; their points are in
-    ``<stem>_points.csv`` (``.csv.gz`` if there are many). ``<stem>.json`` has the provenance, what is needed to draw
-    the figures from their points, and the names of these files. Files that an earlier run listed there and this one
-    does not write, for example a figure of other settings, are removed.
+    ``<stem>.csv`` has one row for each reported number (or is the main table, where nothing is reported or the
+    settings are others), ``<stem>_<table>.csv`` each other table (``.csv.gz`` if it is long), and
+    ``<stem>_rows.csv.gz`` one row for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each of
+    them. Figures are drawn as ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false;
+    their points are in ``<stem>_points.csv`` (``.csv.gz`` if there are many). ``<stem>.json`` has the provenance,
+    what is needed to draw the figures from their points, the names of these files, and what the page of a run shows
+    besides, with the `status` of the jobs and what the experiment is `about`. Files that an earlier run listed
+    there and this one does not write, for example a figure of other settings, are removed.
     """
     stem = folder / findings.stem
     tables = list(findings.outcome.tables)
@@ -52,12 +81,19 @@ def write_findings(
     written = [
         write_csv(main, beside(stem, "", ".csv")),
         write_csv(flat(findings.rows), beside(stem, "rows", ".csv.gz")),
-        *(_write_table(table, stem) for table in tables if table.frame is not main),
+        *(
+            write_csv(table.frame, beside(stem, table.name or "table", csv_ending(table.frame)))
+            for table in tables
+            if table.frame is not main
+        ),
         *(write_text(latex(t, _label(findings, t)), beside(stem, t.name or "table", ".tex")) for t in listed),
     ]
     files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
     written += [*files, write_text(_page(findings, listed, [path.name for path in files]), beside(stem, "", ".md"))]
-    return described(written, {**provenance_of([findings]), "figures": figures}, beside(stem, "", ".json"))
+    page = part_of(Entry(findings.name, status, about, judgements, findings), folder)
+    return described(
+        written, {**provenance_of([findings]), "figures": figures, "page": page}, beside(stem, "", ".json")
+    )
 
 
 def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Path) -> list[Path]:
@@ -69,10 +105,6 @@ def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Pa
     for name in earlier.difference(names):
         about.with_name(name).unlink(missing_ok=True)
     return paths
-
-
-def _write_table(table: Table, stem: Path) -> Path:
-    return write_csv(table.frame, beside(stem, table.name or "table", csv_ending(table.frame)))
 
 
 def nothing_stored(findings: Findings) -> bool:
@@ -109,6 +141,12 @@ def provenance_of(findings: Sequence[Findings]) -> dict[str, Json]:
         "computed_with": computed_with(records),
         "written_with": provenance(),
     }
+
+
+def present_commit() -> str:
+    """Return the commit of the code that is running, as pages show it."""
+    where = provenance()
+    return f"{str(where['commit'] or 'unknown')[:12]}{' and uncommitted changes' if where['dirty'] else ''}"
 
 
 def computed_with(records: Sequence[Record]) -> list[dict[str, Json]]:
@@ -245,6 +283,27 @@ class StoredRun:
     experiments: Mapping[str, StoredExperiment]
 
 
+def described_in(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the files below a folder that say of an experiment or a sweep how it was run, and what they say.
+
+    Raises ConfigurationError if one cannot be read.
+    """
+    for path in sorted(folder.rglob("*.json")):
+        if not any(part.startswith(".") or part.endswith(".tmp") for part in path.relative_to(folder).parts):
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise ConfigurationError(f"{path} cannot be read: {error}; task=report writes it again") from error
+            if isinstance(content, dict) and "experiment" in content:
+                yield path, content
+
+
+def read_about(folder: Path, stem: str) -> dict[str, Any]:
+    """Return what a run says of an experiment besides its tables."""
+    content: dict[str, Any] = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
+    return content
+
+
 def is_run(folder: Path) -> bool:
     """Tell whether a folder has the files of an experiment."""
     return next(_descriptions(folder), None) is not None
@@ -294,3 +353,251 @@ def _read(path: Path) -> pd.DataFrame:
         return pd.DataFrame()
     except (OSError, ValueError, EOFError, zlib.error) as error:
         raise ConfigurationError(f"runs: {path} cannot be read ({error}); write it again with task=report") from error
+
+
+# What the page of a run shows of one experiment: in its .json, apart from what its tables and rows have.
+
+# Values of JSON alone: what is read again is what was written.
+Part: TypeAlias = Mapping[str, Any]
+# The formats that a browser shows as pictures.
+_SHOWN = (".png", ".svg")
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One experiment of a run; without findings, but with an `error`, if it could not run."""
+
+    name: str
+    status: str
+    about: str
+    judgements: Sequence[Judgement]
+    findings: Findings | None
+    error: str = ""
+
+    @property
+    def altered(self) -> Sequence[str]:
+        """The settings that were changed, so that its numbers cannot be compared."""
+        return () if self.findings is None else self.findings.altered
+
+
+def part_of(entry: Entry, folder: Path) -> Part:
+    """Return what the page of a run shows of an experiment, with links to the files that it finds in `folder`.
+
+    Of its tables and its jobs, it says how their files are read, for `filled`.
+    """
+    found = entry.findings
+    part: dict[str, Any] = {
+        "name": entry.name,
+        "status": entry.status,
+        "error": entry.error,
+        "about": entry.about,
+        "altered": list(entry.altered),
+        "commit": present_commit(),
+        "numbers": [_number_parts(found, one) for one in entry.judgements],
+    }
+    if found is None:
+        return part | {"figures": [], "tables": [], "notes": [], "jobs": None, "provenance": ""}
+    stem = Path(found.stem)
+    tables = [table for table in found.outcome.tables if table.listed and len(table.frame)]
+    return part | {
+        "figures": _figures(found, folder),
+        "tables": [
+            {
+                "title": table.title,
+                "file": _link_to_csv(stem, table.name or "table", folder) or _link_to_csv(stem, "", folder),
+                "formats": dict(table.formats),
+                "texts": texts_of(table.frame),
+            }
+            for table in tables
+        ],
+        "notes": found.notes,
+        "jobs": {
+            "file": _link_to_csv(stem, "rows", folder),
+            "labels": list(found.labels),
+            "texts": texts_of(found.rows[list(found.labels)]),
+            "computed with": _environments(found),
+        },
+        "provenance": _address(beside(stem, "", ".json")),
+    }
+
+
+def texts_of(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that have nothing but text, which a reader takes as it is."""
+    return [str(name) for name, column in frame.items() if len(column) and all(type(v) is str for v in column.tolist())]
+
+
+def filled(part: Part, folder: Path) -> Part:
+    """Return a part of the page with its tables and its list of jobs, from the files in `folder` that it names."""
+    tables = [
+        Table(one["title"], read_cells(folder / unquote(one["file"]), one["texts"]), one["formats"])
+        for one in part["tables"]
+    ]
+    return {
+        **part,
+        "tables": [{"table": table, "file": one["file"]} for table, one in zip(tables, part["tables"], strict=True)],
+        "jobs": part["jobs"] and job_list(part["jobs"], folder),
+    }
+
+
+def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read a table as it was written: numbers, answers and what is missing, and the columns `texts` as they are."""
+    import pandas as pd
+
+    frame = _read(path).rename(columns=as_it_was)
+    frame = frame if only is None else frame[[name for name in only if name in frame]]
+    columns: dict[Any, pd.Series[Any]] = {}
+    for name in frame:
+        cells = [as_it_was(cell) for cell in frame[name].tolist()]
+        values = cells if name in texts else [_value(cell) for cell in cells]
+        kinds = {type(value) for value in values}
+        # Whole numbers stay whole beside what is missing.
+        dtype = int if kinds == {int} else float if kinds <= {float, type(None)} else object
+        columns[name] = pd.Series(values, dtype=dtype)
+    return pd.DataFrame(columns)
+
+
+def _value(cell: str) -> Json:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(cell)
+    return {"": None, "True": True, "False": False}.get(cell, cell)
+
+
+def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
+    """Return one reported number, claim, curve or time with its verdict, cause, reason and jobs."""
+    number, inferred = one.number, one.explanation
+    known = found is not None and number is not None and one.verdict != "not attempted"
+    places = rows_behind(found, number.jobs) if known and found and number else []
+    return {
+        "cell": one.reported.label,
+        "row": one.reported.row,
+        "quantity": one.reported.quantity,
+        "subject": one.subject,
+        "reported": asked(one.reported),
+        "source": one.reported.source,
+        "ours": shown(one),
+        "verdict": one.verdict,
+        "differs": one.differs,
+        "cause": one.cause,
+        "reason": one.account if one.differs else one.reason,
+        "reading": one.reading,
+        "inferred": f"{inferred.value:.4g}" if inferred and one.differs else "",
+        "probability": f"{number.probability.value:.2g}" if number and number.probability else "",
+        "n_jobs": len(places),
+        "jobs": as_ranges(places),
+    }
+
+
+def _link(file: Path, folder: Path) -> str:
+    """Return the address of a file of the run; empty if there is none."""
+    return _address(file) if (folder / file).is_file() else ""
+
+
+def _address(file: Path) -> str:
+    return quote(file.as_posix(), safe="/,=")
+
+
+def _link_to_csv(stem: Path, part: str, folder: Path) -> str:
+    """Return the address of a table's file, compressed or not; empty if there is none."""
+    return _link(beside(stem, part, ".csv"), folder) or _link(beside(stem, part, ".csv.gz"), folder)
+
+
+def _figures(found: Findings, folder: Path) -> list[dict[str, object]]:
+    stem = Path(found.stem)
+    figures: list[dict[str, object]] = []
+    for figure in found.outcome.figures:
+        pictures = [beside(stem, figure.name, ending) for ending in _SHOWN]
+        picture = next((one for one in pictures if (folder / one).is_file()), None)
+        if figure.points.empty or picture is None:
+            continue
+        points = _link_to_csv(stem, points_name(figure), folder)
+        size = _size(folder / picture)
+        figures.append({"title": figure.title, "picture": _link(picture, folder), "size": size, "points": points})
+    return figures
+
+
+def _size(picture: Path) -> tuple[int, int] | None:
+    """Return width and height from the header of a PNG; with them, a page does not move while it loads."""
+    if picture.suffix != ".png":
+        return None
+    with picture.open("rb") as file:
+        width, height = struct.unpack(">II", file.read(24)[16:])
+    return width, height
+
+
+# The jobs of an experiment as the page lists them, and the rows of this list behind a number.
+
+# Enough of seconds to compare them.
+_DIGITS = 3
+
+
+def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the jobs of an experiment from the file with its rows: status, labels, seconds, environment and key.
+
+    A column has each value once: row i has the value ``of[at[i]]``. Where `at` is empty, all rows have the only value,
+    or each its own.
+    """
+    labels = about["labels"]
+    rows = read_cells(
+        folder / unquote(about["file"]), [*about["texts"], "status", "job"], [*labels, "status", "seconds", "job"]
+    )
+    environments = about["computed with"]
+    number_of = {row: number for number, ranges in enumerate(environments, start=1) for row in in_ranges(ranges)}
+    seconds = rows["seconds"].tolist() if "seconds" in rows else [None] * len(rows)
+    return {
+        "length": len(rows),
+        "columns": [
+            _column("status", rows["status"].tolist()),
+            *(_column(label, rows[label].tolist()) for label in labels),
+            _column("seconds", [None if value is None else float(f"{value:.{_DIGITS}g}") for value in seconds]),
+            _column("computed with", [number_of.get(row) for row in range(len(rows))]),
+            _column("key", [key[:SHORT_KEY] for key in rows["job"]]),
+        ],
+    }
+
+
+def _environments(found: Findings) -> list[str]:
+    """Return which rows were computed in each environment of the provenance, as ranges."""
+    environments = computed_with(found.records)
+    place = {one.job.key: environments.index(environment_of(one)) for one in found.records if one.provenance}
+    numbers = [place.get(key) for key in found.rows["job"]]
+    return [as_ranges([row for row, one in enumerate(numbers) if one == at]) for at in range(len(environments))]
+
+
+def rows_behind(found: Findings, keys: Sequence[str]) -> list[int]:
+    """Return the rows of the list of jobs that have these keys."""
+    wanted = set(keys)
+    return [place for place, key in enumerate(found.rows["job"]) if key in wanted]
+
+
+def as_ranges(places: list[int]) -> str:
+    """Return ascending whole numbers as text, with consecutive ones as a range, for example ``0-3 7``."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][-1] + 1:
+            runs[-1][1:] = [place]
+        else:
+            runs.append([place])
+    return " ".join("-".join(map(str, run)) for run in runs)
+
+
+def in_ranges(text: str) -> Iterator[int]:
+    """Yield the whole numbers that `as_ranges` wrote."""
+    for run in text.split():
+        first, _, last = run.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    plain = [_plain(value) for value in values]
+    # True and 1 are equal, and yet two values.
+    texts = [json.dumps(value) for value in plain]
+    distinct = dict(zip(texts, plain, strict=True))
+    place = {text: number for number, text in enumerate(distinct)}
+    at = [place[text] for text in texts] if 1 < len(place) < len(texts) else []
+    return {"name": name, "of": [*distinct.values()], "at": at}
+
+
+def _plain(value: Any) -> Json:
+    """Return a value that JSON can represent."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,13 +6,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from trimbench.papers.files import beside, write_csv, write_text
+from trimbench.papers.files import beside, without_homes, write_csv, write_text
 from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
@@ -42,14 +42,22 @@ class SweepPoint:
     Attributes
     ----------
     swept : mapping from the swept keys to their values at this point, in the order of the command line
-    findings : sequence of Findings
+    findings : list of Findings
         Of each experiment; usually there is one.
     failures : mapping from the names of experiments that could not run to the reason
     """
 
     swept: Mapping[str, Json]
-    findings: Sequence[Findings]
-    failures: Mapping[str, str]
+    findings: list[Findings] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def note(self, findings: Findings) -> None:
+        """Keep what an experiment found."""
+        self.findings.append(findings)
+
+    def note_failure(self, name: str, error: Exception) -> None:
+        """Keep the reason why an experiment could not run."""
+        self.failures[name] = without_homes(str(error))
 
 
 def write_sweep(

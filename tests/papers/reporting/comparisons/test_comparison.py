@@ -116,6 +116,16 @@ def test_the_largest_relative_change_comes_first_and_times_come_apart(first: Pat
     assert text.index("Numbers that differ (3)") < text.index("Run times and memory (3)")
 
 
+def test_tables_in_a_terminal_fit_its_width(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    texts = {"family/one_table.csv": TABLE.replace("x2", "a long text " * 20)}
+    found = compare_runs(
+        read_run("first", run(tmp_path / "first")), read_run("second", run(tmp_path / "second", texts))
+    )
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "90")
+    assert max(map(len, summarised(found).splitlines())) <= 90
+
+
 def test_values_without_a_relative_change_come_last(first: Path, tmp_path: Path) -> None:
     rows = ["a,3,inf,x1,1e-15,0.5", "b,3,,x2,0.5,0.75"]
     found = compared(first, run(tmp_path / "second", {"family/one_table.csv": "\n".join([TABLE.split()[0], *rows])}))

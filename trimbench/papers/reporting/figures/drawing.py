@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trimbench.papers.files import as_it_was, beside, csv_ending, temporaries, write_csv
-from trimbench.papers.reporting.figures.lines import Entry, draw_legend, draw_lines
+from trimbench.papers.reporting.figures.lines import draw_legend, draw_lines
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
 from trimbench.papers.validation import ConfigurationError, Json, reason, unknown, validated
@@ -200,8 +200,8 @@ def draw_bars(canvas: Canvas, figure: BarFigure, settings: FigureSettings) -> No
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("", parse_math=False)
     fit(axes.xaxis.label, figure.x_label, 0.5 * canvas.bbox.width)
-    entries = [Entry(Patch(color=colours[series]), series) for series in dict.fromkeys(points["series"])]
-    draw_legend(canvas, entries, "", size)
+    samples = [Patch(color=colours[series], label=series) for series in dict.fromkeys(points["series"])]
+    draw_legend(canvas, samples, "", size)
     if settings.title:
         set_title(canvas, figure.title, settings)
 

@@ -47,7 +47,7 @@ def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> 
     if series:
         draw_axes(axes, figure, series)
         set_ticks(axes, *_places(figure.points))
-        draw_legend(canvas, _entries(figure, series), note_on_intervals(figure, series), name_size(settings))
+        draw_legend(canvas, _samples(figure, series), note_on_intervals(figure, series), name_size(settings))
     else:
         axes.text(0.5, 0.5, "no point is known", ha="center", transform=axes.transAxes)
         axes.set(xlabel=figure.x_label, ylabel=figure.y_label, xticks=[], yticks=[])
@@ -166,11 +166,16 @@ def _coincide(figure: LineFigure, one: Series, other: Series) -> bool:
 # What the legend shows.
 
 
-def _entries(figure: LineFigure, series: Sequence[Series]) -> list[Entry]:
+def _samples(figure: LineFigure, series: Sequence[Series]) -> list[Artist]:
     """Return the series, one of each kind of references, and the levels and verticals."""
-    own = [_entry(one) for one in series if one.mark != "reference"]
-    lines = [*levels_of(figure), *verticals_of(figure)]
-    return [*own, *_references(series), *(_level(line) for line in lines)]
+    from matplotlib.lines import Line2D
+
+    own = [_sample(one) for one in series if one.mark != "reference"]
+    lines = [
+        Line2D([], [], linestyle=one.dashes, color=one.colour, linewidth=1, label=one.name)
+        for one in (*levels_of(figure), *verticals_of(figure))
+    ]
+    return [*own, *_references(series), *lines]
 
 
 def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
@@ -181,33 +186,27 @@ def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
     return "; ".join(notes)
 
 
-def _references(series: Sequence[Series]) -> list[Entry]:
-    """Return an entry for each kind of reference, and one for each reference whose own line is not drawn."""
+def _references(series: Sequence[Series]) -> list[Artist]:
+    """Return a sample for each kind of reference, and one for each reference whose own line is not drawn."""
     from matplotlib.lines import Line2D
 
     lines = {one.colour for one in series if one.mark == "line"}
     references = [one for one in series if one.mark == "reference"]
-    entries = []
+    samples: list[Artist] = []
     for one in references:
         if one.colour in lines:
             style = line_style(one) | {"linestyle": (0, one.dashes[1]), "color": GREY, "alpha": 1}
-            entries.append(Entry(Line2D([], [], **style), kind_of(one.name)))
+            samples.append(Line2D([], [], **style, label=kind_of(one.name)))
         else:
-            entries.append(_entry(one))
-    return entries
+            samples.append(_sample(one))
+    return samples
 
 
-def _entry(one: Series) -> Entry:
+def _sample(one: Series) -> Artist:
     from matplotlib.lines import Line2D
 
     style = line_style(one) | ({"linestyle": "-"} if one.turn[1] > 1 else {})
-    return Entry(Line2D([], [], **style | {"markersize": min(max(style.get("markersize", 0), 4), 6)}), one.name)
-
-
-def _level(one: Level) -> Entry:
-    from matplotlib.lines import Line2D
-
-    return Entry(Line2D([], [], linestyle=one.dashes, color=one.colour, linewidth=1), one.name)
+    return Line2D([], [], **style | {"markersize": min(max(style.get("markersize", 0), 4), 6)}, label=one.name)
 
 
 # A legend below the axes, in as many columns as fit.
@@ -217,24 +216,16 @@ _MOST_COLUMNS = 6
 _LENGTHS = {"handlelength": 2.6, "handletextpad": 0.6, "columnspacing": 1.4, "labelspacing": 0.4, "borderpad": 0.2}
 
 
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """A sample of what is drawn, and its name."""
-
-    sample: Artist
-    text: str
-
-
-def draw_legend(canvas: Canvas, entries: Sequence[Entry], note: str, size: float) -> Legend:
+def draw_legend(canvas: Canvas, samples: Sequence[Artist], note: str, size: float) -> Legend:
     """Draw a legend below the axes of a picture with a constrained layout: a note, and rows of similar length.
 
-    Of entries with one name, the first is shown.
+    Of samples with one label, the first is shown.
     """
     from matplotlib.font_manager import FontProperties
 
-    first: dict[str, Entry] = {}
-    for entry in entries:
-        first.setdefault(entry.text, entry)
+    first: dict[str, Artist] = {}
+    for sample in samples:
+        first.setdefault(str(sample.get_label()), sample)
     shown = list(first.values())
     for n_columns in range(min(len(shown), _MOST_COLUMNS), 1, -1):
         # As many rows, but no more columns than they need.
@@ -244,9 +235,9 @@ def draw_legend(canvas: Canvas, entries: Sequence[Entry], note: str, size: float
         legend.remove()
     else:
         legend = _legend(canvas, shown, 1, size)
-    samples = _LENGTHS["handlelength"] + _LENGTHS["handletextpad"] + 2 * _LENGTHS["borderpad"] + 1
-    for text, entry in zip(legend.get_texts(), shown, strict=True):
-        fit(text, entry.text, canvas.bbox.width - points_to_pixels(canvas, size * samples))
+    around = _LENGTHS["handlelength"] + _LENGTHS["handletextpad"] + 2 * _LENGTHS["borderpad"] + 1
+    for text, name in zip(legend.get_texts(), first, strict=True):
+        fit(text, name, canvas.bbox.width - points_to_pixels(canvas, size * around))
     if note:
         legend.set_title(" ", FontProperties(size=size))
         legend.get_title().set_parse_math(False)
@@ -254,10 +245,10 @@ def draw_legend(canvas: Canvas, entries: Sequence[Entry], note: str, size: float
     return legend
 
 
-def _legend(canvas: Canvas, entries: Sequence[Entry], n_columns: int, size: float) -> Legend:
+def _legend(canvas: Canvas, samples: Sequence[Artist], n_columns: int, size: float) -> Legend:
     legend = canvas.legend(
-        [entry.sample for entry in entries],
-        [entry.text for entry in entries],
+        list(samples),
+        [str(sample.get_label()) for sample in samples],
         loc="outside lower center",
         ncols=n_columns,
         fontsize=size,

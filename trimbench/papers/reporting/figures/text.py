@@ -31,14 +31,9 @@ def name_size(settings: FigureSettings) -> float:
     return settings.font_size - 1
 
 
-def title_size(settings: FigureSettings) -> float:
-    """Return the size in points of the title."""
-    return settings.font_size + 1
-
-
 def set_title(canvas: Canvas, title: str, settings: FigureSettings) -> None:
     """Write the title of a picture, wrapped to its width."""
-    text = canvas.suptitle("", x=0.015, ha="left", fontsize=title_size(settings), parse_math=False)
+    text = canvas.suptitle("", x=0.015, ha="left", fontsize=settings.font_size + 1, parse_math=False)
     fit(text, title, 0.97 * canvas.bbox.width)
 
 

@@ -18,7 +18,7 @@ from trimbench.papers.configuration import NOT_SETTINGS
 from trimbench.papers.files import write_csv, write_text
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import POINTS, REPORTED, StoredExperiment, StoredRun
-from trimbench.papers.reporting.tables import label_columns, markdown, markdown_text, terminal_width
+from trimbench.papers.reporting.tables import label_columns, markdown, markdown_page, markdown_text, terminal_width
 from trimbench.papers.validation import some
 from trimbench.papers.vocabulary.tables import Table
 
@@ -341,18 +341,24 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
         sections=[{"name": name, "table": table_part(one)} for name, one in tables(comparison, _ON_PAGE).items()],
         files=(_CHANGES, _DIFFERENCES),
     )
-    title = f"# {' and '.join(comparison.runs)}"
     return [
         write_csv(changes.assign(also=changes["also"].map("; ".join)), folder / _CHANGES),
         write_csv(differences.assign(experiments=differences["experiments"].map(", ".join)), folder / _DIFFERENCES),
-        write_text("\n\n".join([title, *lines, *_sections(comparison, _IN_MARKDOWN)]) + "\n", folder / "changes.md"),
+        write_text(
+            markdown_page(" and ".join(comparison.runs), lines, tables=tables(comparison, _IN_MARKDOWN).values()),
+            folder / "changes.md",
+        ),
         write_text(page, folder / "index.html"),
     ]
 
 
 def summarised(comparison: Comparison) -> str:
     """Return what differs as the terminal shows it: sentences, then the first rows of each table."""
-    return "\n\n".join([" ".join(in_words(comparison)), *_sections(comparison, _ON_TERMINAL, terminal_width())])
+    shown = [
+        f"## {markdown_text(table.title)}\n\n{markdown(table, terminal_width())}"
+        for table in tables(comparison, _ON_TERMINAL).values()
+    ]
+    return "\n\n".join([" ".join(in_words(comparison)), *shown])
 
 
 def in_words(comparison: Comparison) -> list[str]:
@@ -386,12 +392,6 @@ def tables(comparison: Comparison, most: int) -> dict[str, Table]:
         if len(rows):
             shown[title] = Table(f"{title} ({extent})", select(rows.head(most), comparison))
     return shown
-
-
-def _sections(comparison: Comparison, most: int, width: int | None = None) -> list[str]:
-    """Return the tables in Markdown, with a heading and at most `most` rows each."""
-    shown = tables(comparison, most).values()
-    return [part for table in shown for part in (f"## {markdown_text(table.title)}", markdown(table, width))]
 
 
 def _columns(comparison: Comparison) -> tuple[str, str]:

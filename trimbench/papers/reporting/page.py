@@ -244,17 +244,16 @@ def _paper(family: str, literature: Literature, experiments: Sequence[_Shown], p
         "paper": paper,
         "citation": paper.citation.partition(", doi:")[0],
         **{"doi": "", "finding": "", "short": {}, **_texts().get(family, {})},
-        "not_run": {name: said.reason for name, said in paper.statements.items() if said.reason and _is_shown(name)},
+        "not_run": {
+            name: said.reason
+            for name, said in paper.statements.items()
+            if said.reason and name.startswith(("Table", "Figure"))
+        },
         "experiments": experiments,
         "outcome": in_words(ours, profile=profile),
         "because": causes_in_words(ours),
         "tally": _standings(ours),
     }
-
-
-def _is_shown(statement: str) -> bool:
-    """Tell whether a statement is a table or a figure, or a part of one."""
-    return statement.startswith(("Table", "Figure"))
 
 
 def _standings(found: Sequence[Counted]) -> Counter[str]:

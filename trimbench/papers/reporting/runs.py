@@ -30,8 +30,7 @@ from trimbench.papers.reporting.tables import (
     comparison,
     differences,
     latex,
-    markdown,
-    markdown_text,
+    markdown_page,
     shown,
     side_by_side,
 )
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# The formats that a browser shows as pictures.
+_SHOWN = (".png", ".svg")
 _ABSENT = object()  # no value of a setting
 # Enough of a job's key to find its record in the store; the rows have all of it.
 SHORT_KEY = 12
@@ -175,22 +176,19 @@ def _label(findings: Findings, table: Table) -> str:
 
 
 def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> str:
-    parts = [f"# {markdown_text(findings.stem)}"]
-    for figure in findings.outcome.figures:
-        pictures = [beside(Path(findings.stem), figure.name, ending).name for ending in (".png", ".svg")]
-        # Markdown shows no PDF.
-        parts += [f"![{markdown_text(figure.title)}](<{name}>)" for name in pictures if name in files][:1]
-    for table in tables:
-        parts.append(f"## {markdown_text(table.title)}")
-        parts.append(markdown(table) if len(table.frame) else "No row could be computed.")
     notes = findings.notes
     if findings.failures:
         failed = f"{findings.failures} of {len(findings.rows)} jobs failed"
         notes.append(f"{failed}, the first with: {findings.first_failure}")
-    if notes:
-        parts.append("## Notes")
-        parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
-    return "\n\n".join(parts) + "\n"
+    named = [[beside(Path(findings.stem), one.name, end).name for end in _SHOWN] for one in findings.outcome.figures]
+    found = [shown_picture([name for name in names if name in files]) for names in named]
+    pictures = [(figure.title, name) for figure, name in zip(findings.outcome.figures, found, strict=True)]
+    return markdown_page(findings.stem, pictures=pictures, tables=tables, notes=notes)
+
+
+def shown_picture(names: Sequence[str]) -> str:
+    """Return the first picture that Markdown and a browser show, which PDF is not; empty if there is none."""
+    return next((name for name in names if name.endswith(_SHOWN)), "")
 
 
 def flat(rows: pd.DataFrame) -> pd.DataFrame:
@@ -359,8 +357,6 @@ def _read(path: Path) -> pd.DataFrame:
 
 # Values of JSON alone: what is read again is what was written.
 Part: TypeAlias = Mapping[str, Any]
-# The formats that a browser shows as pictures.
-_SHOWN = (".png", ".svg")
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,8 +18,8 @@ from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
-from trimbench.papers.reporting.runs import described, flat, provenance_of
-from trimbench.papers.reporting.tables import heading, label_columns, latex, markdown, markdown_text
+from trimbench.papers.reporting.runs import described, flat, provenance_of, shown_picture
+from trimbench.papers.reporting.tables import heading, label_columns, latex, markdown_page
 from trimbench.papers.validation import Json, by_host
 from trimbench.papers.vocabulary.figures import LineFigure
 from trimbench.papers.vocabulary.planning import Findings
@@ -76,12 +77,24 @@ def write_sweep(
     table, notes = main_table(points), notes_on(points)
     figures, remarks = sweep_figures(points)
     pictures, descriptions = write_figures(figures, stem, figure)
-    shown = [(one, _shown_picture(one)) for one in descriptions]
+    others = dict.fromkeys(
+        table.name for point in points for found in point.findings for table in found.outcome.tables[1:]
+    )
+    shown = [(one, shown_picture(one["pictures"])) for one in descriptions]
     written = [
         write_csv(table.frame, beside(stem, "", ".csv")),
-        *(write_csv(_other_table(points, name), beside(stem, name, ".csv")) for name in _other_names(points)),
+        *(write_csv(joint_table(points, partial(_frame_of, name)), beside(stem, name, ".csv")) for name in others),
         write_csv(flat(joint_table(points, lambda found: found.rows)), beside(stem, "rows", ".csv.gz")),
-        write_text(_markdown(title, points, _cut(table, _IN_TEXT), shown, [*notes, *remarks]), beside(stem, "", ".md")),
+        write_text(
+            markdown_page(
+                title,
+                [f"{count(len(points), 'point')}."],
+                [(one["title"], name) for one, name in shown],
+                [_cut(table, _IN_TEXT)],
+                [*notes, *remarks],
+            ),
+            beside(stem, "", ".md"),
+        ),
         write_text(latex(_cut(table, _IN_TEXT), f"tab:{_NAME}"), beside(stem, "", ".tex")),
     ]
     page = render(
@@ -109,6 +122,10 @@ def write_sweep(
     return table, notes, described(written, about, beside(stem, "", ".json"))
 
 
+def _frame_of(name: str, found: Findings) -> pd.DataFrame | None:
+    return next((table.frame for table in found.outcome.tables[1:] if table.name == name), None)
+
+
 def notes_on(points: Sequence[SweepPoint]) -> list[str]:
     """Return a note on each kind of failure."""
     findings = [found for point in points for found in point.findings]
@@ -131,25 +148,6 @@ def _cut(table: Table, most: int) -> Table:
     frame, n_rows = table.frame.head(most).infer_objects(), len(table.frame)
     title = table.title if n_rows <= most else f"{table.title} (the first {most} of {n_rows:,} rows; sweep.csv has all)"
     return replace(table, title=title, frame=frame)
-
-
-def _markdown(
-    title: str,
-    points: Sequence[SweepPoint],
-    table: Table,
-    figures: Sequence[tuple[Mapping[str, Json], str]],
-    notes: Sequence[str],
-) -> str:
-    parts = [f"# {markdown_text(title)}", f"{count(len(points), 'point')}."]
-    parts += [f"![{markdown_text(figure['title'])}](<{name}>)" for figure, name in figures if name]
-    parts += [f"## {markdown_text(table.title)}", markdown(table)]
-    parts += ["## Notes", "\n".join(f"- {note}" for note in notes)] if notes else []
-    return "\n\n".join(parts) + "\n"
-
-
-def _shown_picture(figure: Mapping[str, Any]) -> str:
-    """Return the name of a figure's picture that Markdown and a page can show; empty if there is none."""
-    return next((str(name) for name in figure["pictures"] if str(name).endswith((".png", ".svg"))), "")
 
 
 # The tables of all points as one.
@@ -176,19 +174,6 @@ def main_table(points: Sequence[SweepPoint]) -> Table:
     formats = {column: spec for main in mains for column, spec in main.formats.items()}
     frame = joint_table(points, lambda found: found.outcome.tables[0].frame, failures=True)
     return Table(f"{title}, over {', '.join(swept_keys(points))}", frame, formats)
-
-
-def _other_names(points: Sequence[SweepPoint]) -> list[str]:
-    """Return the names of all tables but the main ones."""
-    tables = (table for point in points for found in point.findings for table in found.outcome.tables[1:])
-    return list(dict.fromkeys(table.name for table in tables))
-
-
-def _other_table(points: Sequence[SweepPoint], name: str) -> pd.DataFrame:
-    def frame_of(found: Findings) -> pd.DataFrame | None:
-        return next((table.frame for table in found.outcome.tables[1:] if table.name == name), None)
-
-    return joint_table(points, frame_of)
 
 
 def joint_table(

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,25 @@ def markdown_rows(
     heads = [markdown_text(heading(column)) for column in columns]
     most = _widths(heads, cells, numeric, width) if width else None
     return tabulated(heads, cells, numeric, "github", most)
+
+
+def markdown_page(
+    title: str,
+    sentences: Sequence[str] = (),
+    pictures: Sequence[tuple[object, str]] = (),
+    tables: Iterable[Table] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """Return a page in Markdown: a title, sentences, pictures (title and file, if it is one), tables and notes."""
+    parts = [f"# {markdown_text(title)}", *sentences]
+    parts += [f"![{markdown_text(shown)}](<{file}>)" for shown, file in pictures if file]
+    for table in tables:
+        parts += [
+            f"## {markdown_text(table.title)}",
+            markdown(table) if len(table.frame) else "No row could be computed.",
+        ]
+    parts += ["## Notes", "\n".join(f"- {markdown_text(note)}" for note in notes)] if notes else []
+    return "\n\n".join(parts) + "\n"
 
 
 def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], width: int) -> list[int]:

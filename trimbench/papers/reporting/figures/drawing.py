@@ -78,7 +78,7 @@ class StoredFigure:
 
 def write_figures(
     figures: Sequence[Figure], stem: Path, settings: FigureSettings, *, drawn: bool = True
-) -> tuple[list[Path], list[dict[str, Json]]]:
+) -> tuple[list[Path], list[dict[str, Any]]]:
     """Write pictures and points of an experiment's figures beside `stem`.
 
     Returns the written files, and for each figure a description from which, together with its points, `StoredFigure`
@@ -86,7 +86,7 @@ def write_figures(
     pictures are left to that.
     """
     written: list[Path] = []
-    descriptions: list[dict[str, Json]] = []
+    descriptions: list[dict[str, Any]] = []
     for figure in figures:
         if figure.points.empty or _is_constant(figure):
             continue

@@ -46,7 +46,8 @@ def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> 
     axes = canvas.add_subplot()
     if series:
         draw_axes(axes, figure, series)
-        set_ticks(axes, *_places(figure.points))
+        set_ticks(axes.xaxis, *_places(figure.points))
+        set_ticks(axes.yaxis)
         draw_legend(canvas, _samples(figure, series), note_on_intervals(figure, series), name_size(settings))
     else:
         axes.text(0.5, 0.5, "no point is known", ha="center", transform=axes.transAxes)

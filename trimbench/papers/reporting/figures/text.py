@@ -114,12 +114,6 @@ def set_scale(axes: Axes, name: str, scale: str, values: Sequence[float]) -> Non
         setter("log")
 
 
-def set_ticks(axes: Axes, places: Sequence[float], shared: Sequence[float]) -> None:
-    """Set the ticks of axes whose limits are final; a few `shared` places are the ticks of a logarithmic x axis."""
-    _set_ticks(axes.xaxis, places, shared)
-    _set_ticks(axes.yaxis, (), ())
-
-
 def thin_labels(axes: Axes) -> bool:
     """Leave out labels of ticks that would touch the one before, and tell whether there were any.
 
@@ -152,7 +146,8 @@ def plain(value: float) -> str:
     return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e")
 
 
-def _set_ticks(axis: Axis, places: Sequence[float], shared: Sequence[float]) -> None:
+def set_ticks(axis: Axis, places: Sequence[float] = (), shared: Sequence[float] = ()) -> None:
+    """Set the ticks of an axis whose limits are final; a few `shared` places are those of a logarithmic one."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     if axis.get_scale() == "linear":

@@ -20,7 +20,7 @@ import pandas as pd
 import trimbench as tb
 from tests.networks import lawn_files
 from tests.networks.ace_encoder import encode_ace, encode_problem, example
-from tests.papers.data import loopback, offers, toy
+from tests.papers.data import loopback, offers
 from tests.papers.execution import sample_jobs
 from trimbench.estimators import TrimmedClassifier
 from trimbench.networks.formats.ace import AceProblem, read_problem
@@ -192,8 +192,8 @@ def _r_objects() -> list[bytes]:
 
 
 _OPENML = {
-    "description.xml": toy.DESCRIPTION_PATH,
-    "features.xml": toy.FEATURES_PATH,
+    "description.xml": offers.DESCRIPTION_PATH,
+    "features.xml": offers.FEATURES_PATH,
     "dataset.arff": loopback.ARFF_PATH,
 }
 
@@ -205,13 +205,13 @@ def _offered(name: str) -> bytes:
 
 
 def _openml(name: str, folder: Path) -> Reader:
-    place = folder / toy.FOLDER
+    place = folder / offers.FOLDER
     place.mkdir(parents=True)
     for other in _OPENML.keys() - ({"dataset.arff"} if name == "dataset.pq" else set()):
         (place / other).write_bytes(_offered(other))
     cache = Cache((folder,), folder, offline=True)
     own = f"dataset_{loopback.DATASET_ID}.pq" if name == "dataset.pq" else name
-    return _file(f"{toy.FOLDER}/{own}", lambda _: load_dataset(toy.TOY, cache), folder)
+    return _file(f"{offers.FOLDER}/{own}", lambda _: load_dataset(offers.TOY, cache), folder)
 
 
 def _declared(group: str, folder: Path) -> Reader:

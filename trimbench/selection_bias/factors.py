@@ -273,7 +273,7 @@ class Halves:
             return None
         (codes0, members0), (codes1, members1) = first, second
         n_pairs = len(codes0) * (sum(sides[1]) + 1)
-        if n_pairs > _MOST_BOUNDS or n_pairs * len(half_grid(prior, n).theta) > _MOST_ADDITIONS:
+        if 4 * n_pairs > _MOST_BOUNDS or n_pairs * len(half_grid(prior, n).theta) > _MOST_ADDITIONS:
             return None
         ones0, squares0 = np.divmod(codes0, base)
         ones1 = np.arange(sum(sides[1]) + 1)

@@ -65,29 +65,6 @@ def test_simpsons_rule_comes_near_and_converges() -> None:
     assert errors[1] < 1e-4
 
 
-@pytest.mark.parametrize(("n0", "n1", "level"), [(30, 30, 5), (57, 3, 50), (20, 40, 95)])
-def test_factor_is_that_of_simulation(n0: int, n1: int, level: int) -> None:
-    prior = Prior()
-    alpha = float(prior.alphas()[level])
-    rng = np.random.default_rng([n0, level])
-    theta = rng.random(200_000)
-    phi = rng.beta(alpha * theta, alpha * (1 - theta), size=(2, len(theta)))
-    ones0, ones1 = rng.binomial(n0, phi[0]), rng.binomial(n1, phi[1])
-    cut = (n0 // 3, n1 // 2 + 1)
-    n = n0 + n1
-    cut_d, cut_s = n0 * cut[1] - n1 * cut[0], sum(cut)
-    difference, total = n0 * ones1 - n1 * ones0, ones0 + ones1
-    left, right = difference**2 * cut_s * (n - cut_s), cut_d**2 * total * (n - total)
-    constant = (total == 0) | (total == n)
-    found = tabled(prior, n0, n1, cut)
-    for share, log_probability in (
-        (float(((left < right) | constant).mean()), found.log_below[level]),
-        (float(((left == right) & ~constant).mean()), found.log_tied[level]),
-    ):
-        expected = math.exp(log_probability)
-        assert abs(share - expected) < 5 * math.sqrt(expected * (1 - expected) / len(theta))
-
-
 @pytest.mark.parametrize("cut", [(24, 0), (10, 0), (1, 0), (97, 1)])
 def test_tiny_probabilities_keep_their_digits(cut: tuple[int, int]) -> None:
     n0, n1, prior = 99, 1, Prior(n_alpha=10, theta0=0.45)

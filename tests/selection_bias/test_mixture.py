@@ -130,24 +130,6 @@ def test_groups_that_are_the_classes_give_the_naive_bayes_factor() -> None:
     np.testing.assert_allclose(factor.probabilities(0, 30).log_tied, expected.log_tied, rtol=1e-9)
 
 
-def test_factor_is_that_of_simulation() -> None:
-    prior = Prior(n_alpha=3)
-    first, second, cut = (12, 5), (8, 15), (8, 14)
-    found = factor_at(prior, cut, 20, 20, "less").probabilities(*first)
-    rng = np.random.default_rng(0)
-    gamma2 = float(brute_force.squared_correlation(*cut, 20, 20))
-    for place, alpha in enumerate(prior.alphas()):
-        theta = rng.random(100_000)
-        phi = rng.beta(alpha * theta, alpha * (1 - theta), size=(2, len(theta)))
-        i0 = rng.binomial(first[0], phi[0]) + rng.binomial(second[0], phi[1])
-        i1 = rng.binomial(first[1], phi[0]) + rng.binomial(second[1], phi[1])
-        s = i0 + i1
-        with np.errstate(invalid="ignore"):
-            squared = np.nan_to_num((i1 - i0) ** 2 / (s * (40 - s)))
-        share, p = float((squared < gamma2 - 1e-12).mean()), math.exp(found.log_below[place])
-        assert abs(share - p) < 5 * math.sqrt(p * (1 - p) / len(theta))
-
-
 # --- the chain
 
 

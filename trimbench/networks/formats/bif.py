@@ -289,7 +289,7 @@ class _Reader:
         table = np.full((*above, size), np.nan)
         places = [{state: at for at, state in enumerate(states[parent])} for parent in definition.parents]
         for key, (line, numbers) in rows.items():
-            if not (min(numbers) >= 0 and abs(sum(numbers) - 1) <= TOLERANCE):  # the error has the line of the row
+            if not abs(sum(numbers) - 1) <= TOLERANCE:  # the error has the line of the row
                 normalised_tables(self._path, {name: np.array(numbers)}, {name: line}.__getitem__, tolerance=TOLERANCE)
             try:
                 at = tuple(place[state] for place, state in zip(places, key, strict=True))

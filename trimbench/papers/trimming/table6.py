@@ -201,10 +201,10 @@ def trim_by_algorithm_1(
     order = range(classifier.n_features)[::-1]
     found, seconds = timed(lambda: trim_literally(classifier, budget, order, engine=engine))
     all_ties = trim_literally(classifier, budget, order, prune_ties=False, engine=engine)
-    return _found(classifier, budget, [classifier.features[i] for i in sorted(found.features)], found, seconds) | {
-        "n_evaluations_repeated": found.n_evaluations_repeated,
-        "n_evaluations_ties_searched": all_ties.n_evaluations,
-    }
+    counted = {"n_evaluations_repeated": found.n_evaluations_repeated}
+    counted |= {"n_evaluations_ties_searched": all_ties.n_evaluations}
+    features = [classifier.features[i] for i in sorted(found.features)]
+    return _found(classifier, budget, features, found, seconds, **counted)
 
 
 def _problem(network: vocab.Input, threshold: float, budget_divisor: int) -> tuple[BayesianClassifier, int]:
@@ -213,12 +213,12 @@ def _problem(network: vocab.Input, threshold: float, budget_divisor: int) -> tup
 
 
 def _found(
-    classifier: BayesianClassifier, budget: int, features: Sequence[str], found: Any, seconds: float
+    classifier: BayesianClassifier, budget: int, features: Sequence[str], found: Any, seconds: float, **own: vocab.Json
 ) -> dict[str, vocab.Json]:
-    """Return what every method returns."""
+    """Return what every method returns, and its own."""
     sizes = {"n_features": classifier.n_features, "budget": budget, "features": list(features)}
-    counted = {"agreement": found.agreement, "n_evaluations": found.n_evaluations, "method_seconds": seconds}
-    return {**sizes, **counted}
+    counted = {"n_evaluations": found.n_evaluations, "method_seconds": seconds}
+    return {**sizes, "agreement": found.agreement, **own, **counted}
 
 
 def _restricted(measure: SignedMeasure, features: Sequence[int]) -> SignedMeasure:
@@ -426,12 +426,9 @@ def trim_network(
     """Trim the classifier of a network input at unit costs."""
     classifier, budget = _problem(network, threshold, budget_divisor)
     trimming, seconds = _timed(lambda: trim(classifier, budget, engine=engine))
-    return _found(classifier, budget, trimming.features, trimming, seconds) | {
-        "new_threshold": trimming.threshold,
-        "threshold_low": trimming.threshold_interval[0],
-        "threshold_high": trimming.threshold_interval[1],
-        "optimal": trimming.optimal,
-    }
+    low, high = trimming.threshold_interval
+    own = {"new_threshold": trimming.threshold, "threshold_low": low, "threshold_high": high}
+    return _found(classifier, budget, trimming.features, trimming, seconds, **own, optimal=trimming.optimal)
 
 
 @job({**SEARCHED, **_SIZES, "n_tied": COUNT, "agreement_at_best_threshold": SHARE, "agreement_of_best_tie": SHARE})
@@ -440,11 +437,8 @@ def select_from_network(network: vocab.Input, threshold: float, budget_divisor: 
     classifier, budget = _problem(network, threshold, budget_divisor)
     selection, seconds = _timed(lambda: select_by_same_decision(classifier, budget))
     at_best_threshold = [maximum_achievable_agreement(classifier, features)[0] for features in selection.tied]
-    return _found(classifier, budget, selection.features, selection, seconds) | {
-        "agreement_at_best_threshold": at_best_threshold[0],
-        "agreement_of_best_tie": max(at_best_threshold),
-        "n_tied": len(selection.tied),
-    }
+    own = {"agreement_at_best_threshold": at_best_threshold[0], "agreement_of_best_tie": max(at_best_threshold)}
+    return _found(classifier, budget, selection.features, selection, seconds, **own, n_tied=len(selection.tied))
 
 
 def _timed(search: Callable[[], _Found]) -> tuple[_Found, float]:

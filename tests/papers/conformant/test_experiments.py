@@ -101,16 +101,6 @@ def test_the_stored_curves() -> None:
         assert not stored_curves(name, "cross_entropy").empty
 
 
-def test_means_have_the_intervals_of_student() -> None:
-    rows = pd.DataFrame({"missing": 0.5, "missing_percent": 50.0, "nacl/accuracy": [0.7, 0.8, 0.9]})
-    (line,) = summarise(rows, "accuracy").to_dict("records")
-    assert (line["mean"], line["n"]) == (pytest.approx(0.8), 3)
-    assert line["high"] - line["mean"] == pytest.approx(4.3027 * 0.1 / np.sqrt(3), abs=1e-4)
-    (line,) = summarise(rows[:1], "accuracy", ["nacl"]).to_dict("records")
-    assert (line["mean"], line["n"]) == (0.7, 1)
-    assert np.isnan([line["low"], line["high"]]).all(), "one mask has no interval"
-
-
 @pytest.mark.parametrize("name", PROJECT.names("protocol"))
 def test_protocols_say_what_they_are(name: str) -> None:
     text = (configuration_folder() / f"protocol/{name}.yaml").read_text(encoding="utf-8")

@@ -92,13 +92,6 @@ def test_chains_that_have_not_converged_are_named() -> None:
     assert "the chains have not converged in every replicate of k = 4 corrected." in warning
 
 
-def test_colon_without_any_result() -> None:
-    rows = pd.DataFrame([{"dataset": "colon", "split": 0, "status": "data not available", "job": "one"}])
-    outcome = Colon(datasets=["colon"]).outcome(rows)
-    assert (list(outcome.numbers), list(outcome.figures)) == ([], [])
-    assert all(table.frame.empty for table in outcome.tables)
-
-
 def test_data_without_declared_facts_is_read(command: Command, tmp_path: Path) -> None:
     """Three classes, then two, in a table of the user's own."""
     folder = tmp_path / "mine/dataset"

@@ -139,6 +139,8 @@ def test_cut_offs_of_the_stated_size_are_explained_by_the_inferred_one() -> None
         assert "however the cases are divided into classes" in stated.contradiction
         assert stated.probability is not None
         assert stated.probability.value == pytest.approx(1 / 101)
+    assert found["k = 1"].explanation is not None
+    assert found["k = 1"].contradiction == "", "the largest correlation alone refutes nothing"
     overall, unrelated = (table_called(outcome, name) for name in ("overall", "unrelated"))
     assert overall is not None
     assert unrelated is not None
@@ -157,13 +159,6 @@ def test_a_cut_off_that_may_be_of_the_stated_size_needs_no_explanation() -> None
     assert isinstance(inside.interval, Interval)
     assert inside.interval.low < 0.36 < inside.interval.high
     assert (inside.explanation, inside.contradiction) == (None, "")
-
-
-def test_the_largest_correlation_alone_refutes_nothing() -> None:
-    found = {number.row: number for number in scatter(100, [[100, 100], [50, 50]]).numbers}
-    largest = found["k = 1"]
-    assert largest.explanation is not None
-    assert largest.contradiction == ""
 
 
 def test_the_stated_size_alone_is_refuted_without_an_explanation() -> None:

@@ -16,8 +16,6 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.selection_bias.alpha_posterior import AlphaPosterior
 from trimbench.papers.selection_bias.calibration import Calibration
-from trimbench.papers.selection_bias.runtime import Runtime
-from trimbench.papers.selection_bias.selection_scatter import SelectionScatter
 from trimbench.papers.selection_bias.simulated_cases import PriorSettings
 from trimbench.papers.selection_bias.simulation import Simulation, gains
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -214,25 +212,6 @@ def test_a_posterior_is_smooth_between_the_values_of_its_grid() -> None:
 def test_a_posterior_on_one_value_is_a_point() -> None:
     (figure,) = AlphaPosterior(ks=[1], **SIZES).outcome(pd.DataFrame([posterior(np.array([4.0]))])).figures
     assert figure.points["x"].tolist() == [4.0, 4.0]
-
-
-def test_each_cut_off_has_a_label() -> None:
-    found = {**COMMON, "true": [0.1, -0.1], "sample": [0.2, -0.2], "gammas": [0.31, 0.12]}
-    found |= {"mean_sample": [0.3, 0.2], "mean_true": [0.1, 0.1]}
-    (figure,) = SelectionScatter(ks=[1, 1000], **SIZES).outcome(pd.DataFrame([found])).figures
-    assert figure.levels == {
-        "k = 1: 0.31": 0.31,
-        "k = 1: −0.31": -0.31,
-        "k = 1,000: 0.12": 0.12,
-        "k = 1,000: −0.12": -0.12,
-    }
-
-
-def test_printed_seconds_have_the_colours_of_ours() -> None:
-    rows = pd.DataFrame([COMMON | {"corrected_seconds": [1.0], "uncorrected_seconds": [0.5]}])
-    (figure,) = Runtime(ks=[1], class_sizes=[[20, 20]], test_sizes=[1, 1]).outcome(rows).figures
-    assert figure.methods == {"corrected (printed)": "corrected", "uncorrected (printed)": "uncorrected"}
-    assert set(figure.methods) <= set(figure.points["series"])
 
 
 def test_the_table_of_correlations_is_the_printed_one(command: Command) -> None:

@@ -14,10 +14,13 @@ import pandas as pd
 import pytest
 import yaml
 
+from trimbench.papers.commands.arguments import SHARED_KEYS, CommandLine, Composer
 from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.data.cache import Cache
 from trimbench.papers.reporting import overview
 from trimbench.papers.reporting.runs import write_findings
-from trimbench.papers.vocabulary.planning import Findings
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.planning import Findings, make_experiment
 from trimbench.papers.vocabulary.reported import Literature
 
 from ..command_line import PROJECT, Command
@@ -98,3 +101,18 @@ def check_names(found: Findings) -> None:
     assert {number.quantity for number in numbers} <= {one.quantity for one in reported}
     rows = {one.row.split()[0] for one in reported}
     assert all(number.row.split()[0] in rows for number in numbers), (rows, numbers)
+
+
+@pytest.mark.parametrize("name", PROJECT.names("experiment"))
+def test_jobs_that_all_failed_leave_nothing_to_show(name: str) -> None:
+    composed = Composer(PROJECT).compose(CommandLine.of([f"experiment={name}"]).first)
+    experiment = make_experiment(name, composed, SHARED_KEYS)
+    cells = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
+    rows = pd.DataFrame([{**cell.labels, "status": "failed", "job": cell.job.key} for cell in cells])
+    outcome = experiment.outcome(rows)
+    assert not any(len(figure.points) for figure in outcome.figures)
+    assert all(number.value is None for number in outcome.numbers)
+    assert all(len(table.frame.columns) for table in outcome.tables)
+    # What is claimed of missing values stays open.
+    shown = [table.frame.iloc[:, 1:] for table in outcome.tables if table.name != "claims"]
+    assert all(frame.isna().all(axis=None) for frame in shown)

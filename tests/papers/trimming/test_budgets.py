@@ -54,14 +54,6 @@ def test_the_curve_averages_over_splits_and_spans_them() -> None:
     assert outcome.figures[0].levels == {"accuracy with all features": 0.75}
 
 
-def test_a_curve_without_results_still_has_its_columns() -> None:
-    failed = curve_rows(2, [1]).assign(status="failed")
-    outcome = AccuracyByBudget(datasets=["d"], budgets=[1], splits=2).outcome(failed)
-    whole = AccuracyByBudget(datasets=["d"], budgets=[1], splits=2).outcome(curve_rows(2, [1]))
-    assert list(outcome.tables[0].frame.columns) == list(whole.tables[0].frame.columns)
-    assert len(outcome.tables[0].frame) == len(outcome.figures) == 0
-
-
 def test_each_data_set_has_a_figure(command: Command) -> None:
     command(
         *("experiment=trimming/breast_cancer", "datasets=[breast_cancer,example_simulated]", "budgets=[1,2]"),
@@ -160,9 +152,3 @@ def test_tables_hold_means_leads_and_counts(experiment: Rows, rows: pd.DataFrame
     assert drawn["y"].to_numpy() == pytest.approx(
         agreement[agreement["selected by"].isin(["rows", "blend"])]["lead"].to_numpy()
     )
-
-
-def test_without_successful_jobs_there_is_nothing_to_show(experiment: Rows, rows: pd.DataFrame) -> None:
-    outcome = experiment.outcome(rows.assign(status="failed"))
-    assert all(table.frame.empty for table in outcome.tables)
-    assert not outcome.figures

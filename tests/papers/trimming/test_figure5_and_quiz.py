@@ -85,27 +85,6 @@ def test_figure_5_is_what_its_definition_says() -> None:
     assert outcome.tables[2].frame["more_accurate_percent"].tolist() == [50 * more.sum()]
 
 
-def test_figure_5_gives_prediction_intervals_for_one_more_split() -> None:
-    # Student's t for 1 degree of freedom; the mean and one more value vary by s * sqrt(1 + 1 / 2).
-    experiment = Figure5(datasets=["toy"], problems=TOY, splits=2, n_folds=2, budget_divisor=5)
-    rows = rows_of(experiment)
-    outcome = experiment.outcome(rows)
-    half = 12.706204736 * rows["full_accuracy"].std() * np.sqrt(1.5)
-    mean = rows["full_accuracy"].mean()
-    (line,) = outcome.tables[1].frame.to_dict("records")
-    assert (line["full_accuracy low"], line["full_accuracy high"]) == pytest.approx((mean - half, mean + half))
-    (number,) = [number for number in outcome.numbers if number.quantity == "full_accuracy"]
-    assert number.interval is not None
-    assert number.interval.kind == "prediction"
-    assert (number.interval.low, number.interval.high) == pytest.approx((mean - half, mean + half))
-    assert number.jobs == tuple(rows["job"])
-    claims = ("agreement_lead", "accuracy_lead", "rank_correlation", "frontier")
-    assert all((one.interval is None) == (one.quantity in claims) for one in outcome.numbers)
-    one_split = experiment.outcome(rows[:1])
-    assert one_split.tables[1].frame["full_accuracy low"].isna().all()
-    assert not any(one.interval for one in one_split.numbers)
-
-
 def test_shares_that_no_test_set_has_are_contradictions() -> None:
     problems = dict.fromkeys(("pima", "heart"), TOY["toy"])
     experiment = Figure5(datasets=list(problems), problems=problems, splits=1, n_folds=2, budget_divisor=5)
@@ -248,8 +227,3 @@ def test_the_bound_moves_no_faster_than_the_proof_assumes() -> None:
     low = [trimming_quiz._relaxed_deviation(0.1, 0.4, g, AGREEMENTS, *_PATTERNS) for g in (0.196, 0.2, 0.209)]
     for (first, second), step in zip(itertools.pairwise(low), (0.004, 0.009), strict=True):
         assert abs(first - second) <= 0.9 * step + 1e-9
-
-
-def test_the_quiz_without_results_says_nothing() -> None:
-    outcome = validated(Quiz, QUIZ, "experiment").outcome(pd.DataFrame([{"question": "bound", "status": "failed"}]))
-    assert (len(outcome.tables[0].frame), outcome.notes, outcome.numbers) == (0, [], [])

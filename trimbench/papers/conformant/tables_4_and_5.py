@@ -69,7 +69,8 @@ def is_same_share(one: float, other: float) -> bool:
 def label_contradiction(label: float, counted: float, closest: float) -> str:
     """Return the proof that the features have no such share as a label states; empty if they have.
 
-    All are percentages, of the features that the authors hide, and the possible one nearest to the label.
+    All are percentages: that of the label, that of the features that the authors hide, and the possible one nearest to
+    the label.
     """
     if is_same_share(closest, label):
         return ""

@@ -13,7 +13,6 @@ from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import NUMBER, SHARE, job, listed
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.papers.selection_bias.simulation import overall_tables
-from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import select
 
 _Sizes = tuple[int, int]
@@ -150,11 +149,11 @@ _MEANS = {"gammas": listed(SHARE), "mean_sample": listed(SHARE), "mean_true": li
 
 @job(_MEANS, _MEANS | {"true": listed(NUMBER), "sample": listed(NUMBER)})
 def true_and_sample_correlations(
-    data: sim.ModelSettings, data_seed: int, prior: Prior, ties: str, ks: list[int], with_points: bool
+    data: sim.ModelSettings, data_seed: int, ks: list[int], with_points: bool
 ) -> dict[str, vocab.Json]:
     """Draw cases from the model, and compare each feature's true correlation with the one in the sample.
 
-    Of the parameters that all such jobs have, only the data matters. `with_points` adds every feature's correlations.
+    `with_points` adds every feature's correlations.
     """
     cases = sim.simulate(data, np.random.default_rng(data_seed))
     n0, n1 = data.class_sizes

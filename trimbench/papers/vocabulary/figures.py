@@ -81,7 +81,7 @@ class LineFigure:
         diagonal: str = "equal",
         **how: Any,
     ) -> LineFigure:
-        """Return the figure of points, each series with a `mark` if any, and a line between the ends where x is y."""
+        """Return the figure of points, each series with a `mark` if any, and of the line x = y between its `ends`."""
         rows = list(points)
         guide = [(diagonal, end, end) for end in ends] if rows else []
         marks = dict.fromkeys((str(series) for series, *_ in rows if mark), mark) | {diagonal: "guide"}

@@ -14,7 +14,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import chi2_contingency, dirichlet_multinomial
 
 import trimbench as tb
-from trimbench.selection_bias.factors import (
+from trimbench.selection_bias.categorical import (
     can_enumerate,
     compositions,
     enumerated_categories,

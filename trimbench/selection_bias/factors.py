@@ -1,9 +1,7 @@
-"""Adjustment factors: the probability that the discarded features are as weak as observed, by kind of feature."""
+"""The adjustment factor of binary features: the probability that the discarded ones are as weak as observed."""
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
 from collections import defaultdict
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import gammaln, logsumexp, roots_jacobi
+from scipy.special import gammaln, logsumexp
 
 from trimbench._checks import check_one_of, check_whole
 from trimbench.selection_bias.binary import MOST_TABLED, count_tables, grid_marginals, half_grid
@@ -21,7 +19,6 @@ from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import (
     DiscardedGroup,
     Selection,
-    squared_ratio,
     strong_bounds,
     weak_counts,
     weak_squares,
@@ -92,6 +89,15 @@ class DiscardProbabilities:
     log_at_most: NDArray[np.float64]
     log_error: NDArray[np.float64]
 
+    @classmethod
+    def of_shares(
+        cls, below: NDArray[np.float64], tied: NDArray[np.float64], above: NDArray[np.float64]
+    ) -> DiscardProbabilities:
+        """Return them without error from three probabilities that sum to 1, each the more exact the smaller it is."""
+        with np.errstate(divide="ignore"):
+            log_below, log_at_most = _log_share(below, above + tied), _log_share(below + tied, above)
+            return cls(log_below, np.log(tied), log_at_most, np.zeros_like(below))
+
     def log_factor(self, n_discarded: int, n_tied: int, ties: Ties) -> NDArray[np.float64]:
         """Return the log of the probability of the discarded features, `n_tied` of which equal the cut-off."""
         if ties == "less_equal":
@@ -102,6 +108,11 @@ class DiscardProbabilities:
             if count:  # 0 times minus infinity is 0 here
                 result += count * log_probability
         return result
+
+
+def _log_share(mass: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log of a probability from it and its complement, whichever keeps more digits."""
+    return np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(mass))
 
 
 def log_adjustment(
@@ -220,16 +231,7 @@ def tabled_probabilities(prior: Prior, sizes: tuple[int, int], cut: Fraction) ->
         ends = enumerate(zip(weak.low, weak.high + 1, strict=True))
         cells = [class1[i1, nodes] * class0[low:end, nodes].sum(axis=0) for i1, (low, end) in ends]
         below[place] = 2.0 * sum(cells) @ grid.weights[nodes]
-    return _of_shares(below, tied, strong)
-
-
-def _of_shares(
-    below: NDArray[np.float64], tied: NDArray[np.float64], above: NDArray[np.float64]
-) -> DiscardProbabilities:
-    with np.errstate(divide="ignore"):
-        return DiscardProbabilities(
-            _log_share(below, above + tied), np.log(tied), _log_share(below + tied, above), np.zeros_like(below)
-        )
+    return DiscardProbabilities.of_shares(below, tied, strong)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +313,7 @@ class Halves:
             values[0, nodes] = np.einsum("in,in->n", one, self.weak @ (sums - sums[self.origins]))
             values[1, nodes] = np.einsum("in,in->n", one, self.equal @ other)
         below, tied = 2.0 * grid.integrals(values)
-        return _of_shares(np.minimum(below, 1.0), tied, np.maximum(1.0 - below - tied, 0.0))
+        return DiscardProbabilities.of_shares(np.minimum(below, 1.0), tied, np.maximum(1.0 - below - tied, 0.0))
 
 
 def _states(sizes: tuple[int, ...], scale: int, base: int) -> tuple[NDArray[np.int64], tuple[Any, ...]] | None:
@@ -431,218 +433,3 @@ def _sampled(prior: Prior, sizes: tuple[int, ...], cut: Fraction, simulation: Si
     is_seen = bool((tied > 0.0).all())
     log_at_most = np.log(np.minimum(below + tied, 1.0))
     return DiscardProbabilities(np.log(below), np.log(tied if is_seen else below), log_at_most, scatter / below)
-
-
-# Adjustment factor for features with several categories, by enumeration or simulation.
-
-# Multiplications of an enumeration that takes about ten seconds, and pairs of counts that fit into 64 MB.
-_MOST_WORK = 1e11
-_MOST_PAIRS = 4e6
-_BLOCK = 20_000
-
-
-def strengths(counts0: NDArray[np.int64], counts1: NDArray[np.int64], n0: int, n1: int) -> NDArray[np.float64]:
-    """Return n n0 n1 times the square of Cramer's V, for counts with the categories in the last axis, which broadcast.
-
-    Parameters
-    ----------
-    counts0, counts1 : ndarray of int
-        Cases of each category in each class.
-    """
-    difference = (n0 * counts1 - n1 * counts0).astype(float)
-    result: NDArray[np.float64] = (difference**2 / np.maximum(counts0 + counts1, 1)).sum(axis=-1)
-    return result
-
-
-def can_enumerate(n_categories: int, n0: int, n1: int, n_alpha: int) -> bool:
-    """Tell whether all counts of a feature can be enumerated in seconds."""
-    pairs = math.comb(n0 + n_categories - 1, n0) * math.comb(n1 + n_categories - 1, n1)
-    nodes = len(simplex_nodes(n_categories, n0 + n1)[1])
-    return pairs <= _MOST_PAIRS and pairs * nodes * n_alpha <= _MOST_WORK
-
-
-def enumerated_categories(
-    alphas: NDArray[np.float64], n_categories: int, n0: int, n1: int, cut: Fraction
-) -> DiscardProbabilities:
-    """Sum the probabilities of all pairs of counts that are weaker than the cut-off, and that equal it.
-
-    Parameters
-    ----------
-    alphas : ndarray of shape (n_alpha,)
-    cut : Fraction
-        Squared Cramer's V of the last selected feature.
-    """
-    ways0, ways1 = compositions(n0, n_categories), compositions(n1, n_categories)
-    less, equal = _compare(ways0, ways1, n0, n1, cut)
-    theta, weights = simplex_nodes(n_categories, n0 + n1)
-    # Probabilities of weaker, equal and stronger counts, each a sum of positive terms.
-    masses = np.empty((3, len(alphas)))
-    regions = [region.astype(np.float64) for region in (less, ~(less | equal))]
-    edge0, edge1 = np.nonzero(equal)
-    for place, alpha in enumerate(alphas):
-        table0 = np.exp(log_count_probabilities(float(alpha), theta, ways0, n0))
-        table1 = np.exp(log_count_probabilities(float(alpha), theta, ways1, n1))
-        masses[0, place], masses[2, place] = (
-            weights @ np.einsum("ki,ki->k", table0 @ region, table1) for region in regions
-        )
-        masses[1, place] = weights @ (table0[:, edge0] * table1[:, edge1]).sum(axis=1)
-    return _of_shares(*masses)
-
-
-def _log_share(mass: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log of a probability from it and its complement, whichever keeps more digits."""
-    return np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(mass))
-
-
-def simulated_categories(
-    alphas: NDArray[np.float64],
-    n_categories: int,
-    n0: int,
-    n1: int,
-    cut: Fraction,
-    n_simulations: int,
-    rng: np.random.Generator,
-) -> DiscardProbabilities:
-    """Estimate the probabilities of `enumerated_categories` from features drawn from the model.
-
-    Parameters
-    ----------
-    alphas, n_categories, n0, n1, cut
-        As for `enumerated_categories`.
-    n_simulations : int
-        Features drawn for each alpha.
-    """
-    scale = float(cut * n0 * n1 * (n0 + n1))
-    log_less, log_equal = np.empty(len(alphas)), np.empty(len(alphas))
-    for place, alpha in enumerate(alphas):
-        less = equal = 0
-        for start in range(0, n_simulations, _BLOCK):
-            size = min(_BLOCK, n_simulations - start)
-            theta = rng.dirichlet(np.ones(n_categories), size=size)
-            counts = []
-            for n_y in (n0, n1):
-                drawn = np.maximum(rng.standard_gamma(alpha * theta), 1e-300)
-                phi = drawn / drawn.sum(axis=1, keepdims=True)
-                counts.append(rng.multinomial(n_y, phi))
-            relative = strengths(counts[0], counts[1], n0, n1) / scale - 1.0
-            less += int((relative < -1e-10).sum())
-            equal += int((np.abs(relative) <= 1e-10).sum())
-        # Half a case more keeps the log finite if none was seen.
-        log_less[place] = math.log((less + 0.5) / (n_simulations + 1.0))
-        log_equal[place] = math.log((equal + 0.5) / (n_simulations + 1.0))
-    share = np.exp(log_less)
-    errors = np.sqrt((1.0 - share) / (share * n_simulations))
-    return DiscardProbabilities(log_less, log_equal, np.minimum(np.logaddexp(log_less, log_equal), 0.0), errors)
-
-
-def _compare(
-    ways0: NDArray[np.int64], ways1: NDArray[np.int64], n0: int, n1: int, cut: Fraction
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which pairs of counts are weaker than the cut-off, and which equal it, decided exactly."""
-    less = np.empty((len(ways0), len(ways1)), dtype=bool)
-    equal, scale = np.zeros_like(less), float(cut * n0 * n1 * (n0 + n1))
-    for row, counts0 in enumerate(ways0):
-        values = strengths(counts0, ways1, n0, n1)
-        less[row] = values < scale
-        # Rounding can matter only this close to the cut.
-        for column in np.flatnonzero(np.abs(values - scale) <= 1e-9 * scale):
-            exact = squared_ratio(ways1[column].tolist(), (counts0 + ways1[column]).tolist())
-            less[row, column], equal[row, column] = exact < cut, exact == cut
-    return less, equal
-
-
-# Integration over the probabilities of several categories, and counts of several categories.
-
-MAX_CATEGORIES = 5
-# Nodes in each direction: a product of them has to fit into memory.
-_MOST_NODES = {2: 400, 3: 120, 4: 40, 5: 18}
-_FAR = 1e3
-
-
-@functools.lru_cache(maxsize=8)
-def simplex_nodes(n_categories: int, n_cases: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a grid over theta ~ Dirichlet(1, ..., 1) and its weights.
-
-    Parameters
-    ----------
-    n_categories : int
-        V, from 2 to 5.
-    n_cases : int
-        The integrands are polynomials of degree n_cases + 1 at most, for which n_cases / 2 + 1 nodes in each direction
-        are exact; 4.5 sqrt(n_cases) resolve them. At most 120 (V = 3), 40 (V = 4) or 18 (V = 5) are taken.
-
-    Returns
-    -------
-    theta : ndarray of shape (n_nodes, V)
-        Rows sum to 1.
-    weights : ndarray of shape (n_nodes,)
-        They sum to 1.
-
-    Notes
-    -----
-    theta_1 = t_1, theta_2 = (1 - t_1) t_2, ... with independent t_i ~ Beta(1, V - i): a product of Gauss and Jacobi
-    rules.
-    """
-    n_nodes = min(n_cases // 2 + 2, max(20, math.ceil(4.5 * math.sqrt(n_cases))), _MOST_NODES[n_categories])
-    rules = []
-    for left in range(n_categories - 1, 0, -1):
-        roots, weights = roots_jacobi(n_nodes, left - 1, 0.0)
-        rules.append((0.5 * (1.0 + roots), weights / weights.sum()))
-    grids = np.meshgrid(*(t for t, _ in rules), indexing="ij")
-    theta = np.empty((grids[0].size, n_categories))
-    rest = np.ones(grids[0].size)
-    for place, t in enumerate(grids):
-        theta[:, place] = rest * t.ravel()
-        rest = rest * (1.0 - t.ravel())
-    theta[:, -1] = rest
-    weights = functools.reduce(np.multiply.outer, (w for _, w in rules)).ravel()
-    theta.flags.writeable = weights.flags.writeable = False
-    return theta, weights
-
-
-def compositions(n: int, n_categories: int) -> NDArray[np.int64]:
-    """Return all ways to distribute n cases over the categories, of shape (n_ways, n_categories)."""
-    bars = np.array(list(itertools.combinations(range(n + n_categories - 1), n_categories - 1)), dtype=np.int64)
-    bars = bars.reshape(-1, n_categories - 1)
-    ends = np.full((len(bars), 1), n + n_categories - 1)
-    return np.diff(np.hstack([np.full((len(bars), 1), -1), bars, ends]), axis=1) - 1
-
-
-def log_rising(a: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return log of a (a + 1) ... (a + c - 1) = log Gamma(a + c) - log Gamma(a), without loss of digits for large a.
-
-    Parameters
-    ----------
-    count : ndarray of int
-        c >= 0; broadcasts with `a`.
-    """
-    # Stirling's series of both, where the two logs of Gamma would be large and nearly equal.
-    large = np.maximum(a, _FAR)
-    end = large + count
-    far = (end - 0.5) * np.log1p(count / large) + count * (np.log(large) - 1.0)
-    far += (1.0 / end - 1.0 / large) / 12.0 - (1.0 / end**3 - 1.0 / large**3) / 360.0
-    small = np.minimum(a, _FAR)
-    return np.where(a > _FAR, far, gammaln(small + count) - gammaln(small))
-
-
-def log_count_probabilities(
-    alpha: float, theta: NDArray[np.float64], counts: NDArray[np.int64], n: int
-) -> NDArray[np.float64]:
-    """Return log P(c | alpha, theta) of counts in one class, Dirichlet-multinomial with parameter alpha theta.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (n_nodes, n_categories)
-    counts : ndarray of shape (n_ways, n_categories)
-        Rows sum to n.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes, n_ways)
-    """
-    result = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1) - log_rising(np.array(alpha), np.array(n))
-    possible = np.arange(n + 1)
-    for category in range(theta.shape[1]):
-        rising = log_rising(alpha * theta[:, category, None], possible)
-        result = result + rising[:, counts[:, category]]
-    return np.asarray(result, dtype=np.float64)

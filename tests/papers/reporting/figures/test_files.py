@@ -160,14 +160,6 @@ def test_a_wrong_description_is_an_error(change: dict[str, Any], message: str, t
         draw(damaged.figure(), [tmp_path / "again.png"], damaged.settings)
 
 
-def test_an_unregistered_kind_of_figure_has_no_description(tmp_path: Path) -> None:
-    class Pie(LineFigure):
-        pass
-
-    with pytest.raises(TypeError, match="figure must be one of LineFigure, ImageFigure, BarFigure, got Pie"):
-        write_figures([Pie("t", "x", "y", AWKWARD)], tmp_path / "one", FigureSettings())
-
-
 PROGRAM = """
 import sys
 from pathlib import Path

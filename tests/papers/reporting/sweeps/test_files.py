@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -106,11 +105,6 @@ def test_several_experiments_have_a_column(tmp_path: Path) -> None:
     assert rows[3] == ["1", "family/two", "", "", "1.5"]
 
 
-def test_a_sweep_over_experiments_has_their_column_once(tmp_path: Path) -> None:
-    points = [SweepPoint({"experiment": name}, [findings(name, figures=())], {}) for name in ("f/one", "f/two")]
-    assert lines_of(written(points, tmp_path)["sweep.csv"])[0] == ["experiment", "row", "value"]
-
-
 def test_markdown_latex_and_page_show_table_and_figures(tmp_path: Path) -> None:
     files = written(POINTS, tmp_path)
     text = files["sweep.md"].read_text(encoding="utf-8")
@@ -162,14 +156,6 @@ def test_long_tables_are_cut_where_they_are_read(tmp_path: Path) -> None:
 def test_nothing_could_run(tmp_path: Path) -> None:
     failed = SweepPoint({"seed": 1}, [], {"family/one": "no data"})
     assert lines_of(written([failed], tmp_path)["sweep.csv"]) == [["seed", "error"], ["1", "no data"]]
-
-
-def test_a_hundred_points_take_little_time(tmp_path: Path) -> None:
-    points = [point({"threshold": place / 100, "net works": "all"}, place) for place in range(1, 101)]
-    before = time.process_time()
-    files = written(points, tmp_path)
-    assert time.process_time() - before < 0.1 * len(points)
-    assert len(lines_of(files["sweep.csv"])) == 201
 
 
 @pytest.mark.parametrize("formats", [["pdf"], ["svg", "pdf"]])

@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 
-# The kinds of figures by the name that a description gives them, with the columns of their points that are text.
-_KINDS: Mapping[str, tuple[type[Any], Sequence[str]]] = {
-    "lines": (LineFigure, ["series"]),
-    "images": (ImageFigure, ["row", "column"]),
-    "bars": (BarFigure, ["bar", "series"]),
-}
 # Differences below this share of a value are rounding.
 _ROUNDING = 1e-9
 # What a description has besides the fields of its figure.
@@ -63,9 +57,10 @@ class StoredFigure:
 
     def figure(self) -> Figure:
         """Return the figure, with its points; ConfigurationError if the description is not that of a figure."""
-        kind, texts = _KINDS.get(str(self.description[_KIND]), (None, ()))
-        if kind is None:
-            raise unknown(f"{self.points}: the kind of a figure", list(_KINDS), str(self.description[_KIND]))
+        name = str(self.description[_KIND])
+        if name not in _KINDS:
+            raise unknown(f"{self.points}: the kind of a figure", list(_KINDS), name)
+        kind, texts, _ = _KINDS[name]
         other = {_KIND, _POINTS, _PICTURES, _DRAWN_WITH}
         fields = {key: value for key, value in self.description.items() if key not in other}
         try:
@@ -152,12 +147,8 @@ def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
 
 def _description(figure: Figure) -> dict[str, Json]:
     """Return everything about a figure but its points."""
-    kind = next((name for name, (kind, _) in _KINDS.items() if type(figure) is kind), None)
-    if kind is None:
-        names = ", ".join(kind.__name__ for kind, _ in _KINDS.values())
-        raise TypeError(f"figure must be one of {names}, got {type(figure).__name__}; describe it in figures/files.py")
     fields = {field.name: getattr(figure, field.name) for field in dataclasses.fields(figure)}  # type: ignore[arg-type]
-    return {_KIND: kind, **{key: _plain(value) for key, value in fields.items() if key != "points"}}
+    return {_KIND: _kind_of(figure), **{key: _plain(value) for key, value in fields.items() if key != "points"}}
 
 
 def _plain(value: Any) -> Json:
@@ -240,11 +231,12 @@ def draw_images(canvas: Canvas, figure: ImageFigure, settings: FigureSettings) -
 
 # Figures from their points, in one style.
 
-# How each kind of figure is drawn, its title included. A new kind needs a module with such a function, and a line here.
-_DRAW: Mapping[type, Callable[[Canvas, Any, FigureSettings], None]] = {
-    LineFigure: draw_lines,
-    ImageFigure: draw_images,
-    BarFigure: draw_bars,
+# The kinds of figures by the name that a description gives them: the columns of their points that are text, and how
+# they are drawn, the title included. A new kind needs a function that draws it, and a line here.
+_KINDS: Mapping[str, tuple[type[Any], Sequence[str], Callable[[Canvas, Any, FigureSettings], None]]] = {
+    "lines": (LineFigure, ["series"], draw_lines),
+    "images": (ImageFigure, ["row", "column"], draw_images),
+    "bars": (BarFigure, ["bar", "series"], draw_bars),
 }
 _STYLE: dict[Any, Any] = {
     # One family without alternatives: fonts that happen to be installed play no part.
@@ -284,7 +276,7 @@ def _save_png(canvas: Canvas, path: Path) -> None:
     drawing: Any = canvas.canvas
     drawing.draw()  # savefig would draw twice
     image = Image.fromarray(np.asarray(drawing.buffer_rgba())).convert("RGB")
-    image.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(path, compress_level=8)
+    image.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(path, compress_level=7)
 
 
 @contextmanager
@@ -303,17 +295,21 @@ def drawn(figure: Figure, settings: FigureSettings) -> Canvas:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
-    if type(figure) not in _DRAW:
-        kinds = ", ".join(kind.__name__ for kind in _DRAW)
-        raise TypeError(
-            f"figure must be one of {kinds}, got {type(figure).__name__}; register a function that draws it"
-        )
+    *_, draw_one = _KINDS[_kind_of(figure)]
     canvas = Canvas(figsize=(settings.width, settings.height), dpi=settings.dpi, layout="constrained")
     FigureCanvasAgg(canvas)
-    _DRAW[type(figure)](canvas, figure, settings)
+    draw_one(canvas, figure, settings)
     # Laid out once, for all formats alike.
     engine = canvas.get_layout_engine()
     if engine:
         engine.execute(canvas)
     canvas.set_layout_engine("none")
     return canvas
+
+
+def _kind_of(figure: Figure) -> str:
+    for name, (kind, *_) in _KINDS.items():
+        if type(figure) is kind:
+            return name
+    kinds = ", ".join(kind.__name__ for kind, *_ in _KINDS.values())
+    raise TypeError(f"figure must be one of {kinds}, got {type(figure).__name__}; register a function that draws it")

@@ -374,7 +374,7 @@ def _split_by_arrow(text: str, names: list[str], separator: str) -> pd.DataFrame
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    # Expressions that begin with a letter are found ten times as fast.
+    # An expression that begins with one certain sign is found ten times as fast.
     text, mark = "\n" + text.rstrip("\r\n"), re.escape(separator)
     odd = (f"{separator} ", "\n ") if separator in SEPARATORS else ("",)
     if len(names) == 1 or text.startswith("\n\ufeff") or any(one in text for one in odd):
@@ -385,12 +385,13 @@ def _split_by_arrow(text: str, names: list[str], separator: str) -> pd.DataFrame
         usual = re.findall(rf'[\n{mark}]"[^"\n]*"(?={mark}|\r?\n|\Z)', text)
         if n_marks != 2 * len(usual):
             return None
-    body = text[1:].encode("utf-8", "surrogatepass")
+    body = pa.py_buffer(text.encode("utf-8", "surrogatepass")).slice(1)
+    del text
     places = [str(place) for place in range(len(names))]
     try:
         table = arrow_csv.read_csv(
-            pa.py_buffer(body),
-            arrow_csv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=places),
+            body,
+            arrow_csv.ReadOptions(use_threads=False, block_size=body.size + 1, column_names=places),
             arrow_csv.ParseOptions(delimiter=separator),
             arrow_csv.ConvertOptions(column_types=dict.fromkeys(places, pa.large_string())),
         )

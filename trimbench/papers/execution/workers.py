@@ -323,12 +323,16 @@ def shorten_file(path: Path, longest: int) -> None:
         before = _CUT_BEFORE.match(stream.read(200))
         stream.seek(size - half)
         tail = stream.read()[-half:]
-        n_cut = os.fstat(stream.fileno()).st_size - half - len(tail)
-        if before:
-            n_cut += int(before[1]) - len(before[0])
-        stream.truncate(half)
-    with path.open("ab", buffering=0) as end:
-        end.write(_CUT.format(n_cut, half // 10**6).encode() + tail)
+        n_read = stream.tell()
+        n_cut = n_read - half - len(tail) + (int(before[1]) - len(before[0]) if before else 0)
+        stream.seek(half)
+        stream.write(_CUT.format(n_cut, half // 10**6).encode() + tail)
+        end = stream.tell()
+        # The job goes on writing at the end of the file: what came meanwhile moves up, and only then the rest is cut.
+        stream.seek(n_read)
+        while end < n_read and (more := stream.read()):
+            n_read, end = stream.tell(), end + os.pwrite(stream.fileno(), more, end)
+        stream.truncate(end)
 
 
 class BoundedText(io.StringIO):

@@ -31,16 +31,12 @@ from trimbench.estimators import (
     TrimmedClassifier,
 )
 from trimbench.estimators.columns import (
-    BinaryColumn,
     Column,
     ColumnEncoder,
-    CutColumn,
-    IdentifierColumn,
-    ScaledColumn,
     column_name,
 )
 from trimbench.estimators.conformant import warn_of_zeros
-from trimbench.estimators.fitted_pipeline import GivenClassifier
+from trimbench.estimators.fitted_pipeline import FittedPipeline
 from trimbench.estimators.pipeline_values import Density, Model, learned
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import UnknownValuesWarning
@@ -49,13 +45,17 @@ from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import places_among, plain_columns, value_names, widened
 
 
+def encoded(column: Column, values: Any) -> FloatArray:
+    return ColumnEncoder((column,)).encode(pd.DataFrame({"a": values}))
+
+
 def test_a_number_at_the_cut_is_not_above_it() -> None:
-    encoded = CutColumn("age", 40.0).encode(pd.Series([39.0, 40.0, 40.5, np.nan]))
-    assert np.array_equal(encoded, [[0.0], [0.0], [1.0], [np.nan]], equal_nan=True)
+    found = encoded(Column("age", "cut", limit=40.0), [39.0, 40.0, 40.5, np.nan])
+    assert np.array_equal(found, [[0.0], [0.0], [1.0], [np.nan]], equal_nan=True)
 
 
 def test_scaled_numbers_are_deviations_from_the_mean() -> None:
-    assert ScaledColumn("age", 40.0, 8.0).encode(pd.Series([40.0, 56.0])).tolist() == [[0.0], [2.0]]
+    assert encoded(Column("age", "scaled", mean=40.0, scale=8.0), [40.0, 56.0]).tolist() == [[0.0], [2.0]]
 
 
 @pytest.mark.parametrize(("n_values", "is_left_out"), [(20, False), (21, True)])
@@ -368,7 +368,12 @@ def test_what_is_no_number_is_named_with_its_column(value: Any) -> None:
             ask(wrong)
 
 
-COLUMNS = (BinaryColumn("a"), ScaledColumn("b", 2.0, 3.0), CutColumn("c", 0.5), IdentifierColumn("d"))
+COLUMNS = (
+    Column("a", "binary"),
+    Column("b", "scaled", mean=2.0, scale=3.0),
+    Column("c", "cut", limit=0.5),
+    Column("d", "identifier"),
+)
 
 
 @given(
@@ -388,10 +393,11 @@ def test_numbers_are_encoded_at_once_as_column_by_column(values: FloatArray, col
         return repr(found), [str(warning.message) for warning in caught]
 
     frame = pd.DataFrame(values)
-    alone = [column.encode for column in columns]
-    expected = outcome(lambda: np.hstack([encode(frame[place]) for place, encode in enumerate(alone)]))
+    mixed = frame.astype({0: object})
+    expected = outcome(lambda: np.hstack([encoded(column, mixed[place]) for place, column in enumerate(columns)]))
     encoder = ColumnEncoder(tuple(columns))
     assert outcome(lambda: encoder.encode(values)) == outcome(lambda: encoder.encode(frame)) == expected
+    assert outcome(lambda: encoder.encode(mixed)) == expected
 
 
 @pytest.mark.parametrize(
@@ -422,7 +428,7 @@ def test_four_columns_of_a_group_without_a_one_are_named(n_columns: int, shown: 
 def test_scaled_zeros_and_ones_are_zeros_and_ones_again() -> None:
     X = pd.DataFrame({"a": [0.0, 1, 1, 0, 1, 1], "b": [0.5, 2.0, 1.0, -1.0, 0.0, 3.0], "c": [0, 0, 0, 0, 1, 1]})
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, [0, 1, 0, 1, 1, 0])
-    given = GivenClassifier.of(pipeline, X)
+    given = FittedPipeline.of(pipeline, X)
     encoded = given.encode(X)
     np.testing.assert_allclose(encoded[:, 0], X["a"], atol=1e-12)
     np.testing.assert_allclose(encoded[:, 2], X["c"], atol=1e-12)

@@ -339,9 +339,9 @@ def test_a_fitted_estimator_keeps_its_cut_and_the_names_of_its_columns() -> None
     with pytest.raises(ValueError, match="column 'fever' must have no missing values, got 1 of 240 rows"):
         trimmed.predict(frame.assign(fever=[None, *[1.0] * 239]))
     codes = CategoricalNB().fit([[0, 1], [1, 0], [2, 1]], [0, 1, 1])
-    strange = TrimmedClassifier.from_fitted(codes, budget=2)
+    unknown = TrimmedClassifier.from_fitted(codes, budget=2)
     with pytest.raises(ValueError, match=r"column 'x0' must hold values among \['0', '1', '2'\], got '7'"):
-        strange.predict([[7, 0]])
+        unknown.predict([[7, 0]])
 
 
 def test_fitted_models_and_networks_give_the_distribution() -> None:

@@ -280,6 +280,8 @@ def set_linear_scores(logistic_regression: Any, weights: Matrix, biases: Vector)
 
 def check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Matrix, biases: Vector) -> None:
     """Raise an error unless the classifier's probabilities are a softmax of its linear scores (one-vs-rest are not)."""
+    from scipy.special import softmax
+
     name = type(logistic_regression).__name__
     if not hasattr(logistic_regression, "predict_proba"):
         if not hasattr(logistic_regression, "predict"):
@@ -294,9 +296,7 @@ def check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Matr
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a table without column names
         theirs = np.asarray(logistic_regression.predict_proba(few))
-    scores = few @ weights + biases
-    ours = np.exp(scores - scores.max(axis=1, keepdims=True))
-    ours /= ours.sum(axis=1, keepdims=True)
+    ours = softmax(few @ weights + biases, axis=1)
     if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=0, atol=_SAME_PROBABILITY):
         raise ValueError(
             f"logistic_regression must give probabilities that are the softmax of its linear scores, got {name} with "
@@ -345,14 +345,14 @@ class IncompleteRows:
     smoothing: float
     weights: Vector | None = None
     statistics: FeatureStatistics = field(init=False, repr=False)
-    _designs: tuple[tuple[slice, Any], ...] = field(init=False, repr=False)
+    _designs: tuple[tuple[slice, Any, Any], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "statistics", FeatureStatistics.of(self.table, self.layout, missing=True))
         object.__setattr__(self, "_designs", tuple(self._made_designs()))
 
-    def _made_designs(self) -> Iterator[tuple[slice, Any]]:
-        """Yield parts of the rows with the columns (values, missing features, statistics of real features).
+    def _made_designs(self) -> Iterator[tuple[slice, Any, Any]]:
+        """Yield parts of the rows, with the columns (values, missing features, statistics of real features) and rows.
 
         All scores are linear in these. Where most of them are 0, as one-hot columns are, a part is sparse.
         """
@@ -364,7 +364,8 @@ class IncompleteRows:
         for block in blocks(self.table, self.layout):
             of_real = evidence.statistics(block)[:, len(coding.free) :]
             part = np.hstack([block.values, block.absent, of_real])
-            yield block.rows, sparse.csr_array(part) if np.count_nonzero(part) < _SPARSE * part.size else part
+            design = sparse.csr_array(part) if np.count_nonzero(part) < _SPARSE * part.size else part
+            yield block.rows, design, design.T
 
     def _scores(self, mixture: ConformantModel) -> NDArray[np.float64]:
         """Return what each column of a design adds to the scores, shape (n_design, n_components, n_classes)."""
@@ -391,13 +392,13 @@ class IncompleteRows:
         levels = mixture.log_weights - np.array([part.log_normaliser for part in mixture.components])
         constants = levels[:, None] + mixture.biases
         total, slopes, of_constants = 0.0, np.zeros(scores.shape), np.zeros(constants.shape)
-        for rows, design in self._designs:
+        for rows, design, transposed in self._designs:
             joint = np.ascontiguousarray((design @ scores).T).reshape(n_components, n_classes, -1)
             likely, shares = _errors(joint + constants[:, :, None], self.labels[rows])
             if self.weights is not None:
                 likely, shares = likely * self.weights[rows], shares * self.weights[rows]
             total += float(likely.sum())
-            slopes += design.T @ shares.reshape(len(scores.T), -1).T
+            slopes += transposed @ shares.reshape(len(scores.T), -1).T
             of_constants += shares.sum(axis=2)
         by_column = slopes.reshape(-1, n_components, n_classes)
         weights, biases = by_column[:n_columns].sum(axis=1), of_constants.sum(axis=0)

@@ -78,7 +78,7 @@ class FeatureLayout:
         """Number of features."""
         return len(self.features)
 
-    @property
+    @cached_property
     def feature_of_column(self) -> NDArray[np.intp]:
         """Position in `features` of the feature that each column belongs to."""
         owner = np.empty(self.n_columns, dtype=np.intp)
@@ -86,7 +86,7 @@ class FeatureLayout:
             owner[list(columns)] = place
         return owner
 
-    @property
+    @cached_property
     def binary(self) -> NDArray[np.intp]:
         """Columns that are features with values 0 and 1."""
         named = {column for group in self.categorical for column in group} | set(self.real)

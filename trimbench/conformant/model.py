@@ -268,6 +268,8 @@ def _conformity_error(model: Component, X: ArrayLike, column_names: Sequence[str
     Bayes' rule is applied to log-odds against the first class: with thousands of features, log P(class, x) itself is so
     large that only its rounding error would be seen. Rows to which the model gives probability 0 are left out.
     """
+    from scipy.special import softmax
+
     if model.layout.real:
         raise ValueError("conformity_error takes discrete features only, got a model with real-valued ones")
     table = as_table(X, model.layout.n_columns, columns=column_names)
@@ -280,7 +282,7 @@ def _conformity_error(model: Component, X: ArrayLike, column_names: Sequence[str
         zeros = 1 - part[:, binary]
         possible = ~((part[:, never_one] > 0).any(axis=1) | (zeros[:, never_zero] > 0).any(axis=1))
         own = prior + part[possible] @ of_one + zeros[possible] @ of_zero
-        difference = _softmax(own) - _softmax(part[possible] @ model.weights + model.biases)
+        difference = softmax(own, axis=1) - softmax(part[possible] @ model.weights + model.biases, axis=1)
         worst = max(worst, float(np.abs(difference).max(initial=0.0)))
     return worst
 
@@ -290,9 +292,3 @@ def _log_odds(logs: Matrix) -> tuple[Matrix, NDArray[np.bool_]]:
     never: NDArray[np.bool_] = (logs == -np.inf).any(axis=1)
     finite = np.where(never[:, None], 0.0, logs)
     return finite - finite[:, :1], never
-
-
-def _softmax(scores: Matrix) -> Matrix:
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    result: Matrix = exponentials / exponentials.sum(axis=1, keepdims=True)
-    return result

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,12 +115,13 @@ def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame,
             "or none"
         )
     for name in (name for name, kind in frame.dtypes.items() if kind.kind == "O"):
-        for cell in frame[name]:
-            if not isinstance(cell, Hashable):
-                raise ValueError(
-                    f"column {name!r} must have numbers, text or truth values, got a {type(cell).__name__} "
-                    f"{str(cell)[:80]!r}; make columns of what is in it, or drop it"
-                )
+        if all(issubclass(kind, Hashable) for kind in set(map(type, frame[name]))):
+            continue
+        cell = next(cell for cell in frame[name] if not isinstance(cell, Hashable))
+        raise ValueError(
+            f"column {name!r} must have numbers, text or truth values, got a {type(cell).__name__} "
+            f"{str(cell)[:80]!r}; make columns of what is in it, or drop it"
+        )
     check_consistent_length(frame, labels)
     check_classification_targets(labels)
     return frame, labels
@@ -204,99 +205,52 @@ _FARTHEST = 1e100
 _FEW_VALUES, _LARGEST_SHARE = 10, 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class BinaryColumn:
-    """A column of zeros and ones; a count of more, which the training rows did not have, is a 1."""
-
-    name: str
-
-    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
-        """Return the column, shape (n_rows, 1); NaN where a value is missing."""
-        numbers = column_numbers(values, self.name)
-        warn_of_counts(self.name, numbers)
-        return np.where(np.isnan(numbers), np.nan, numbers > 0.5)[:, None]
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        return (self.name,)
+Kind = Literal["binary", "scaled", "cut", "categorical", "identifier"]
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledColumn:
-    """A numeric column in units of its deviation, so that the penalty does not depend on its scale."""
+class Column:
+    """How a raw column becomes columns of a logistic regression.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"binary", "scaled", "cut", "categorical", "identifier"}
+        Zeros and ones; numbers in units of their deviation, so that the penalty does not depend on their scale; numbers
+        that are 1 above a limit; categories (text, codes or anything else that can be compared); text that names rows,
+        or no value at all, which is always 0, so that it is left out.
+    categories : tuple of str
+        One column for each; a category that no training row has counts as missing.
+    mean, scale : float
+        Of the numbers; 0 and 1 unless they are scaled.
+    limit : float
+        Above it, a column that is binary or cut is 1: a count above 1, which the training rows did not have, too.
+    """
 
     name: str
-    mean: float
-    scale: float
+    kind: Kind
+    categories: tuple[str, ...] = ()
+    mean: float = 0.0
+    scale: float = 1.0
+    limit: float = 0.5
 
-    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
-        """Return the column, shape (n_rows, 1)."""
-        with np.errstate(over="ignore"):
-            return np.clip((column_numbers(values, self.name) - self.mean) / self.scale, -_FARTHEST, _FARTHEST)[:, None]
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        return (self.name,)
-
-
-@dataclass(frozen=True, eq=False)
-class CutColumn:
-    """A numeric column that is 1 above a cut."""
-
-    name: str
-    cut: float
-
-    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
-        """Return zeros and ones, shape (n_rows, 1)."""
-        numbers = column_numbers(values, self.name)
-        return np.where(np.isnan(numbers), np.nan, numbers > self.cut)[:, None]
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        return (f"{self.name} > {self.cut:.6g}",)
-
-
-@dataclass(frozen=True, eq=False)
-class CategoricalColumn:
-    """A column of categories: text, codes, or anything else that can be compared."""
-
-    name: str
-    categories: tuple[str, ...]
-
-    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
-        """Return one column for each category; a category that no training row has counts as missing."""
-        place = places_among(values, self.categories)
-        if (place < 0).all() and len(known := values[values.notna()]) > 1:
+    def values_of(self, cells: pd.Series[Any]) -> NDArray[np.float64]:
+        """Return raw cells as numbers, places of categories (-1 for none), or zeros for an identifier."""
+        if self.kind == "identifier":
+            return np.zeros(len(cells))
+        if self.kind != "categorical":
+            return column_numbers(cells, self.name)
+        places = places_among(cells, self.categories)
+        if (places < 0).all() and len(known := cells[cells.notna()]) > 1:
             warn_of_unknown(self.name, str(known.iloc[0]), self.categories)
-        encoded = np.where(place[:, None] >= 0, np.arange(len(self.categories)) == place[:, None], np.nan)
-        return np.asarray(encoded, dtype=np.float64)
+        return places.astype(np.float64)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
-        return tuple(f"{self.name}_{category}" for category in self.categories)
-
-
-@dataclass(frozen=True, eq=False)
-class IdentifierColumn:
-    """A column of text that names rows, or without any value: always 0, so that it is left out."""
-
-    name: str
-
-    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
-        """Return zeros, shape (n_rows, 1)."""
-        return np.zeros((len(values), 1))
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        return (self.name,)
-
-
-Column = IdentifierColumn | BinaryColumn | ScaledColumn | CutColumn | CategoricalColumn
+        if self.kind == "categorical":
+            return tuple(f"{self.name}_{category}" for category in self.categories)
+        return (f"{self.name} > {self.limit:.6g}" if self.kind == "cut" else self.name,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,43 +270,57 @@ class ColumnEncoder:
     def encode(self, rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.float64]:
         """Return the encoded columns, shape (n_rows, n_encoded); NaN where a value is missing.
 
-        Raises ValueError if a column of numbers has another value.
+        Raises ValueError if a column of numbers has another value, or an infinite one.
         """
-        if self._numeric is not None and (numbers := as_one_array(rows)) is not None:
-            encoded = self._numeric.encode(numbers)
-            if encoded is not None:
-                return encoded
+        kinds, (means, scales, limits) = self._numbers
+        values = self._values(rows, kinds["identifier"])
+        with np.errstate(over="ignore", invalid="ignore"):
+            encoded: NDArray[np.float64] = np.clip((values - means) / scales, -_FARTHEST, _FARTHEST)
+        stepped = kinds["binary"] | kinds["cut"]
+        if stepped.any():
+            known = values[:, stepped]
+            encoded[:, stepped] = np.where(np.isnan(known), np.nan, known > limits[stepped])
+            if len(other_numbers(values[:, kinds["binary"]])):
+                for place in np.flatnonzero(kinds["binary"]).tolist():
+                    warn_of_counts(self.columns[place].name, values[:, place])
+        encoded[:, kinds["identifier"]] = 0.0
+        if not kinds["categorical"].any():
+            return encoded
+        parts = [
+            _one_hot(values[:, place], len(column.categories)) if column.kind == "categorical" else encoded[:, [place]]
+            for place, column in enumerate(self.columns)
+        ]
+        return np.hstack(parts)
+
+    @cached_property
+    def _numbers(self) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.float64]]:
+        """Which columns are of each kind, and their means, scales and limits, shape (3, n_columns)."""
+        kinds = {kind: np.array([column.kind == kind for column in self.columns]) for kind in get_args(Kind)}
+        return kinds, np.array([(column.mean, column.scale, column.limit) for column in self.columns]).T
+
+    def _values(self, rows: pd.DataFrame | NDArray[Any], identifiers: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the numbers of a table of numbers at once, those of other tables column by column."""
+        if not self._numbers[0]["categorical"].any() and (numbers := as_one_array(rows)) is not None:
+            values: NDArray[np.float64] = np.asarray(numbers, dtype=np.float64)
+            if not np.isinf(values[:, ~identifiers]).any():
+                return values
         import pandas as pd
 
         frame = pd.DataFrame(rows)
-        return np.hstack([column.encode(frame.iloc[:, place]) for place, column in enumerate(self.columns)])
-
-    @cached_property
-    def _numeric(self) -> _NumericColumns | None:
-        if any(isinstance(column, CategoricalColumn) for column in self.columns):
-            return None
-        return _NumericColumns.of(self.columns)
+        return np.column_stack([column.values_of(frame.iloc[:, place]) for place, column in enumerate(self.columns)])
 
     @property
     def layout(self) -> FeatureLayout:
         """The encoded columns of each feature."""
-        categorical: list[tuple[int, ...]] = []
-        real: list[int] = []
-        width = 0
-        for column in self.columns:
-            end = width + len(column.outputs)
-            if isinstance(column, CategoricalColumn):
-                categorical.append(tuple(range(width, end)))
-            elif isinstance(column, ScaledColumn):
-                real.append(width)
-            width = end
-        return FeatureLayout(width, tuple(categorical), tuple(real))
+        ends = np.cumsum([len(column.outputs) for column in self.columns]).tolist()
+        places = {kind: [i for i, column in enumerate(self.columns) if column.kind == kind] for kind in get_args(Kind)}
+        groups = [tuple(range(ends[i] - len(self.columns[i].categories), ends[i])) for i in places["categorical"]]
+        return FeatureLayout(ends[-1], tuple(groups), tuple(ends[i] - 1 for i in places["scaled"]))
 
     @property
     def zeros_and_ones(self) -> NDArray[np.intp]:
         """The encoded columns that are columns of zeros and ones as they were given."""
-        own = [isinstance(column, BinaryColumn) for column in self.columns for _ in column.outputs]
-        return np.flatnonzero(own)
+        return np.flatnonzero([column.kind == "binary" for column in self.columns for _ in column.outputs])
 
     @property
     def outputs(self) -> list[str]:
@@ -360,50 +328,9 @@ class ColumnEncoder:
         return [name for column in self.columns for name in column.outputs]
 
 
-@dataclass(frozen=True, eq=False)
-class _NumericColumns:
-    """What all columns of a table of numbers become at once; arrays of shape (n_columns,).
-
-    Attributes
-    ----------
-    binary, cut, identifier : ndarray of bool
-    limits : ndarray of float
-        The number above which a binary or cut column is 1, else 0.
-    means, scales : ndarray of float
-        Of scaled columns, else 0 and 1.
-    """
-
-    binary: NDArray[np.bool_]
-    cut: NDArray[np.bool_]
-    identifier: NDArray[np.bool_]
-    limits: NDArray[np.float64]
-    means: NDArray[np.float64]
-    scales: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, columns: Sequence[Any]) -> _NumericColumns:
-        binary, cut, identifier = (
-            np.array([isinstance(column, kind) for column in columns])
-            for kind in (BinaryColumn, CutColumn, IdentifierColumn)
-        )
-        limits = np.array([getattr(column, "cut", 0.5) for column in columns])
-        means = np.array([getattr(column, "mean", 0.0) for column in columns])
-        scales = np.array([getattr(column, "scale", 1.0) for column in columns])
-        return cls(binary, cut, identifier, limits, means, scales)
-
-    def encode(self, numbers: NDArray[Any]) -> NDArray[np.float64] | None:
-        """Return the encoded columns; None where a number is to be told of: infinity, or a count in a binary column."""
-        values = np.asarray(numbers, dtype=np.float64)
-        if np.isinf(values[:, ~self.identifier]).any() or len(other_numbers(values[:, self.binary])):
-            return None
-        with np.errstate(over="ignore", invalid="ignore"):
-            encoded: NDArray[np.float64] = np.clip((values - self.means) / self.scales, -_FARTHEST, _FARTHEST)
-        stepped = self.binary | self.cut
-        if stepped.any():
-            known = values[:, stepped]
-            encoded[:, stepped] = np.where(np.isnan(known), np.nan, known > self.limits[stepped])
-        encoded[:, self.identifier] = 0.0
-        return encoded
+def _one_hot(places: NDArray[np.float64], n_categories: int) -> NDArray[np.float64]:
+    """Return a column for each category, shape (n_rows, n_categories); NaN in all of them for the place -1."""
+    return np.where(places[:, None] < 0, np.nan, places[:, None] == np.arange(n_categories))
 
 
 def other_numbers(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -457,9 +384,9 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
     known = values[seen]
     if not len(known):
         warnings.warn(f"column {name!r} is left out: it has no value in the training rows", stacklevel=7)
-        return IdentifierColumn(name)
+        return Column(name, "identifier")
     if is_named:
-        return CategoricalColumn(name, value_names(known))
+        return Column(name, "categorical", value_names(known))
     if isinstance(values.dtype, pd.CategoricalDtype) or _is_text(known, name):
         categories = value_names(known)
         if len(categories) > max(_FEW_VALUES, _LARGEST_SHARE * weights[seen].sum()):
@@ -469,18 +396,19 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
                 IdentifierColumnWarning,
                 stacklevel=7,
             )
-            return IdentifierColumn(name)
-        return CategoricalColumn(name, categories)
+            return Column(name, "identifier")
+        return Column(name, "categorical", categories)
     kind = values.dtype
     if pd.api.types.is_datetime64_any_dtype(kind) or isinstance(kind, pd.PeriodDtype) or kind.kind == "m":
         raise ValueError(f"column {name!r} must hold numbers, text or categories, got {kind}; make a number of it")
     numbers = column_numbers(values, name)
     if np.isin(numbers[seen], (0.0, 1.0)).all():
-        return BinaryColumn(name)
+        return Column(name, "binary")
     mean, deviation = _moments(numbers[seen], weights[seen])
     if numeric == "cut":
-        return CutColumn(name, mean + _MARGIN * deviation)
-    return ScaledColumn(name, mean, deviation if deviation > 0 else np.inf)  # what is constant says nothing
+        return Column(name, "cut", limit=mean + _MARGIN * deviation)
+    # What is constant says nothing.
+    return Column(name, "scaled", mean=mean, scale=deviation if deviation > 0 else np.inf)
 
 
 def _moments(numbers: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:

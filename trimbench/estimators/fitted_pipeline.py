@@ -48,7 +48,7 @@ class EncodedWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class GivenClassifier:
+class FittedPipeline:
     """A classifier, and how raw columns become its own.
 
     Attributes
@@ -83,13 +83,13 @@ class GivenClassifier:
     layout: FeatureLayout
 
     @classmethod
-    def of(cls, estimator: Any, frame: pd.DataFrame) -> GivenClassifier:
+    def of(cls, estimator: Any, frame: pd.DataFrame) -> FittedPipeline:
         """Find out how the steps make columns, by changing one raw column after another.
 
         Raises ValueError if the estimator is not fitted to columns like these, or a step makes columns of a kind that
         a conformant model cannot have.
         """
-        steps, classifier = parted(estimator)
+        steps, classifier = split_pipeline(estimator)
         first = classifier if steps is None else steps
         takes_frames = hasattr(first, "feature_names_in_")
         known = {name: frame[name].dropna().iloc[0] for name in frame.columns}
@@ -120,9 +120,9 @@ class GivenClassifier:
     def classes_with(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Return the classes of the classifier; ValueError if there are others among the labels."""
         classes = np.asarray(self.classifier.classes_)
-        strange = [label for label in labels.tolist() if label not in classes.tolist()]
-        if strange:
-            raise ValueError(f"y must have the classes of estimator, {classes.tolist()}, got {strange[0]!r}")
+        unknown = [label for label in labels.tolist() if label not in classes.tolist()]
+        if unknown:
+            raise ValueError(f"y must have the classes of estimator, {classes.tolist()}, got {unknown[0]!r}")
         return classes
 
     def output_names(self, names: list[str]) -> NDArray[Any]:
@@ -157,10 +157,10 @@ class GivenClassifier:
         for name in frame.columns[frame.isna().any(axis=0)]:
             kept = full[name].astype(object)
             full[name] = kept.where(kept.notna(), self.known[name]).infer_objects()
-        return made_by(self.steps, full, self.takes_frames)
+        return transformed_by(self.steps, full, self.takes_frames)
 
 
-def made_by(steps: Any, frame: pd.DataFrame, takes_frames: bool) -> NDArray[np.float64]:
+def transformed_by(steps: Any, frame: pd.DataFrame, takes_frames: bool) -> NDArray[np.float64]:
     """Return what fitted steps, or None, make of rows; ValueError if these are no numbers."""
     if steps is None:
         return np.column_stack([column_numbers(frame[name], str(name)) for name in frame.columns])
@@ -173,7 +173,7 @@ def made_by(steps: Any, frame: pd.DataFrame, takes_frames: bool) -> NDArray[np.f
         raise ValueError(f"estimator must make numbers of the columns, got {error}") from error
 
 
-def parted(estimator: Any) -> tuple[Any, Any]:
+def split_pipeline(estimator: Any) -> tuple[Any, Any]:
     """Return the steps before the classifier, or None, and the classifier.
 
     That of a naive Bayes estimator has linear scores of zeros and ones, and the steps make these.
@@ -194,7 +194,7 @@ def parted(estimator: Any) -> tuple[Any, Any]:
     if isinstance(estimator, Pipeline):
         classifier, steps = unwrapped(estimator.steps[-1][1]), estimator[:-1] if len(estimator.steps) > 1 else None
     if is_naive_bayes(classifier):
-        return NaiveBayesBits(steps, classifier), NaiveBayesScores.of(classifier)
+        return NaiveBayesIndicators(steps, classifier), NaiveBayesScores.of(classifier)
     if not (hasattr(classifier, "coef_") and hasattr(classifier, "predict_proba")):
         raise ValueError(f"estimator must be {_KINDS}, got {type(classifier).__name__}")
     return steps, classifier
@@ -213,7 +213,7 @@ def unwrapped(estimator: Any) -> Any:
     return Pipeline(steps) if len(steps) > 1 else steps[0][1] if steps else "passthrough"
 
 
-def _sources(given: GivenClassifier, frame: pd.DataFrame) -> NDArray[np.intp]:
+def _sources(given: FittedPipeline, frame: pd.DataFrame) -> NDArray[np.intp]:
     """Return the raw column that each encoded one depends on, -1 for none.
 
     Raises ValueError if one depends on several.
@@ -238,7 +238,7 @@ def _sources(given: GivenClassifier, frame: pd.DataFrame) -> NDArray[np.intp]:
     return sources
 
 
-def _zeros_and_ones(given: GivenClassifier, frame: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _zeros_and_ones(given: FittedPipeline, frame: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the shift and scale of encoded columns that make zeros and ones of raw zeros and ones."""
     encoded, shift, scale = given.encode(frame), given.shift.copy(), given.scale.copy()
     for source in np.unique(given.sources[given.sources >= 0]):
@@ -297,7 +297,7 @@ def is_naive_bayes(estimator: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class NaiveBayesScores:
-    """The classifier of a fitted BernoulliNB or CategoricalNB, of columns of zeros and ones (see `NaiveBayesBits`).
+    """The classifier of a fitted BernoulliNB or CategoricalNB, of the zeros and ones of `NaiveBayesIndicators`.
 
     Attributes
     ----------
@@ -343,12 +343,12 @@ class NaiveBayesScores:
 
     def predict_proba(self, rows: Matrix) -> Matrix:
         """Return the probability of each class, shape (n_rows, n_classes)."""
-        scores = rows @ self.coef_.T + self.intercept_
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        from scipy.special import softmax
+
+        return np.asarray(softmax(rows @ self.coef_.T + self.intercept_, axis=1))
 
 
-class NaiveBayesBits:
+class NaiveBayesIndicators:
     """The steps of a pipeline, and how its BernoulliNB or CategoricalNB makes zeros and ones of what they give.
 
     Attributes

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from trimbench.conformant.conform import check_probabilities, conform, linear_scores
 from trimbench.estimators.columns import checked_rows
 from trimbench.estimators.fitted_pipeline import (
-    NaiveBayesBits,
+    NaiveBayesIndicators,
     NaiveBayesScores,
     is_naive_bayes,
-    made_by,
-    parted,
+    split_pipeline,
+    transformed_by,
     unwrapped,
 )
 from trimbench.networks.bayesian_network import BayesianNetwork
@@ -86,7 +88,7 @@ def rows_of(model: Any, rows: Any) -> pd.DataFrame | None:
     """Return rows as a table of the columns that a fitted estimator takes, or None of another model or without any."""
     if rows is None or not is_estimator(model):
         return None
-    parted(model)  # an estimator that is not fitted says so
+    split_pipeline(model)  # an estimator that is not fitted says so
     return checked_rows(unwrapped(model), rows)
 
 
@@ -124,12 +126,6 @@ Density = Literal["naive_bayes", "tree_augmented", "mixture"]
 Model = NaiveBayes | NaiveBayesMixture | BayesianNetwork
 
 
-def check_density(density: str) -> None:
-    """Raise ValueError unless there is such a density."""
-    if density not in get_args(Density):
-        raise ValueError(f"density must be one of {', '.join(get_args(Density))}, got {str(density)[:80]!r}")
-
-
 def learned(
     density: Density,
     rows: pd.DataFrame,
@@ -146,12 +142,8 @@ def learned(
         variable += "_"
     labels = pd.Categorical.from_codes(classes, categories=pd.Index(class_names, dtype=str))
     target = pd.Series(labels, index=rows.index, name=variable)
-    if density == "naive_bayes":
-        return learn(rows, target, smoothing=smoothing), variable
-    if density == "tree_augmented":
-        return learn(rows, target, structure="tree", smoothing=smoothing), variable
-    mixture = learn(rows, target, structure="mixture", n_components=n_components, smoothing=smoothing)
-    return mixture, variable
+    structure: Any = "tree" if density == "tree_augmented" else density
+    return learn(rows, target, structure=structure, smoothing=smoothing, n_components=n_components), variable
 
 
 # Fitted pipelines as sums over raw columns of few values: what each value adds to the score of each class.
@@ -187,13 +179,13 @@ class ColumnScores:
 
         Raises ValueError if it is of another kind, a step is unknown, or a column has more than a few values.
         """
-        steps, classifier = parted(estimator)
+        steps, classifier = split_pipeline(estimator)
         first = unwrapped(estimator)
         takes_frames = hasattr(first, "feature_names_in_")
         names = [str(name) for name in getattr(first, "feature_names_in_", ())]
         names = names or [f"x{place}" for place in range(first.n_features_in_)]
         columns = raw_values(steps, names, takes_frames, rows)
-        made = made_by(steps, columns.table(), takes_frames)
+        made = transformed_by(steps, columns.table(), takes_frames)
         if isinstance(classifier, NaiveBayesScores):
             biases, classes = classifier.log_prior, classifier.classes_
             _check_known(steps.estimator, columns, made)
@@ -237,7 +229,7 @@ class ColumnScores:
         totals = [np.logaddexp.reduce(added, axis=0) for added in self.scores]
         logs = self.biases + np.sum(totals, axis=0)
         prior = np.exp(logs - np.logaddexp.reduce(logs))
-        return prior / prior.sum(), [_normalised(added.T) for added in self.scores]
+        return prior / prior.sum(), [softmax(added.T, axis=1) for added in self.scores]
 
     def _fitted_to(self, rows: pd.DataFrame) -> tuple[Matrix, list[Matrix]]:
         """Return the tables of the conformant model; a column of two values is binary, others are one-hot."""
@@ -255,25 +247,16 @@ class ColumnScores:
             groups += [places[-1]] if count > 2 else []
             width += count - first
         fitted = conform(
-            _Linear(np.concatenate(weights).T, biases, self.classes),
+            SimpleNamespace(coef_=np.concatenate(weights).T, intercept_=biases, classes_=self.classes),
             np.concatenate(parts, axis=1).astype(np.float64),
             categorical=groups,
         )
         (part,) = fitted.components
         logs, complements = part.log_probabilities, part.log_complements
         columns = [logs[at] if len(at) > 1 else np.concatenate([complements[at], logs[at]]) for at in places]
-        tables = [_normalised(column.T) if len(column) else np.ones((len(biases), 1)) for column in columns]
+        tables = [softmax(column.T, axis=1) if len(column) else np.ones((len(biases), 1)) for column in columns]
         prior = np.exp(fitted.log_prior)
         return prior / prior.sum(), tables
-
-
-@dataclass(frozen=True)
-class _Linear:
-    """Weights of one's own, as `conform` takes them."""
-
-    coef_: Matrix
-    intercept_: NDArray[np.float64]
-    classes_: NDArray[Any]
 
 
 def _check_known(estimator: Any, columns: RawValues, made: Matrix) -> None:
@@ -283,17 +266,11 @@ def _check_known(estimator: Any, columns: RawValues, made: Matrix) -> None:
     for place, rule in enumerate(columns.rules):
         own = made[: len(rule.categories), columns.sources == place]
         if own.shape[1] and not own.any(axis=1).all():
-            strange = rule.categories[int(np.argmin(own.any(axis=1)))]
+            unknown = rule.categories[int(np.argmin(own.any(axis=1)))]
             raise ValueError(
-                f"CategoricalNB must know each category of column {rule.name[:60]!r}, got none for {strange[:60]!r}; "
+                f"CategoricalNB must know each category of column {rule.name[:60]!r}, got none for {unknown[:60]!r}; "
                 "fit it with min_categories"
             )
-
-
-def _normalised(logs: Matrix) -> Matrix:
-    """Return distributions in proportion to exponentials, one for each row."""
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 # Which raw column each column of a pipeline comes from, by what is known of the steps of scikit-learn.
@@ -316,7 +293,7 @@ class StepColumn:
         The values of the raw column that an encoder knows; None for a number.
     is_raw : bool
         Whether its values are still those of the raw column, where these are not missing.
-    has_steps : bool
+    is_piecewise : bool
         Whether it has few values, between which it jumps as the raw number grows.
     takes_missing : bool
         Whether a missing value of the raw column is imputed.
@@ -325,7 +302,7 @@ class StepColumn:
     source: int
     categories: tuple[Any, ...] | None = None
     is_raw: bool = True
-    has_steps: bool = False
+    is_piecewise: bool = False
     takes_missing: bool = False
 
 
@@ -342,8 +319,8 @@ def _through(step: Any, columns: list[StepColumn], names: list[str]) -> list[Ste
 
     if step is None or step == "passthrough":
         return columns
-    if isinstance(step, NaiveBayesBits):
-        return _made_of_bits(step, _through(step.steps, columns, names))
+    if isinstance(step, NaiveBayesIndicators):
+        return _indicators(step, _through(step.steps, columns, names))
     if isinstance(step, Pipeline):
         for _, part in step.steps:
             columns = _through(part, columns, names)
@@ -356,7 +333,7 @@ def _through(step: Any, columns: list[StepColumn], names: list[str]) -> list[Ste
         return _encoded(step, columns, names)
     if isinstance(step, KBinsDiscretizer):
         counts = step.n_bins_.tolist() if step.encode != "ordinal" else [1] * len(columns)
-        stepped = [replace(column, is_raw=False, has_steps=True) for column in columns]
+        stepped = [replace(column, is_raw=False, is_piecewise=True) for column in columns]
         return [column for column, count in zip(stepped, counts, strict=True) for _ in range(count)]
     return _one_to_one(step, columns)
 
@@ -376,7 +353,7 @@ def _one_to_one(step: Any, columns: list[StepColumn]) -> list[StepColumn]:
     if isinstance(step, FunctionTransformer) and step.func is None:  # a ColumnTransformer's passthrough
         return columns
     if isinstance(step, Binarizer):
-        return [replace(column, is_raw=False, has_steps=True) for column in columns]
+        return [replace(column, is_raw=False, is_piecewise=True) for column in columns]
     if isinstance(step, StandardScaler | MinMaxScaler | MaxAbsScaler | RobustScaler):
         return [replace(column, is_raw=False) for column in columns]
     if isinstance(step, SimpleImputer) and not step.add_indicator and not pd.isna(step.statistics_).any():
@@ -393,7 +370,7 @@ def _encoded(step: Any, columns: list[StepColumn], names: list[str]) -> list[Ste
     for place, column in enumerate(columns):
         if column.is_raw:
             column = replace(column, categories=tuple(step.categories_[place].tolist()), is_raw=False)
-        elif column.categories is None and not column.has_steps:
+        elif column.categories is None and not column.is_piecewise:
             raise ValueError(
                 f"{type(step).__name__} must encode raw values, got column {names[column.source][:60]!r} after another "
                 "step; encode the column as it is"
@@ -420,12 +397,12 @@ def _side_by_side(step: Any, columns: list[StepColumn], names: list[str]) -> lis
     return found
 
 
-def _made_of_bits(step: NaiveBayesBits, columns: list[StepColumn]) -> list[StepColumn]:
+def _indicators(step: NaiveBayesIndicators, columns: list[StepColumn]) -> list[StepColumn]:
     """Return the zeros and ones that a naive Bayes estimator looks at."""
     counts = getattr(step.estimator, "n_categories_", None)
     if counts is None:
         cut = step.estimator.binarize is not None
-        return [replace(column, is_raw=False, has_steps=column.has_steps or cut) for column in columns]
+        return [replace(column, is_raw=False, is_piecewise=column.is_piecewise or cut) for column in columns]
     found = []
     for column, count in zip(columns, counts.tolist(), strict=True):
         if column.is_raw:
@@ -528,7 +505,7 @@ def raw_values(steps: Any, names: Sequence[str], takes_frames: bool, rows: pd.Da
     sources = np.array([column.source for column in columns], dtype=np.intp)
     known = _by_source(columns, names)
     rules, examples = [], []
-    cut = [place for place, column in known.items() if column.categories is None and column.has_steps]
+    cut = [place for place, column in known.items() if column.categories is None and column.is_piecewise]
     cuts = dict(zip(cut, _cuts(steps, names, takes_frames, known, cut), strict=True))
     for place, name in enumerate(names):
         if place not in known:
@@ -556,7 +533,7 @@ def _by_source(columns: Sequence[StepColumn], names: Sequence[str]) -> dict[int,
                 f"column {names[column.source][:60]!r} must be either encoded or cut, got both; give the pipeline a "
                 "copy of it under another name"
             )
-        if not column.has_steps:
+        if not column.is_piecewise:
             found[column.source] = column
     return found
 
@@ -585,11 +562,11 @@ def _check_binary(name: str, rows: pd.DataFrame | None) -> None:
     if rows is None:
         return
     cells = rows[name].dropna()
-    strange = cells[~cells.isin([0, 1])]
-    if len(strange):
+    unknown = cells[~cells.isin([0, 1])]
+    if len(unknown):
         raise ValueError(
             f"column {name[:60]!r} must be cut into few values for a trimming, got the number "
-            f"{strange.tolist()[0]!r}; fit "
+            f"{unknown.tolist()[0]!r}; fit "
             "make_pipeline(KBinsDiscretizer(encode='onehot-dense'), LogisticRegression()) with it, say"
         )
 
@@ -608,7 +585,7 @@ def _cuts(
     def values_at(columns: NDArray[np.intp], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         cells = {name: [cell] * len(columns) for name, cell in zip(names, usual, strict=True)}
         tried = {names[place]: np.where(columns == at, numbers, 0.0) for at, place in enumerate(cut)}
-        return made_by(steps, pd.DataFrame({**cells, **tried}), takes_frames)
+        return transformed_by(steps, pd.DataFrame({**cells, **tried}), takes_frames)
 
     return jumps(values_at, len(cut)) if cut else []
 
@@ -620,12 +597,12 @@ def _with_missing(found: RawValues, steps: Any, takes_frames: bool, known: dict[
     places = [place for place, column in known.items() if column.takes_missing]
     if not places:
         return found
-    made = made_by(steps, found.table(), takes_frames)
+    made = transformed_by(steps, found.table(), takes_frames)
     gap = found.table().iloc[:1].copy()
     for place in places:
         name = found.rules[place].name
         gap[name] = pd.Series([np.nan], dtype=float if gap[name].dtype.kind in "biuf" else object)
-    imputed = made_by(steps, gap, takes_frames)[0]
+    imputed = transformed_by(steps, gap, takes_frames)[0]
     rules = list(found.rules)
     for place in places:
         own = found.sources == place

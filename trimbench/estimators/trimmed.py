@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from trimbench._checks import check_one_of
 from trimbench.estimators.columns import (
     checked_cells,
     checked_rows,
@@ -24,7 +25,7 @@ from trimbench.estimators.columns import (
     groups_by_name,
 )
 from trimbench.estimators.fitted_pipeline import unwrapped
-from trimbench.estimators.pipeline_values import Density, check_density, columns_of, distribution_of, learned, rows_of
+from trimbench.estimators.pipeline_values import Density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.formats.parsing import read_json, write_json
@@ -171,7 +172,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         sklearn.exceptions.ConvergenceWarning
             When the time limit stopped the search: what is certified of its result, and how to go on.
         """
-        check_density(self.density)
+        check_one_of("density", self.density, get_args(Density))
         frame, labels = checked_training_rows(self, X, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:

@@ -192,7 +192,7 @@ ADVICE: list[tuple[Any, dict[str, Any], pd.DataFrame, str, dict[str, Any], Any]]
     (T, {"required": ["age"], "forbidden": ["age"]}, TABLE, "must not share a feature", {"forbidden": None}, None),
     (T, {}, TABLE.replace(0.0, np.inf), "mark a missing value with NaN", {}, lambda X: X.replace(np.inf, np.nan)),
     (T, {}, TABLE.set_axis(["a", "a", "b"], axis=1), "rename one", {}, lambda X: X.set_axis(["a", "c", "b"], axis=1)),
-    (C, {"solver": "newtn"}, TABLE, "must be one of newton", {"solver": "newton"}, None),
+    (C, {"solver": "newtn"}, TABLE, "must be 'newton' or a function", {"solver": "newton"}, None),
     (C, {"n_components": 0}, TABLE, "must be 1 or more, or 'auto'", {"n_components": "auto"}, None),
     (C, {"categorical_features": ["wrd"]}, TABLE, r"'size', 'ward'\]", {"categorical_features": ["ward"]}, None),
     (C, {"estimator": LogisticRegression()}, NUMBERS, "call its fit first", {"estimator": 0}, None),

@@ -459,7 +459,7 @@ class IncompleteRows:
             np.zeros(start[:, free].size),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": _MAX_ITERATIONS, "gtol": 1e-5, "ftol": 1e-13},
+            options={"maxiter": _MAX_ITERATIONS, "gtol": 1e-5, "ftol": 1e-11},
         )
         return unpacked(found.x)
 
@@ -529,6 +529,5 @@ def _errors(joint: NDArray[np.float64], labels: NDArray[np.intp]) -> tuple[Vecto
 def _expectations(model: Component) -> Matrix:
     """Return the expectation of each column in each class, shape (n_columns, n_classes)."""
     expected = np.exp(model.log_probabilities)
-    real = [columns[0] for columns in model.layout.features if columns[0] in set(model.layout.real)]
-    expected[real] = model.real_moments[0]
+    expected[model.layout.real_columns] = model.real_moments[0]
     return expected

@@ -321,13 +321,12 @@ class Component:
         """
         means = np.empty((len(self.layout.real), len(self.classes)))
         variances = np.zeros(len(self.layout.real))
-        places = [place for place, columns in enumerate(self.layout.features) if columns[0] in set(self.layout.real)]
         at = self.coding.problem.evaluate(self.solution.parameters)
-        for row, place in enumerate(places):
-            if place not in self.coding.real:
-                means[row] = self.coding.constants[self.layout.features[place][0]]
+        for row, column in enumerate(self.layout.real_columns):
+            if column in self.coding.constants:
+                means[row] = self.coding.constants[column]
                 continue
-            i = self.coding.real.index(place)
+            i = self.coding.real.index(self.layout.feature_of_column[column])
             first = len(self.coding.free) + 2 * i
             means[row] = self.coding.means[i] + self.coding.scales[i] * at.moments[first]
             variances[row] = -0.5 / self.solution.parameters[first + 1] * self.coding.scales[i] ** 2
@@ -414,7 +413,7 @@ class Evidence:
     def __post_init__(self) -> None:
         known = {*self.coding.free.tolist(), *self.coding.unseen.tolist()}
         always = [column for column in self.layout.binary.tolist() if column not in known]
-        object.__setattr__(self, "_real", [self.layout.features[place][0] for place in self.coding.real])
+        object.__setattr__(self, "_real", self.layout.first_columns[list(self.coding.real)].tolist())
         object.__setattr__(self, "_always", np.array(always, dtype=np.intp))
 
     @property
@@ -459,50 +458,35 @@ def checked_row(model: ConformantDistribution, x: ArrayLike) -> Vector:
     return row
 
 
-def predicted_and_rival(model: ConformantDistribution, scores: Vector, against: Any) -> tuple[int, int]:
-    """Return the positions of the predicted class and of the one to compare it with.
+def compared_classes(
+    model: ConformantDistribution, row: Vector, against: Any, *, only_one: bool = False
+) -> tuple[int, tuple[int, ...]]:
+    """Return the positions of the predicted class and of `against`, or of all other classes if it is None.
 
-    Raises ValueError if `against` is not another class, or names none of several.
+    Raises ValueError if `against` is not another class, or names none of several and there may be `only_one`.
     """
     labels = model.classes.tolist()
-    winner = int(np.argmax(scores))  # as `predict`
+    winner = int(np.argmax(model.decision_scores(row[None])[0]))  # as `predict`
+    others = [label for label in labels if label != labels[winner]]
     if isinstance(against, np.generic):
         against = against.item()
-    if against is None:
-        if len(labels) > 2:
-            raise ValueError(
-                f"against must name the class to compare the predicted one, {labels[winner]!r}, with, as there are "
-                f"{len(labels)} classes; choose one of {[label for label in labels if label != labels[winner]]}"
-            )
-        return winner, 1 - winner
-    if against not in labels or labels.index(against) == winner:
+    if against is None and only_one and len(others) > 1:
         raise ValueError(
-            f"against must be one of {[label for label in labels if label != labels[winner]]}, got {against!r} (the "
-            f"predicted class is {labels[winner]!r})"
+            f"against must name the class to compare the predicted one, {labels[winner]!r}, with, as there are "
+            f"{len(labels)} classes; choose one of {others}"
         )
-    return winner, labels.index(against)
-
-
-def predicted_and_rivals(model: ConformantDistribution, row: Vector, against: Any) -> tuple[int, tuple[int, ...]]:
-    """Return the positions of the predicted class and of `against`, or of all other classes if it is None."""
-    scores = model.decision_scores(row[None])[0]
-    if against is None:
-        winner = int(np.argmax(scores))
-        return winner, tuple(k for k in range(len(scores)) if k != winner)
-    winner, other = predicted_and_rival(model, scores, against)
-    return winner, (other,)
-
-
-def without_each(model: ConformantDistribution, row: Vector) -> tuple[NDArray[np.intp], Matrix]:
-    """Return the observed features of a row, and the row with each of them missing, shape (n_observed, n_columns)."""
-    observed = np.flatnonzero(~np.isnan(row[[columns[0] for columns in model.layout.features]]))
-    owner = model.layout.feature_of_column
-    return observed, np.where(owner == observed[:, None], np.nan, row)
+    if against is not None and against not in others:
+        raise ValueError(
+            f"against must be one of {others}, got {against!r} (the predicted class is {labels[winner]!r})"
+        )
+    rivals = others if against is None else [against]
+    return winner, tuple(map(labels.index, rivals))
 
 
 def lost_log_odds(model: ConformantDistribution, row: Vector, winner: int, other: int) -> Vector:
     """Return what the loss of each feature alone costs the log-odds of a class against another, (n_features,)."""
-    observed, rows = without_each(model, row)
+    observed = np.flatnonzero(~np.isnan(row[model.layout.first_columns]))
+    rows = np.where(model.layout.feature_of_column == observed[:, None], np.nan, row)
     scores = model.decision_scores(np.vstack([row, rows]))
     log_odds = scores[:, winner] - scores[:, other]
     lost = np.zeros(model.layout.n_features)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -16,9 +16,8 @@ from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import (
     ConformantDistribution,
     checked_row,
+    compared_classes,
     lost_log_odds,
-    predicted_and_rival,
-    predicted_and_rivals,
 )
 from trimbench.conformant.layout import as_row
 from trimbench.conformant.same_decision import DecisionProblem
@@ -167,9 +166,8 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) ->
     Khosravi et al. (2019), Definitions 4 and 5.
     """
     row = checked_row(model, x)
-    winner, other = predicted_and_rival(model, model.decision_scores(row[None])[0], against)
-    evidence = feature_evidence(model, row, winner, other)
-    observed = ~np.isnan(row[[columns[0] for columns in model.layout.features]])
+    winner, (other,) = compared_classes(model, row, against, only_one=True)
+    evidence, observed = _evidence(model, row, winner, other), ~np.isnan(row[model.layout.first_columns])
     base = float(model.log_prior[winner] - model.log_prior[other])
     # Definition 4 counts a feature without evidence as support of class 1 and as opposing class 0.
     is_support = observed & ((evidence >= 0) if winner > other else (evidence > 0))
@@ -195,16 +193,17 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) ->
     )
 
 
-def feature_evidence(model: ConformantDistribution, row: Vector, winner: int, other: int) -> Vector:
-    """Return what observing each feature adds to the log-odds of one class over another, shape (n_features,)."""
+def _evidence(model: ConformantDistribution, row: Vector, winner: int, other: int) -> Vector:
+    """Return what observing each feature adds to the log-odds of one class over another, shape (n_features,).
+
+    The difference of the weights comes first, so that the log-odds of a row that is even are 0 to the last digit.
+    """
     difference = model.weights[:, winner] - model.weights[:, other]
     by_column = np.where(np.isnan(row), 0.0, row) * difference
     observed = np.bincount(model.layout.feature_of_column, weights=by_column, minlength=model.layout.n_features)
-    absent = np.isnan(row[[columns[0] for columns in model.layout.features]])
     missing = model.components[0].missing_scores
-    expected = missing[:, winner] - missing[:, other]
-    evidence: Vector = np.where(absent, 0.0, observed - expected)
-    return evidence
+    evidence = observed - (missing[:, winner] - missing[:, other])
+    return np.where(np.isnan(row[model.layout.first_columns]), 0.0, evidence)
 
 
 # Contrastive explanations: the fewest features whose change, or whose loss, gives another class.
@@ -267,7 +266,7 @@ def contrast(
     check_one_of("by", by, get_args(By))
     check_whole("max_sets", max_sets, 1)
     row = checked_row(model, x)
-    winner, rivals = predicted_and_rivals(model, row, against)
+    winner, rivals = compared_classes(model, row, against)
     if len(model.components) == 1 or (by == "change" and not np.isnan(row).any()):
         # The classifier alone decides what changes of a complete row do, and every component has it.
         return _additive(model, row, winner, rivals, by, max_sets)
@@ -278,19 +277,36 @@ def contrast(
         )
     found, becomes = smallest_losses(model, row, winner, rivals, max_sets)
     evidence = lost_log_odds(model, row, winner, becomes[0] if becomes else rivals[0])
-    listed = tuple(tuple(sorted(chosen, key=lambda i: (-evidence[i], i))) for chosen in found.sets)
-    lost = np.isin(model.layout.feature_of_column, listed[0] if listed else ())
+    lost = np.isin(model.layout.feature_of_column, found.sets[0] if found.sets else ())
+    return _contrastive(model, by, winner, becomes, np.where(lost, np.nan, row), found, evidence)
+
+
+def _contrastive(
+    model: ConformantDistribution,
+    by: By,
+    winner: int,
+    becomes: tuple[int, ...],
+    row: Vector,
+    found: FoundSets,
+    evidence: Vector,
+) -> ContrastiveExplanation:
+    sets = strongest_first(found.sets, evidence)
     return ContrastiveExplanation(
         predicted=model.classes[winner],
         by=by,
-        features=listed[0] if listed else (),
+        features=sets[0] if sets else (),
         becomes=model.classes[becomes[0]] if becomes else None,
-        row=np.where(lost, np.nan, row),
-        sets=listed,
+        row=row,
+        sets=sets,
         size_lower_bound=found.size_lower_bound,
         complete=found.complete,
         evidence=evidence,
     )
+
+
+def strongest_first(sets: Iterable[tuple[int, ...]], evidence: Vector) -> tuple[tuple[int, ...], ...]:
+    """Return sets of features, each by decreasing evidence."""
+    return tuple(tuple(sorted(chosen, key=lambda i: (-evidence[i], i))) for chosen in sets)
 
 
 def _additive(
@@ -306,28 +322,18 @@ def _additive(
         covers = smallest_covers(costs[useful, j : j + 1], np.array([np.nextafter(margin, np.inf)]), max_sets)
         if covers.sets:
             found.append((j, tuple(tuple(useful[list(chosen)].tolist()) for chosen in covers.sets), covers.complete))
-    label = model.classes[winner]
     if not found:
-        return ContrastiveExplanation(
-            label, by, (), None, row.copy(), (), int(problem.observed.sum()) + 1, True, costs[:, 0]
-        )
+        none = FoundSets((), int(problem.observed.sum()) + 1, True)
+        return _contrastive(model, by, winner, (), row.copy(), none, costs[:, 0])
     size = min(len(sets[0]) for _, sets, _ in found)
     smallest = [entry for entry in found if len(entry[1][0]) == size]
     sets = list(dict.fromkeys(tuple(sorted(chosen)) for _, those, _ in smallest for chosen in those))
     j = smallest[0][0]
-    evidence = costs[:, j]
-    listed = [tuple(sorted(chosen, key=lambda i: (-evidence[i], i))) for chosen in sets]
-    return ContrastiveExplanation(
-        predicted=label,
-        by=by,
-        features=listed[0],
-        becomes=model.classes[rivals[j]],
-        row=_changed(model, problem, row, listed[0], j, by),
-        sets=tuple(listed[:max_sets]),
-        size_lower_bound=size,
-        complete=all(complete for *_, complete in smallest) and len(listed) <= max_sets,
-        evidence=evidence,
-    )
+    complete = all(complete for *_, complete in smallest) and len(sets) <= max_sets
+    first = strongest_first(sets[:1], costs[:, j])[0]
+    changed = _changed(model, problem, row, first, j, by)
+    known = FoundSets(tuple(sets[:max_sets]), size, complete)
+    return _contrastive(model, by, winner, (rivals[j],), changed, known, costs[:, j])
 
 
 def _margin(model: ConformantDistribution, problem: DecisionProblem, j: int) -> float:
@@ -410,7 +416,7 @@ def smallest_losses(
 class _Search:
     def __init__(self, model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...]) -> None:
         self.model, self.row, self.winner, self.rivals = model, row, winner, list(rivals)
-        self.observed = np.flatnonzero(~np.isnan(row[[columns[0] for columns in model.layout.features]]))
+        self.observed = np.flatnonzero(~np.isnan(row[model.layout.first_columns]))
 
     def margins(self, sets: NDArray[np.intp]) -> tuple[Vector, NDArray[np.intp]]:
         """Return the least log-odds of the class without the features of each set, and the rival that they are of."""
@@ -471,11 +477,6 @@ class FoundSets:
     sets: tuple[tuple[int, ...], ...]
     size_lower_bound: int
     complete: bool
-
-    @property
-    def optimal(self) -> bool:
-        """Whether no smaller set does."""
-        return bool(self.sets) and len(self.sets[0]) <= self.size_lower_bound
 
 
 def smallest_covers(gains: Matrix, needed: Vector, max_sets: int) -> FoundSets:

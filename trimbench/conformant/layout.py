@@ -79,6 +79,16 @@ class FeatureLayout:
         return len(self.features)
 
     @cached_property
+    def first_columns(self) -> NDArray[np.intp]:
+        """The first column of each feature; a feature is missing where it is."""
+        return np.array([columns[0] for columns in self.features], dtype=np.intp)
+
+    @cached_property
+    def real_columns(self) -> list[int]:
+        """The columns of real-valued features, in the order of the layout."""
+        return [columns[0] for columns in self.features if columns[0] in set(self.real)]
+
+    @cached_property
     def feature_of_column(self) -> NDArray[np.intp]:
         """Position in `features` of the feature that each column belongs to."""
         owner = np.empty(self.n_columns, dtype=np.intp)
@@ -144,13 +154,12 @@ def blocks(rows: NDArray[Any], layout: FeatureLayout, width: int = 1) -> Iterato
         How many numbers will be computed for each row.
     """
     size = min(max(_BLOCK_SIZE // max(layout.n_columns, width), 128), CHUNK_ROWS)
-    first = [columns[0] for columns in layout.features]
     for start in range(0, len(rows), size):
         part = np.asarray(rows[start : start + size], dtype=np.float64)
         absent, is_one = np.isnan(part), part == 1
         _check(part, absent, is_one, layout, start, missing=True)
         real = {column: np.where(absent[:, column], 0.0, part[:, column]) for column in layout.real}
-        by_feature = absent if layout.n_features == layout.n_columns else absent[:, first]
+        by_feature = absent if layout.n_features == layout.n_columns else absent[:, layout.first_columns]
         yield Block(slice(start, start + len(part)), is_one, by_feature, real)
 
 

@@ -14,7 +14,7 @@ from trimbench._checks import check_positive, check_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.layout import as_table, row_weights
 
-# Up to so many parameters, a step that solves for all of them at once takes least.
+# Up to this number of parameters, solving for all of them at once is the fastest step.
 _FEW_PARAMETERS = 1500
 
 

@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench._typing import Matrix, Vector
+from trimbench._typing import Matrix
 from trimbench.conformant.distribution import Component, ConformantDistribution
 from trimbench.conformant.explanations import (
     By,
@@ -196,7 +196,15 @@ class ConformantModel(ConformantDistribution):
         rows : ndarray of shape (n_rows, n_columns)
         labels : ndarray of shape (n_rows,)
         """
-        return draw_rows(self.components, np.exp(self.log_weights), n_rows, rng)
+        if n_rows < 0:
+            raise ValueError(f"n_rows must be 0 or more, got {n_rows!r}")
+        rows, labels = np.empty((n_rows, self.layout.n_columns)), np.empty(n_rows, dtype=np.intp)
+        component = rng.choice(self.n_components, size=n_rows, p=np.exp(self.log_weights))
+        for place, part in enumerate(self.components):
+            here = np.flatnonzero(component == place)
+            labels[here] = rng.choice(len(self.classes), size=len(here), p=np.exp(part.log_prior))
+            rows[here] = _draw_features(part, labels[here], rng)
+        return rows, self.classes[labels]
 
     def to_naive_bayes(self) -> NaiveBayes:
         """Return the model as a `NaiveBayes` with binary features and the names of the columns, to trim it, say.
@@ -217,33 +225,6 @@ class ConformantModel(ConformantDistribution):
         return NaiveBayes(np.exp(self.log_prior), likelihoods, feature_names=self.column_names, class_names=names)
 
 
-# Draw rows from conformant models.
-
-
-def draw_rows(
-    components: Sequence[Component], weights: Vector, n_rows: int, rng: np.random.Generator
-) -> tuple[Matrix, NDArray[Any]]:
-    """Draw complete rows and their classes from a mixture of models over the same columns.
-
-    Raises ValueError if `n_rows` is negative.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_components,)
-        Shares of the components, which add up to 1.
-    """
-    if n_rows < 0:
-        raise ValueError(f"n_rows must be 0 or more, got {n_rows!r}")
-    rows = np.empty((n_rows, components[0].layout.n_columns))
-    labels = np.empty(n_rows, dtype=np.intp)
-    component = rng.choice(len(components), size=n_rows, p=weights)
-    for place, model in enumerate(components):
-        here = np.flatnonzero(component == place)
-        labels[here] = rng.choice(len(model.classes), size=len(here), p=np.exp(model.log_prior))
-        rows[here] = _draw_features(model, labels[here], rng)
-    return rows, components[0].classes[labels]
-
-
 def _draw_features(model: Component, labels: NDArray[np.intp], rng: np.random.Generator) -> Matrix:
     rows = np.zeros((len(labels), model.layout.n_columns))
     theta, binary = np.exp(model.log_probabilities), model.layout.binary
@@ -253,9 +234,7 @@ def _draw_features(model: Component, labels: NDArray[np.intp], rng: np.random.Ge
         chosen = (rng.random((len(labels), 1)) * cumulative[:, -1:] >= cumulative).sum(axis=1)
         rows[np.arange(len(labels)), np.array(columns)[chosen]] = 1.0
     means, variances = model.real_moments
-    # In the order of the layout, as `real_moments`.
-    real = [columns[0] for columns in model.layout.features if columns[0] in set(model.layout.real)]
-    rows[:, real] = rng.normal(means.T[labels], np.sqrt(variances))
+    rows[:, model.layout.real_columns] = rng.normal(means.T[labels], np.sqrt(variances))
     return rows
 
 

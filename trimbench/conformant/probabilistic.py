@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench._checks import check_whole, is_number
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import ConformantDistribution, checked_row, lost_log_odds, predicted_and_rivals
-from trimbench.conformant.explanations import Explanation, FoundSets, smallest_covers
+from trimbench.conformant.distribution import ConformantDistribution, checked_row, compared_classes, lost_log_odds
+from trimbench.conformant.explanations import Explanation, FoundSets, smallest_covers, strongest_first
 from trimbench.conformant.same_decision import DecisionProblem, SameDecision, changed_probabilities, table_size
 
 # Up to this size the table of all sets is made.
@@ -93,7 +93,7 @@ def explain_with_probability(
     """
     _check(delta, max_sets, max_evaluations)
     row = checked_row(model, x)
-    winner, rivals = predicted_and_rivals(model, row, against)
+    winner, rivals = compared_classes(model, row, against)
     problem = DecisionProblem.of(model, row, winner, rivals)
     budget = max(25, 20_000 // model.layout.n_features) if max_evaluations is None else max_evaluations
     found, features, probability = _found(problem, float(delta), max_sets, budget)
@@ -102,15 +102,14 @@ def explain_with_probability(
     evidence = problem.evidence[:, winner] - problem.evidence[:, compared]
     if len(model.components) > 1:
         evidence = lost_log_odds(model, row, winner, compared)
-    sets = tuple(tuple(sorted(chosen, key=lambda i: (-evidence[i], i))) for chosen in found.sets)
     return ProbabilisticExplanation(
         predicted=model.classes[winner],
         against=model.classes[rivals[0]] if len(rivals) == 1 else None,
         delta=float(delta),
-        features=tuple(sorted(features, key=lambda i: (-evidence[i], i))),
+        features=strongest_first([features], evidence)[0],
         probability=probability,
         size_lower_bound=found.size_lower_bound,
-        sets=sets,
+        sets=strongest_first(found.sets, evidence),
         complete=found.complete,
         evidence=evidence,
     )

@@ -121,7 +121,7 @@ class DecisionProblem:
         known = np.where(np.isnan(row), 0.0, row)
         shown = np.zeros((layout.n_features, len(others)))
         np.add.at(shown, layout.feature_of_column, known[:, None] * difference)
-        observed = ~np.isnan(row[[columns[0] for columns in layout.features]])
+        observed = ~np.isnan(row[layout.first_columns])
         hidden = _hidden_features(model, difference)
         base = model.biases[winner] - model.biases[others]
         return cls(
@@ -219,21 +219,19 @@ def _hidden_features(model: ConformantDistribution, difference: Matrix) -> tuple
     layout, parts = model.layout, model.components
     ones = np.exp(np.hstack([part.log_probabilities for part in parts]))
     zeros = np.exp(np.hstack([part.log_complements for part in parts]))
-    groups, real = set(layout.categorical), list(layout.real)
-    # The moments are in the order of the layout.
-    real_places = [columns[0] for columns in layout.features if columns[0] in set(real)]
-    moments = [part.real_moments for part in parts] if real else []
+    groups = set(layout.categorical)
+    moments = [part.real_moments for part in parts] if layout.real else []
     nothing = np.zeros(difference.shape[1])
     features = []
     for place, columns in enumerate(layout.features):
         column, wide = columns[0], list(columns)
         if columns in groups:
             features.append(HiddenFeature.discrete(difference[wide], ones[wide]))
-        elif column not in real_places:
+        elif column not in layout.real:
             values = np.stack([nothing, difference[column]])
             features.append(HiddenFeature.discrete(values, np.stack([zeros[column], ones[column]])))
         else:
-            at = real_places.index(column)
+            at = layout.real_columns.index(column)
             means = np.concatenate([of_part[at] for of_part, _ in moments])
             variances = np.repeat([of_part[at] for _, of_part in moments], len(model.classes))
             if variances[0] > 0:

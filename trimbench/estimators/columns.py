@@ -428,11 +428,11 @@ def _is_text(known: pd.Series[Any], name: str) -> bool:
 
     if not (known.dtype == object or pd.api.types.is_string_dtype(known.dtype)):
         return False
-    text = [isinstance(value, str) for value in known]
-    if any(text) and not all(text):
-        other = known[~np.array(text)].iloc[0]
+    are_text = [issubclass(kind, str) for kind in set(map(type, known))]
+    if any(are_text) and not all(are_text):
+        other = next(value for value in known if not isinstance(value, str))
         raise ValueError(
             f"column {name!r} must hold either text or numbers, got both, such as {str(other)[:40]!r}; convert one, or "
             "name the column in categorical_features"
         )
-    return all(text)
+    return all(are_text)

@@ -73,7 +73,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         How numeric columns are modelled: Gaussian in each class, or 1 above the mean plus 0.05 standard deviations and
         0 below, as in the paper.
     max_iter : int
-        Most steps of Newton's method for the logistic regression.
+        Maximum number of Newton steps for the logistic regression.
     n_components : int or "auto"
         Number of components of the model, see `trimbench.conform`.
     class_weight : dict, "balanced" or None

@@ -292,7 +292,7 @@ def is_missing(cells: NDArray[Any]) -> NDArray[np.bool_]:
     import pandas as pd
 
     absent: NDArray[np.bool_] = np.asarray(pd.isna(cells), dtype=bool)
-    if cells.dtype == object:
+    if cells.dtype == object and type(np.ma.masked) in set(map(type, cells.flat)):
         absent |= np.frompyfunc(lambda cell: cell is np.ma.masked, 1, 1)(cells).astype(bool)
     return absent
 

@@ -161,7 +161,7 @@ def hide(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         lambda: tb.expected_agreement(CLASSIFIER, ["wet"], 0.5, engine="sdd"),
         lambda: tb.maximum_achievable_agreement(CLASSIFIER, ["wet"], engine="sdd"),
         lambda: tb.maximum_potential_agreement(CLASSIFIER, ["wet"], engine="sdd"),
-        lambda: SddEngine.build(RAIN, "rain", "yes", ["wet"], 0.5),
+        lambda: SddEngine.of(CLASSIFIER),
     ],
 )
 def test_the_sdd_engine_names_its_extra(call: Callable[[], object], hide: Callable[..., None]) -> None:
@@ -176,7 +176,7 @@ def test_auto_does_without_the_sdd_engine(hide: Callable[..., None], monkeypatch
     hide("pysdd")
     assert isinstance(engines.make_engine(CLASSIFIER), DenseEngine)
 
-    def fails(_: object, *, compiled: bool) -> DenseEngine:
+    def fails(_: object) -> DenseEngine:
         raise ContractionTooLarge("too large")
 
     monkeypatch.setattr(DenseEngine, "build", fails)

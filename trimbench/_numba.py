@@ -1,4 +1,4 @@
-"""The compiler of loops, and whether it is worth waiting for.
+"""The compiler of loops, and a clock that stands still meanwhile.
 
 Importing numba takes half a second, so a module of compiled loops is imported where it is used.
 """
@@ -6,16 +6,12 @@ Importing numba takes half a second, so a module of compiled loops is imported w
 from __future__ import annotations
 
 import functools
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar, cast
 
 _F = TypeVar("_F", bound=Callable[..., object])
-
-# Loading compiled kernels takes about a second of processor time, and compiling them for the first time ten.
-_LOADING_SECONDS = 15.0
 
 
 class _Loading:
@@ -86,20 +82,3 @@ def _stop_clock_while_compiling() -> None:
 
     # Who compiles a kernel, or reads one that was compiled before, holds the lock.
     event.register("numba:compiler_lock", Listener())  # type: ignore[no-untyped-call]
-
-
-def is_worth_loading(seconds: float | None, kernel: str) -> bool:
-    """Return whether a search with this time limit in seconds (None: no limit) should wait until a kernel is loaded.
-
-    The wait is not part of its time.
-
-    Parameters
-    ----------
-    kernel : str
-        Its name in `trimbench.trimming.kernels`.
-    """
-    if seconds is None or seconds >= _LOADING_SECONDS:
-        return True
-    # A kernel is loaded when it is first called, not when it is imported.
-    function = getattr(sys.modules.get("trimbench.trimming.kernels"), kernel, None)
-    return bool(getattr(function, "signatures", ()))

@@ -31,7 +31,6 @@ from trimbench.papers.trimming.classifiers import Learning
 from trimbench.papers.vocabulary.inputs import Inputs, network_of
 from trimbench.papers.vocabulary.reported import printed_numbers
 from trimbench.trimming.engines.choice import make_engine
-from trimbench.trimming.kernels import axis_norms
 
 from .measure import Call, Row, against_printed, ratio_of, repeated, version_of, versus
 
@@ -87,18 +86,6 @@ def digits() -> None:
         say(f"    lower end above the upper end of {method}, best threshold", f"{lead:8.1e}")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     say("    most memory of this process, data included", f"{memory:8.2f} GiB")
-
-
-def dense_kernel() -> None:
-    """Compare how fast the dense kernel reads a table, over all axes, with a plain sum of the same memory."""
-    for n_axes in (19, 23):
-        table = np.random.default_rng(0).normal(size=2**n_axes)
-        shape, axes, out = np.full(n_axes, 2), np.arange(n_axes), np.empty(n_axes)
-        kernel = seconds(lambda: axis_norms(table, shape, axes, out), 5)  # noqa: B023
-        plain = seconds(table.sum, 9)
-        speed, plainly = n_axes * table.nbytes / kernel / 1e9, table.nbytes / plain / 1e9
-        say(f"dense kernel, 2^{n_axes} entries, all axes: GB/s", f"{speed:8.1f}")
-        say("    against a plain sum of the same memory", f"{speed / plainly:8.2f} x")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,7 +207,6 @@ def main() -> None:
     quick, slow = seconds(lambda: tb.trim(heart, 4), 9), seconds(lambda: exhaustive(heart, 4), 1)
     say("heart, 13 features, budget 4: exhaustive search against trimming", f"{slow / quick:8.1f} x")
 
-    dense_kernel()
     proven()
     stopped()
     digits()
@@ -304,28 +290,12 @@ def against_other_engines() -> Iterator[Row]:
     yield versus("heart, budget 4: one trim on a circuit", "one trim on the table", circuit, table, 3, note=note)
 
 
-def near_memory_bandwidth() -> Iterator[Row]:
-    """Compare how long the dense kernel reads a table, over all axes, with plain sums of the same memory."""
-    for n_axes in (19, 23):
-        table = np.random.default_rng(0).normal(size=2**n_axes)
-        arguments = (table, np.full(n_axes, 2), np.arange(n_axes), np.empty(n_axes))
-        sums: Call = partial(_sum_often, table, n_axes)
-        what = f"dense kernel, 2^{n_axes} entries, all axes"
-        yield versus(what, f"{n_axes} sums of the table in NumPy", partial(axis_norms, *arguments), sums)
-
-
-def _sum_often(table: NDArray[np.float64], number: int) -> None:
-    for _ in range(number):
-        table.sum()
-
-
 COMPARISONS = (
     proofs_in_seconds,
     several_classes,
     against_every_subset,
     against_table6,
     against_other_engines,
-    near_memory_bandwidth,
 )
 
 if __name__ == "__main__":

@@ -22,8 +22,7 @@ TIE = Fraction(1, 10**12)
 TOLERANCE = 1e-11
 THRESHOLDS = [Fraction(0), Fraction(1, 10**9), Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4)]
 THRESHOLDS += [1 - Fraction(1, 10**9), Fraction(1)]
-# With compiled kernels, in NumPy, and the two with a table.
-ENGINES = ("log_odds", "dense", "dense_numpy")
+ENGINES = ("log_odds", "dense")
 
 Table = list[list[Fraction]]
 
@@ -133,7 +132,7 @@ def named_engine(name: str, classifier: tb.BayesianClassifier) -> EngineName | E
     """Return one of the `ENGINES`."""
     if name == "log_odds":
         return LogOddsEngine(classifier)
-    return DenseEngine.build(classifier, compiled=name == "dense")
+    return DenseEngine.build(classifier)
 
 
 def random_case(rng: np.random.Generator) -> Case:

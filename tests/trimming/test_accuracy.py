@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
-from trimbench.trimming.baselines import cross_validated_accuracy, select_by_accuracy
+from trimbench.papers.trimming.figure5 import cross_validated_accuracy
+from trimbench.trimming.baselines import select_by_accuracy
 
 
 def table(n_rows: int = 60) -> tuple[pd.DataFrame, pd.Series]:

@@ -180,7 +180,7 @@ def test_the_potential_agreement_bounds_every_smaller_subset(classifier: tb.Baye
         for feature in features:
             smaller = tuple(place for place in features if place != feature)
             assert bounds[smaller] <= bounds[features] + CLOSE
-            without = measure.potential_agreements_without([(feature,)], Limits())
+            without = [measure.potential_agreement_without([feature])]
             assert without == pytest.approx([bounds[smaller]], abs=1e-11)
 
 

@@ -17,6 +17,7 @@ from trimbench.trimming.engines.choice import EngineName, make_engine
 from trimbench.trimming.engines.circuit import SddEngine
 from trimbench.trimming.engines.sdd import CircuitError
 from trimbench.trimming.engines.table import DenseEngine
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.sampled import trim_by_sampling
 
 
@@ -94,8 +95,8 @@ def test_the_rest_of_a_group_is_kept_where_it_makes_no_difference() -> None:
         {"c": [0.4, 0.6], **{name: [[0.8, 0.2], [0.3, 0.7]] for name in ("x0", "x1", "x2")}},
     )
     classifier = tb.BayesianClassifier(network, "c", positive="1")
-    sampled = trim_by_sampling(classifier, checked_choice(classifier.features, 1, groups={"g": ["x0", "x1"]}))
-    assert sampled.features == (0, 1)
+    choice = checked_choice(classifier.features, 1, groups={"g": ["x0", "x1"]})
+    assert trim_by_sampling(classifier, choice, Limits())[0].features == ("x0", "x1")
     rng = np.random.default_rng(0)
     constant = brute_force.random_classifier(rng, [2] * 24, 0.0)
     kept = tb.trim(constant, 1, groups={"g": ["x3", "x5"]}, required=["x5"]).features

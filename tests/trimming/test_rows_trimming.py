@@ -311,6 +311,16 @@ def test_a_stopped_trimming_by_rows_goes_on_with_the_rows(weight: Any) -> None:
     assert finished.resume() is finished
 
 
+def test_the_cheapest_is_taken_of_what_was_judged_before_a_limit() -> None:
+    rng = np.random.default_rng(3)
+    model = tb.NaiveBayes(rng.dirichlet([3.0] * 3), [rng.dirichlet([2, 2], size=3) for _ in range(7)])
+    rows = model.sample(60, rng).drop(columns=model.class_variable)
+    for limit in (440, 460, 480):  # the whole budget was judged, the others were not
+        found = tb.trim(tb.BayesianClassifier(model), 3, rows=rows, prefer="cheapest", evaluation_limit=limit)
+        assert found.may_go_on
+        assert len(found.features) <= 3
+
+
 def test_arguments_that_would_be_ignored_are_refused() -> None:
     model = tb.NaiveBayes([0.2, 0.3, 0.5], [[[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]])
     with pytest.raises(

@@ -15,6 +15,7 @@ from tests.trimming import brute_force
 from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.sampled import (
     _LeftOutRows,
     binomial_interval,
@@ -51,12 +52,11 @@ def test_intervals_and_bounds_cover_the_exact_values(monkeypatch: pytest.MonkeyP
     for seed in range(10):
         classifier = tree_augmented(8, seed, coarse=seed % 2 == 0)
         choice = checked_choice(classifier.features, 3)
-        found = trim_by_sampling(classifier, choice, seed=seed, confidence=0.9, width=0.05)
-        names = [classifier.features[i] for i in found.features]
-        exact = tb.expected_agreement(classifier, names, found.threshold, engine="dense")
-        missed["interval"] += not found.interval[0] <= exact <= found.interval[1]
+        found = trim_by_sampling(classifier, choice, Limits(), seed=seed, confidence=0.9, width=0.05)[0]
+        exact = tb.expected_agreement(classifier, found.features, found.threshold, engine="dense")
+        missed["interval"] += not found.agreement_interval[0] <= exact <= found.agreement_interval[1]
         missed["bound"] += found.upper_bound < tb.trim(classifier, 3, engine="dense").agreement
-        assert found.interval[1] - found.interval[0] <= 0.055
+        assert found.agreement_interval[1] - found.agreement_interval[0] <= 0.055
     # With the stated confidence, more than 3 misses of 10 have a probability below 1.3 %.
     assert binom.sf(3, 10, 0.1) < 0.013
     assert max(missed.values()) <= 3
@@ -91,11 +91,12 @@ def test_few_rows_bound_less_and_none_nothing() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_few_subsets_are_all_tried(seed: int) -> None:
     classifier = tree_augmented(9, seed)
-    found = trim_by_sampling(classifier, checked_choice(classifier.features, 3))
+    found = trim_by_sampling(classifier, checked_choice(classifier.features, 3), Limits())[0]
     best = tb.trim(classifier, 3, engine="dense").agreement
-    names = [classifier.features[i] for i in found.features]
-    assert tb.expected_agreement(classifier, names, found.threshold, engine="dense") >= best - 0.01
-    assert trim_by_sampling(classifier, checked_choice(classifier.features, 3)) == found, "the seed decides the answer"
+    assert tb.expected_agreement(classifier, found.features, found.threshold, engine="dense") >= best - 0.01
+    assert trim_by_sampling(classifier, checked_choice(classifier.features, 3), Limits())[0] == found, (
+        "the seed decides the answer"
+    )
 
 
 def test_costs_groups_required_and_forbidden_features_are_kept_to() -> None:
@@ -103,10 +104,10 @@ def test_costs_groups_required_and_forbidden_features_are_kept_to() -> None:
     costs = {"blood": 2.0} | {f"x{i}": 1.0 for i in range(3, 30)}
     groups = {"blood": ["x0", "x1", "x2"]}
     choice = checked_choice(classifier.features, 5, costs, groups=groups, required=["x7"], forbidden=["x8", "x9"])
-    found = trim_by_sampling(classifier, choice, width=0.1, evaluation_limit=400)
-    assert 7 in found.features
-    assert not {8, 9} & set(found.features)
-    assert choice.is_affordable(found.features)
+    found = trim_by_sampling(classifier, choice, Limits(None, 400), width=0.1)[0]
+    assert 7 in found.kept
+    assert not {8, 9} & set(found.kept)
+    assert choice.is_affordable(found.kept)
 
 
 def test_the_features_that_matter_are_enough() -> None:
@@ -114,9 +115,14 @@ def test_the_features_that_matter_are_enough() -> None:
     assert isinstance(network, tb.BayesianNetwork)
     leaf = next(name for name in network.nodes if not network.children(name))
     classifier = tb.BayesianClassifier(network, leaf, positive="1")
-    found = trim_by_sampling(classifier, checked_choice(classifier.features, 2))
-    assert {classifier.features[i] for i in found.features} == set(network.parents(leaf))
-    assert (found.agreement, found.interval, found.confidence, found.upper_bound) == (1.0, (1.0, 1.0), 1.0, 1.0)
+    found = trim_by_sampling(classifier, checked_choice(classifier.features, 2), Limits())[0]
+    assert set(found.features) == set(network.parents(leaf))
+    assert (found.agreement, found.agreement_interval, found.confidence, found.upper_bound) == (
+        1.0,
+        (1.0, 1.0),
+        1.0,
+        1.0,
+    )
 
 
 def test_sixty_features_with_a_narrow_interval(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,8 +224,15 @@ def test_expensive_rows_are_few_without_a_time_limit(monkeypatch: pytest.MonkeyP
     assert operations > 0
     # A minute is enough for 1,000 rows to search on, and for 4/3 as many to judge.
     monkeypatch.setattr("trimbench.trimming.sampled._OPERATIONS_PER_SECOND", operations * 1000 / (0.3 * 60))
-    found = trim_by_sampling(hidden, choice)
-    assert 1300 <= found.n_rows <= 1334
+    with_rows: list[int] = []
+
+    def noted(agreed: int, n_rows: int, confidence: float) -> tuple[float, float]:
+        with_rows.append(n_rows)
+        return binomial_interval(agreed, n_rows, confidence)
+
+    monkeypatch.setattr("trimbench.trimming.sampled.binomial_interval", noted)
+    trim_by_sampling(hidden, choice, Limits())
+    assert 1300 <= with_rows[0] <= 1334
 
 
 def test_binomial_intervals_cover() -> None:
@@ -247,27 +260,27 @@ def test_exact_posteriors_fill_a_large_budget(monkeypatch: pytest.MonkeyPatch) -
     """With 16 features, hardly two rows look alike; averages over rows that do say nothing about more features."""
     monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 1.0)
     classifier = tree_augmented(40, 7)
-    few = trim_by_sampling(classifier, checked_choice(classifier.features, 6))
-    many = trim_by_sampling(classifier, checked_choice(classifier.features, 16))
+    few = trim_by_sampling(classifier, checked_choice(classifier.features, 6), Limits())[0]
+    many = trim_by_sampling(classifier, checked_choice(classifier.features, 16), Limits())[0]
     assert len(many.features) > 10
-    assert many.interval[0] > few.interval[1] + 0.02
+    assert many.agreement_interval[0] > few.agreement_interval[1] + 0.02
 
 
 def test_little_time_gives_a_subset_all_the_same() -> None:
     classifier = tree_augmented(40, 2)
     start = time.process_time()
-    found = trim_by_sampling(classifier, checked_choice(classifier.features, 8), time_limit=0.3)
+    found = trim_by_sampling(classifier, checked_choice(classifier.features, 8), Limits(0.3))[0]
     assert time.process_time() - start < 0.5
     assert len(found.features) <= 8
-    assert found.interval[0] > 0.4
+    assert found.agreement_interval[0] > 0.4
 
 
 def test_no_time_gives_a_bound_all_the_same() -> None:
     classifier = tree_augmented(40, 2)
     hidden = tb.BayesianClassifier(classifier.model, "c", positive="1", features=classifier.features[1:])
     for original in (classifier, hidden):
-        found = trim_by_sampling(original, checked_choice(original.features, 8), time_limit=1e-3)
-        assert found.interval[1] <= found.upper_bound < 1.0
+        found = trim_by_sampling(original, checked_choice(original.features, 8), Limits(1e-3))[0]
+        assert found.agreement_interval[1] <= found.upper_bound < 1.0
 
 
 def test_a_search_on_drawn_rows_that_was_limited_can_go_on() -> None:

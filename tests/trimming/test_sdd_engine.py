@@ -21,7 +21,7 @@ from trimbench.trimming.engines import sdd as sdd_compiler
 from trimbench.trimming.engines.circuit import SddEngine, SddMeasure
 from trimbench.trimming.engines.sdd import (
     CircuitError,
-    Compilation,
+    Diagram,
     Encoding,
     Fork,
     Group,
@@ -52,12 +52,12 @@ RAIN = tb.BayesianNetwork(
 )
 
 
-def compile_all(encodings: Sequence[Encoding]) -> list[Compilation]:
+def compile_all(encodings: Sequence[Encoding]) -> list[Diagram]:
     """Compile many small networks in one child: starting one for each would take most of the time."""
     child = subprocess.run(
         [sys.executable, "-c", COMPILE_ALL], input=pickle.dumps(encodings), capture_output=True, check=True
     )
-    answers: list[Compilation] = pickle.loads(child.stdout)
+    answers: list[Diagram] = pickle.loads(child.stdout)
     return answers
 
 
@@ -75,11 +75,7 @@ def without_all(engine: SddEngine, removed: Sequence[int]) -> float:
     for feature in removed[:-1]:
         measure = measure.without(feature)
         assert feature not in measure.features
-    return (
-        measure.potential_agreements_without([(removed[-1],)], Limits())[0]
-        if removed
-        else measure.potential_agreement()
-    )
+    return measure.potential_agreement_without(removed[-1:]) if removed else measure.potential_agreement()
 
 
 def random_classifier(rng: np.random.Generator) -> tb.BayesianClassifier:
@@ -109,7 +105,7 @@ def test_fifty_random_networks_equal_full_enumeration() -> None:
     compilations = compile_all([encode(brute_force.network_of(c), c.target, ("s0",), c.features) for c in classifiers])
     seen_zero = seen_multi = 0
     for classifier, compilation in zip(classifiers, compilations, strict=True):
-        engine = SddEngine.from_compilation(compilation, classifier.threshold)
+        engine = SddEngine.from_joint(classifier, compilation)
         seen_zero += any(sum(pair) == 0 for pair in brute_force.whole(classifier).values())
         seen_multi += max(classifier.cardinalities, default=0) > 2
         for kept in subsets(classifier.n_features):
@@ -121,7 +117,7 @@ def test_fifty_random_networks_equal_full_enumeration() -> None:
             achievable = brute_force.achievable_agreement(classifier, kept)
             assert best.agreement == pytest.approx(achievable, abs=1e-9)
             same = brute_force.expected_agreement(classifier, kept, classifier.threshold)
-            assert engine.agreement(kept, engine.threshold) == pytest.approx(same, abs=1e-9)
+            assert engine.agreement(kept, classifier.threshold) == pytest.approx(same, abs=1e-9)
     assert seen_zero > 10
     assert seen_multi > 10
 
@@ -129,8 +125,7 @@ def test_fifty_random_networks_equal_full_enumeration() -> None:
 def test_the_search_runs_on_the_engine() -> None:
     rng = np.random.default_rng(8)
     classifier = brute_force.random_classifier(rng, [2, 2, 3, 2, 2, 2], 0.4)
-    model = classifier.model
-    engine = SddEngine.build(model.to_network(), model.class_variable, "0", classifier.features, 0.4)
+    engine = SddEngine.of(classifier)
     choice = checked_choice(classifier.features, 3.0)
     found = RemovalSearch(engine.root, choice, first_guess=range(6)).run(Limits())
     best = max(brute_force.potential_agreement(classifier, s) for s in brute_force.affordable_subsets([1.0] * 6, 3.0))
@@ -139,7 +134,7 @@ def test_the_search_runs_on_the_engine() -> None:
 
 
 def test_instances_are_those_with_a_probability() -> None:
-    engine = SddEngine.build(RAIN, "rain", "yes", ["slip", "wet"], 0.4)
+    engine = SddEngine.of(tb.BayesianClassifier(RAIN, "rain", positive="yes", features=["slip", "wet"], threshold=0.4))
     instances = engine.instances([0, 1])
     # slip = yes and wet = no cannot be; the others have Pr(yes | wet), so 0.18 / 0.42 and 0.02 / 0.58.
     order = np.lexsort((instances.negative, instances.positive))
@@ -157,7 +152,9 @@ def test_instances_that_lead_to_one_end_share_it() -> None:
         {"sensor": ["cause"]},
         {"cause": [0.3, 0.7], "sensor": [[0.9, 0.1], [0.2, 0.8]], **{key: [0.5, 0.5] for key in coins}},
     )
-    engine = SddEngine.build(network, "cause", "a", ["sensor", *coins], 0.5)
+    engine = SddEngine.of(
+        tb.BayesianClassifier(network, "cause", positive="a", features=["sensor", *coins], threshold=0.5)
+    )
     assert engine.root.diagram.n_nodes < 40
     instances = engine.instances(range(11))
     np.testing.assert_allclose(sorted(instances.positive), [0.03, 0.27], atol=1e-12)
@@ -175,7 +172,7 @@ def test_forty_outputs_of_a_circuit_need_no_table() -> None:
         {name: list(pair) for name, pair in outputs.items()},
         {**inputs, **dict.fromkeys(outputs, exclusive_or)},
     )
-    engine = SddEngine.build(network, "a", "1", list(outputs), 0.5)
+    engine = SddEngine.of(tb.BayesianClassifier(network, "a", positive="1", features=list(outputs), threshold=0.5))
     # The outputs tell the inputs up to taking the complement of all three: abc or its complement, with a = 1 or 0.
     expected = sorted(0.2 * b * c for b, c in itertools.product((0.3, 0.7), (0.6, 0.4)))
     instances = engine.instances(range(40))
@@ -187,16 +184,16 @@ def test_forty_outputs_of_a_circuit_need_no_table() -> None:
 @pytest.mark.parametrize("certain", [[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
 def test_a_classifier_without_features(certain: list[float]) -> None:
     network = tb.BayesianNetwork({"c": ["yes", "no"]}, {}, {"c": certain})
-    engine = SddEngine.build(network, "c", "yes", [], 0.5)
+    engine = SddEngine.of(tb.BayesianClassifier(network, "c", positive="yes", features=[], threshold=0.5))
     instances = engine.instances([])
     assert (float(instances.positive[0]), float(instances.negative[0])) == tuple(certain)
     assert engine.root.potential_agreement() == 1.0
 
 
 def test_one_compilation_serves_all_thresholds() -> None:
-    engine = SddEngine.build(RAIN, "rain", "yes", ["slip"], 0.5)
+    engine = SddEngine.of(tb.BayesianClassifier(RAIN, "rain", positive="yes", features=["slip"], threshold=0.5))
     for threshold in (0.0, 0.1, 0.3, 0.9):
-        other = SddEngine.from_compilation(engine.compilation, threshold)
+        other = engine.with_threshold(threshold)
         classifier = tb.BayesianClassifier(RAIN, "rain", positive="yes", features=["slip"], threshold=threshold)
         expected = brute_force.potential_agreement(classifier, [])
         assert potential_agreement(other, []) == pytest.approx(expected, abs=1e-12)
@@ -315,8 +312,8 @@ def test_a_killed_child_is_an_error(wide: Encoding, monkeypatch: pytest.MonkeyPa
 @needs_pysdd
 def test_pysdd_is_imported_in_the_child_only() -> None:
     code = (
-        "import sys; from tests.trimming.test_sdd_engine import RAIN, SddEngine; "
-        "SddEngine.build(RAIN, 'rain', 'yes', ['slip'], 0.5); sys.exit('pysdd' in sys.modules)"
+        "import sys; from tests.trimming.test_sdd_engine import RAIN, SddEngine, tb; "
+        "SddEngine.of(tb.BayesianClassifier(RAIN, 'rain', positive='yes')); sys.exit('pysdd' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 
@@ -325,27 +322,11 @@ def test_pysdd_is_imported_in_the_child_only() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"target": "sun"}, r"target must be among \['rain', 'wet', 'slip'\], got 'sun'"),
-        ({"positive": "maybe"}, r"positive must be one of \['yes', 'no'\], got 'maybe'"),
-        ({"features": ["rain"]}, r"features must be among \['wet', 'slip'\], got 'rain'"),
-        ({"features": ["wet", "wet"]}, r"features must be distinct, got \['wet', 'wet'\]"),
-        ({"features": "wet"}, r"features must be a sequence of names, got the string 'wet'"),
-        ({"threshold": 1.5}, r"threshold must be a probability in \[0, 1\], got 1\.5"),
         ({"timeout": 0}, r"timeout must be positive seconds or None, got 0; None sets no limit"),
         ({"timeout": float("nan")}, r"timeout must be positive seconds or None, got nan"),
         ({"memory": 0}, r"memory must be a positive number of bytes, got 0"),
     ],
 )
-def test_impossible_input_is_refused(change: dict[str, object], text: str) -> None:
-    arguments: dict[str, object] = {"target": "rain", "positive": "yes", "features": ["wet"], "threshold": 0.5}
+def test_impossible_limits_are_refused(change: dict[str, float], text: str) -> None:
     with pytest.raises(ValueError, match=text):
-        SddEngine.build(RAIN, **{**arguments, **change})  # type: ignore[arg-type]
-
-
-@needs_pysdd
-def test_only_networks_are_compiled() -> None:
-    model = tb.NaiveBayes([0.5, 0.5], [[[0.1, 0.9], [0.6, 0.4]]])
-    with pytest.raises(
-        TypeError, match=r"network must be a BayesianNetwork, got NaiveBayes; a NaiveBayes has \.to_netw"
-    ):
-        SddEngine.build(model, "class", "0", [], 0.5)  # type: ignore[arg-type]
+        SddEngine.of(tb.BayesianClassifier(RAIN, "rain", positive="yes"), **change)  # type: ignore[arg-type]

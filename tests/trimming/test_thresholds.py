@@ -65,10 +65,8 @@ def around(posteriors: NDArray[np.float64], n_steps: int = 3) -> set[float]:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("block", range(4))
 def test_trimmings_are_optimal_in_exact_arithmetic(engine: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Kernels and threads take over at once.
-    monkeypatch.setattr("trimbench.trimming.engines.table._WORTH_A_KERNEL", 1)
-    monkeypatch.setattr("trimbench.trimming.engines.table._WORTH_A_THREAD", 1)
-    monkeypatch.setattr("trimbench.trimming.search.lattices._is_worth_compiling", lambda classifier: block % 2 == 1)
+    # Compiled loops in every other block.
+    monkeypatch.setattr("trimbench.trimming.search.lattices._SHORT_SEARCH", 0.0 if block % 2 else 2.0**27)
     for seed in range(25):
         case = random_case(np.random.default_rng([block, seed]))
         wrong = failures(case, engine, n_jobs=1 + seed % 3)

@@ -213,57 +213,7 @@ def _mutual_information(table: NDArray[np.float64]) -> float:
     return float((table[seen] * np.log(table[seen] / independent[seen])).sum())
 
 
-# Cross-validated accuracy of naive Bayes classifiers on many feature subsets, and selection by it.
-
-
-def cross_validated_accuracy(
-    features: pd.DataFrame,
-    target: pd.Series,
-    subsets: NDArray[np.bool_],
-    *,
-    positive: str,
-    threshold: float,
-    n_folds: int,
-    rng: np.random.Generator,
-    smoothing: float = 1.0,
-) -> NDArray[np.float64]:
-    """Return the average accuracy over the folds of a naive Bayes classifier on each feature subset.
-
-    A naive Bayes classifier on a subset equals the one on all features without the weights of the others, so one model
-    for each fold serves all subsets.
-
-    Parameters
-    ----------
-    features : DataFrame of shape (n_rows, n_features)
-        Categories.
-    target : Series of length n_rows
-        Two classes.
-    subsets : ndarray of bool, shape (n_subsets, n_features)
-    positive : str
-        The class whose probability is compared with the threshold.
-    threshold : float in (0, 1)
-    n_folds : int
-        Between 2 and the number of rows.
-    rng : numpy.random.Generator
-        Assigns the rows to the folds.
-    smoothing : float
-        Pseudo-count of the naive Bayes classifier.
-
-    Returns
-    -------
-    ndarray of shape (n_subsets,)
-
-    Raises
-    ------
-    ValueError
-        When there are too few rows for the folds, or no classifier can be learned from the data.
-    """
-    folds = _folds(features, target, positive, threshold, n_folds, rng, smoothing)
-    accuracies = np.zeros(len(subsets))
-    for fold in folds:
-        predicted = fold.weights @ subsets.T >= fold.needed
-        accuracies += (predicted == fold.truth[:, None]).mean(axis=0)
-    return accuracies / n_folds
+# Selection by the cross-validated accuracy of naive Bayes classifiers.
 
 
 def select_by_accuracy(
@@ -279,12 +229,31 @@ def select_by_accuracy(
 ) -> tuple[str, ...]:
     """Select features one by one, each time the one that gives naive Bayes the highest cross-validated accuracy.
 
-    The arguments are those of `cross_validated_accuracy`, with the number of features. The first m of them are the
-    selection for the budget m.
+    The first m of them are the selection for the budget m.
+
+    Raises ValueError if there are too few rows for the folds, or no classifier can be learned from the data.
+
+    Parameters
+    ----------
+    features : DataFrame of shape (n_rows, n_features)
+        Categories.
+    target : Series of length n_rows
+        Two classes.
+    budget : float
+        Number of features.
+    positive : str
+        The class whose probability is compared with the threshold.
+    threshold : float in (0, 1)
+    n_folds : int
+        Between 2 and the number of rows.
+    rng : numpy.random.Generator
+        Assigns the rows to the folds.
+    smoothing : float
+        Pseudo-count of the naive Bayes classifier.
     """
     if budget < 0:
         raise ValueError(f"budget must be a number of features, 0 or more, got {budget!r}")
-    folds = _folds(features, target, positive, threshold, n_folds, rng, smoothing)
+    folds = folds_of(features, target, positive, threshold, n_folds, rng, smoothing)
     scores = [np.zeros(len(fold.truth)) for fold in folds]
     open_ = list(range(features.shape[1]))
     chosen: list[int] = []
@@ -300,7 +269,7 @@ def select_by_accuracy(
 
 
 @dataclass(frozen=True, eq=False)
-class _Fold:
+class Fold:
     """What a naive Bayes model learned on the other folds says about the rows of this one.
 
     Attributes
@@ -318,7 +287,7 @@ class _Fold:
     truth: NDArray[np.bool_]
 
 
-def _folds(
+def folds_of(
     features: pd.DataFrame,
     target: pd.Series,
     positive: str,
@@ -326,7 +295,8 @@ def _folds(
     n_folds: int,
     rng: np.random.Generator,
     smoothing: float,
-) -> list[_Fold]:
+) -> list[Fold]:
+    """Return what naive Bayes models say that are learned without each part of the rows in turn."""
     if not 2 <= n_folds <= len(features):
         raise ValueError(f"n_folds must be between 2 and the number of rows, {len(features)}, got {n_folds}")
     if not 0 < threshold < 1:
@@ -346,7 +316,7 @@ def _folds(
         )
         prior = float(np.log(classifier.prior[0] / classifier.prior[1]))
         needed = float(np.log(threshold) - np.log1p(-threshold)) - prior - TIE_TOLERANCE
-        folds.append(_Fold(weights, needed, (target[out].astype(str) == positive).to_numpy()))
+        folds.append(Fold(weights, needed, (target[out].astype(str) == positive).to_numpy()))
     return folds
 
 

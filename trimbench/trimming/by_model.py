@@ -142,7 +142,7 @@ def _trim_exactly(
     classifier: BayesianClassifier, choice: Choice, engine: EngineName | Engine, limits: Limits
 ) -> Trimming:
     """Search the subsets of a naive Bayes classifier."""
-    computed = make_engine(classifier, engine, time_limit=limits.time_limit) if isinstance(engine, str) else engine
+    computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
     search: RemovalSearch | LatticeSearch
     if isinstance(computed, LogOddsEngine):
         if _is_constant(classifier):
@@ -164,7 +164,7 @@ def _searched(
 ) -> Trimming:
     answer = _SECONDS_OF_ANSWER * _table_size(classifier) if isinstance(engine, LogOddsEngine) else 0.0
     found = search.run(limits.ending_earlier(answer))
-    kept = sorted(found.features)
+    kept = found.features
     upper_bound = min(found.upper_bound, known_bound)
     if upper_bound >= 1.0 > found.agreement and 0 < classifier.threshold < 1 and classifier.prior.all():
         # Stopped before the search itself could bound anything.
@@ -203,25 +203,14 @@ def _trim_general(
 
 def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
     """Trim a classifier for which nothing is exact, on rows that are drawn from it."""
-    sampled = trim_by_sampling(
-        classifier, choice, time_limit=limits.seconds_left(), evaluation_limit=limits.evaluation_limit
-    )
-    limits.report(sampled.agreement, lambda: sampled.upper_bound, sampled.n_evaluations, last=True)
+    found, finished = trim_by_sampling(classifier, choice, limits)
+    limits.report(found.agreement, lambda: found.upper_bound, found.n_evaluations, last=True)
     # With more time, a circuit may be exact.
     may_compile = limits.time_limit is not None and is_installed("pysdd") and has_small_circuit(classifier)
-    stopped = may_compile or not sampled.finished
-    return trimming_of(
-        classifier,
-        sampled.features,
-        sampled.interval,
-        sampled.upper_bound,
-        sampled.n_evaluations,
-        threshold=sampled.threshold,
-        agreement=sampled.agreement,
-        confidence=sampled.confidence,
-        # The best of two answers would not have the confidence of one: with other limits the search begins anew.
-        go_on=(lambda more: _trim_general(classifier, choice, "auto", more)) if stopped else None,
-    )
+    if finished and not may_compile:
+        return found
+    # The best of two answers would not have the confidence of one: with other limits the search begins anew.
+    return replace(found, _go_on=lambda more: _trim_general(classifier, choice, "auto", more))
 
 
 def _trim_certified(
@@ -267,7 +256,7 @@ def _searched_roughly(
     """Search the subsets where exact values are out of reach: what the finest lattice cannot decide stays open."""
     ends = limits.time_limit is not None or limits.evaluation_limit is not None
     found = search.run(limits if ends else limits.up_to(search.n_evaluations + _MOST_EVALUATIONS))
-    kept = sorted(found.features)
+    kept = found.features
     upper_bound = min(found.upper_bound, before.upper_bound)
     n_evaluations = before.n_evaluations + found.n_evaluations
 
@@ -367,8 +356,6 @@ def _check_engine_of(engine: Engine, classifier: BayesianClassifier) -> None:
     if not hasattr(engine, "classifier"):
         raise ValueError(f"engine must be the name of an engine, or made by make_engine, got {str(engine)[:80]!r}")
     made_for = engine.classifier
-    if made_for is None:
-        return
     for what, own, other in (
         ("threshold", made_for.threshold, classifier.threshold),
         ("features", made_for.features, classifier.features),

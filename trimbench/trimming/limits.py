@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import functools
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,10 +93,6 @@ class Limits:
         """Return whether a search may make another evaluation after this many."""
         return n_evaluations < self._evaluation_limit and self.in_time()
 
-    def evaluations_left(self, n_evaluations: int, most: int) -> int:
-        """Return how many more evaluations are allowed after this many, between one and `most`."""
-        return int(max(1, min(most, self._evaluation_limit - n_evaluations)))
-
     def seconds_left(self) -> float | None:
         """Return the seconds that are left, more than 0; None without a time limit."""
         return None if math.isinf(self._deadline) else max(self._deadline - clock(), 1e-9)
@@ -137,28 +131,3 @@ class Limits:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
-
-
-def one_by_one(
-    value: Callable[[tuple[int, ...]], float], groups: Sequence[tuple[int, ...]], limits: Limits
-) -> list[float]:
-    """Return the value of each group, or of the first ones when the time is over; of one in any case."""
-    found: list[float] = []
-    for group in groups:
-        if found and not limits.in_time():
-            break
-        found.append(value(group))
-    return found
-
-
-def in_threads(evaluate: Callable[[slice], None], n_items: int, n_jobs: int, *, worth_it: bool = True) -> None:
-    """Evaluate items, every `n_jobs`-th in the same thread; `evaluate` must release Python's lock to gain from it."""
-    if n_jobs == 1 or n_items == 1 or not worth_it:
-        evaluate(slice(None))
-    else:
-        list(_threads(n_jobs).map(evaluate, [slice(start, None, n_jobs) for start in range(min(n_jobs, n_items))]))
-
-
-@functools.cache
-def _threads(n_jobs: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_jobs, thread_name_prefix="trimming")

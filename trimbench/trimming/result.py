@@ -288,16 +288,20 @@ class SearchResult:
 
     Attributes
     ----------
-    features : frozenset of int
+    features : tuple of int
+        In the order of the classifier.
     agreement : float
-        Maximum potential agreement of the subset.
+        For naive Bayes and two decisions the maximum potential agreement of the subset.
     upper_bound : float
         No subset within the budget has a higher one; 1 if the search was stopped before it had any bound.
     n_evaluations : int
         Number of evaluations of the criterion.
+    cut : Cut or None
+        Its threshold interval, where the search has found it.
     """
 
-    features: frozenset[int]
+    features: tuple[int, ...]
     agreement: float
     upper_bound: float
     n_evaluations: int
+    cut: Cut | None = None

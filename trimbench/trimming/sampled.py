@@ -22,6 +22,8 @@ from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.inference.rows import Lookup
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice, highest_cost
+from trimbench.trimming.limits import Limits
+from trimbench.trimming.result import Trimming, trimming_of, untrimmed
 from trimbench.trimming.search.exchange import PosteriorSearch, RowSearch, search_rows
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
@@ -48,52 +50,15 @@ _SEARCH_SHARE, _PREPARED_SHARE = 0.6, 0.7
 _EVALUATION_SHARE = 0.4
 
 
-@dataclass(frozen=True)
-class SampledTrimming:
-    """A trimming and what samples say about it.
-
-    Attributes
-    ----------
-    features : tuple of int
-        Positions of the features that are kept.
-    threshold : float
-    agreement : float
-        Share of the rows on which both decide alike.
-    interval : tuple of float
-        Holds the expected classification agreement with the given confidence.
-    confidence : float
-        Of the interval, and of the upper bound; 1 where they are proven.
-    upper_bound : float
-        With the given confidence, no trimming within the budget has a higher agreement.
-    n_evaluations : int
-        Number of subsets that were scored.
-    n_rows : int
-        Rows behind the interval.
-    finished : bool
-        Whether no limit made it search less, or on fewer rows.
-    """
-
-    features: tuple[int, ...]
-    threshold: float
-    agreement: float
-    interval: tuple[float, float]
-    confidence: float
-    upper_bound: float
-    n_evaluations: int
-    n_rows: int
-    finished: bool = True
-
-
 def trim_by_sampling(
     classifier: BayesianClassifier,
     choice: Choice,
+    limits: Limits,
     *,
-    time_limit: float | None = None,
-    evaluation_limit: int | None = None,
     seed: int = 0,
     confidence: float = CONFIDENCE,
     width: float = WIDTH,
-) -> SampledTrimming:
+) -> tuple[Trimming, bool]:
     """Trim a classifier of any size from rows drawn from its distribution.
 
     Parameters
@@ -101,10 +66,8 @@ def trim_by_sampling(
     classifier : BayesianClassifier
     choice : Choice
         The subsets that are allowed.
-    time_limit : float, optional
-        Seconds. Less time means fewer rows, and a wider interval.
-    evaluation_limit : int, optional
-        Subsets after which the search stops.
+    limits : Limits
+        Less time means fewer rows, and a wider interval.
     seed : int
         Decides which rows are drawn.
     confidence : float in (0, 1)
@@ -113,7 +76,9 @@ def trim_by_sampling(
 
     Returns
     -------
-    SampledTrimming
+    trimming : Trimming
+    finished : bool
+        Whether no limit made it search less, or on fewer rows.
 
     Raises
     ------
@@ -121,10 +86,10 @@ def trim_by_sampling(
         When the probabilities of single rows are too expensive, because too many hidden variables depend on each
         other; a ValueError.
     """
-    lossless = _without_loss(classifier, choice)
-    if lossless is not None:
-        return lossless
-    clock = _Clock(seconds_now(), time_limit, evaluation_limit)
+    needed = classifier.rows.relevant | choice.required
+    if not needed & set(choice.forbidden) and choice.is_affordable(needed):  # with all that matters it agrees always
+        return untrimmed(classifier, choice.features({choice.unit_of[feature] for feature in needed})), True
+    clock = _Clock(seconds_now(), limits.seconds_left(), limits.evaluation_limit)
     searching, evaluating, bounding, kicking = (np.random.default_rng([seed, purpose]) for purpose in range(4))
     n_search = _affordable_rows(classifier, clock)
     rows = _drawn(classifier, n_search, searching, clock)
@@ -156,17 +121,12 @@ def trim_by_sampling(
         codes = classifier.draw(min(_BATCH, n_rows - start), evaluating)
         agreed += int((classifier.decide(codes) == trimmed.decide(codes[:, list(kept)])).sum())
     low, high = binomial_interval(agreed, n_rows, confidence)
-    return SampledTrimming(
-        features=kept,
-        threshold=threshold,
-        agreement=agreed / n_rows,
-        interval=(low, high),
-        confidence=confidence,
-        upper_bound=max(bound, high),
-        n_evaluations=exact.n_evaluations,
-        n_rows=n_rows,
-        finished=not clock.has_stopped and n_search == _affordable_rows(classifier, no_limit) and n_rows == n_unlimited,
+    share, n_searched = agreed / n_rows, exact.n_evaluations
+    trimming = trimming_of(
+        classifier, kept, (low, high), bound, n_searched, threshold=threshold, agreement=share, confidence=confidence
     )
+    on_all_rows = n_search == _affordable_rows(classifier, no_limit) and n_rows == n_unlimited
+    return trimming, on_all_rows and not clock.has_stopped
 
 
 def drawn_agreement(
@@ -238,23 +198,6 @@ class _Rows:
     posterior: NDArray[np.float64]
     decision: NDArray[np.bool_]
     seconds: float
-
-
-def _without_loss(classifier: BayesianClassifier, choice: Choice) -> SampledTrimming | None:
-    """Return a trimming with all features that matter, if they are affordable: it agrees always."""
-    needed = classifier.rows.relevant | choice.required
-    if needed & set(choice.forbidden) or not choice.is_affordable(needed):
-        return None
-    return SampledTrimming(
-        choice.features({choice.unit_of[feature] for feature in needed}),
-        classifier.threshold,
-        1.0,
-        (1.0, 1.0),
-        1.0,
-        1.0,
-        0,
-        0,
-    )
 
 
 def _affordable_rows(classifier: BayesianClassifier, clock: _Clock) -> int:

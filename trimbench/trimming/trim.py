@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from trimbench.trimming.by_model import agreement_at, bound_of_all, trim_by_model
@@ -99,7 +98,7 @@ def trim(
         Evaluations of the criterion after which the search stops. The result is the same on every machine. With `rows`,
         it is for the search by the model and for that by the rows, each.
     n_jobs : int
-        Threads that evaluate subsets at the same time. The result is the same for any number, unless time is limited.
+        Threads that select by the rows at the same time. The result is the same for any number, unless time is limited.
     progress : callable, optional
         Called with a `Progress` about ten times a second, and at the end.
 
@@ -142,7 +141,7 @@ def trim(
             "out, or name a positive class"
         )
     if rows is not None:
-        return trim_by_rows(original, choice, ByRows(rows, rows_weight, prefer), engine, limits)
+        return trim_by_rows(original, choice, rows, rows_weight, prefer, engine, limits)
     if rows_weight not in ("auto", 0):
         raise ValueError(f"rows_weight must be 'auto' or 0 without rows, got {rows_weight!r}; give rows")
     if prefer == "cheapest":
@@ -156,19 +155,12 @@ def trim(
 _BY_MODEL, _ON_ROWS = 0.5, 0.8
 
 
-@dataclass(frozen=True)
-class ByRows:
-    """Rows, their weight in the blend, and which of several good subsets is taken; as in `trim`."""
-
-    rows: pd.DataFrame
-    weight: RowsWeight
-    prefer: Prefer
-
-
 def trim_by_rows(
     classifier: BayesianClassifier,
     choice: Choice,
-    by_rows: ByRows,
+    rows: pd.DataFrame,
+    rows_weight: RowsWeight,
+    prefer: Prefer,
     engine: EngineName | Engine,
     limits: Limits,
     by_model: Trimming | None = None,
@@ -181,21 +173,27 @@ def trim_by_rows(
     is_searchable = classifier.threshold is not None or n_entries(classifier) <= MAX_ENTRIES
     if by_model is not None:
         by_model = by_model.resumed(limits.part(_BY_MODEL))
-    elif is_searchable and by_rows.weight in ("auto", 0) and by_rows.prefer == "best":
+    elif is_searchable and rows_weight in ("auto", 0) and prefer == "best":
         by_model = trim_by_model(classifier, choice, engine, limits.part(_BY_MODEL))
+    interval = None if by_model is None else by_model.threshold_interval
+    cut = None if by_model is None or interval is None else Cut(by_model.agreement, *interval)
     found = trim_on_rows(
         classifier,
         choice,
-        by_rows.rows,
-        rows_weight=by_rows.weight,
-        prefer=by_rows.prefer,
-        by_model=None if by_model is None else (by_model.kept, _cut_of(by_model)),
+        rows,
+        rows_weight=rows_weight,
+        prefer=prefer,
+        by_model=None if by_model is None else (by_model.kept, cut),
         time_limit=limits.part(1.0 if is_searchable else _ON_ROWS).seconds_left(),
         evaluation_limit=limits.evaluation_limit,
         n_jobs=limits.n_jobs,
     )
     stopped = not found.finished or (by_model is not None and by_model.may_go_on)
-    go_on = partial(_go_on, classifier, choice, by_rows, engine, by_model) if stopped else None
+
+    def begin_anew(more: Limits) -> Trimming:
+        return trim_by_rows(classifier, choice, rows, rows_weight, prefer, engine, more, by_model)
+
+    go_on = begin_anew if stopped else None
     n_evaluations = found.n_evaluations + (0 if by_model is None else by_model.n_evaluations)
     if by_model is not None and (
         found.rows_agreement.weight == 0 or (found.cut is None and found.features == by_model.kept)
@@ -217,19 +215,3 @@ def trim_by_rows(
         )
     limits.report(trimming.agreement, lambda: trimming.upper_bound, n_evaluations, last=True)
     return replace(trimming, rows_agreement=found.rows_agreement)
-
-
-def _cut_of(by_model: Trimming) -> Cut | None:
-    interval = by_model.threshold_interval
-    return None if interval is None else Cut(by_model.agreement, *interval)
-
-
-def _go_on(
-    classifier: BayesianClassifier,
-    choice: Choice,
-    by_rows: ByRows,
-    engine: EngineName | Engine,
-    by_model: Trimming | None,
-    limits: Limits,
-) -> Trimming:
-    return trim_by_rows(classifier, choice, by_rows, engine, limits, by_model)

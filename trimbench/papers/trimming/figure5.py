@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import COUNT, PERCENT, SHARE, job, listed
@@ -22,9 +23,10 @@ from trimbench.papers.trimming.classifiers import (
     Split,
     two_classes,
 )
-from trimbench.trimming.baselines import cross_validated_accuracy, select_by_information_gain
-from trimbench.trimming.curve import potential_agreements
+from trimbench.trimming.baselines import folds_of, select_by_information_gain
+from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import make_engine
+from trimbench.trimming.engines.table import DenseEngine, subset_batches
 from trimbench.trimming.thresholds import best_cut
 
 STATED, INFERRED = "stated", "inferred"
@@ -365,6 +367,55 @@ _COMPARED = {
     **{"full_test_accuracy": SHARE, "better_than_full_percent": PERCENT, "*_features": NAMES},
     **dict.fromkeys(("*_eca", "*_cv_accuracy", "*_agreement", "*_accuracy"), SHARE),
 }
+
+
+def potential_agreements(
+    classifier: BayesianClassifier, budget: float
+) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
+    """Return all feature subsets within a budget, by position, and the maximum potential agreement of each.
+
+    For naive Bayes that is the maximum achievable agreement, too (Proposition 3).
+    """
+    subsets, agreements = [], []
+    for batch in subset_batches(DenseEngine.build(classifier).root, [1.0] * classifier.n_features, budget):
+        _, _, signed = batch.instances(classifier)
+        subsets += [tuple(sorted(kept)) for kept in batch.kept.tolist()]
+        agreements.append(0.5 * (1.0 + np.abs(signed).sum(axis=1)))
+    return subsets, np.concatenate(agreements)
+
+
+def cross_validated_accuracy(
+    features: pd.DataFrame,
+    target: pd.Series,
+    subsets: NDArray[np.bool_],
+    *,
+    positive: str,
+    threshold: float,
+    n_folds: int,
+    rng: np.random.Generator,
+    smoothing: float = 1.0,
+) -> NDArray[np.float64]:
+    """Return the average accuracy over the folds of a naive Bayes classifier on each feature subset.
+
+    A naive Bayes classifier on a subset equals the one on all features without the weights of the others, so one model
+    for each fold serves all subsets.
+
+    Parameters
+    ----------
+    subsets : ndarray of bool, shape (n_subsets, n_features)
+    features, target, positive, threshold, n_folds, rng, smoothing
+        As in `select_by_accuracy`.
+
+    Returns
+    -------
+    ndarray of shape (n_subsets,)
+    """
+    folds = folds_of(features, target, positive, threshold, n_folds, rng, smoothing)
+    accuracies = np.zeros(len(subsets))
+    for fold in folds:
+        predicted = fold.weights @ subsets.T >= fold.needed
+        accuracies += (predicted == fold.truth[:, None]).mean(axis=0)
+    return accuracies / n_folds
 
 
 @job(_COMPARED, _COMPARED | {"points": listed(listed(SHARE))})

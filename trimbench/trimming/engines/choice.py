@@ -9,7 +9,6 @@ from typing import Literal, Protocol, Self, TypedDict, get_args
 import numpy as np
 
 from trimbench._extras import check_installed, is_installed
-from trimbench._numba import is_worth_loading
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.trimming.classifier import BayesianClassifier
@@ -17,15 +16,12 @@ from trimbench.trimming.engines import log_odds
 from trimbench.trimming.engines import table as engines_table
 from trimbench.trimming.engines.circuit import SddEngine
 from trimbench.trimming.engines.sdd import CircuitError
-from trimbench.trimming.limits import Limits
 from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 
 # Up to this size a search on the table of a naive Bayes classifier is faster than one on lattices (measured).
 _DENSE_IS_FASTER = 2**17
-# The kernel of the engine for tables; whoever has loaded it has loaded those that go with it.
-_TABLE_KERNEL = "axis_norms"
 # A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 # Instances of more features make a diagram too large even so.
@@ -40,8 +36,8 @@ class Engine(Protocol):
     """Computes the agreement measures of one classifier; features are given by their position."""
 
     @property
-    def classifier(self) -> BayesianClassifier | None:
-        """What the engine was made for, if that is a classifier."""
+    def classifier(self) -> BayesianClassifier:
+        """What the engine was made for."""
 
     @property
     def root(self) -> SignedMeasure:
@@ -84,16 +80,11 @@ class TableLimits(TypedDict):
 
 
 def make_engine(
-    classifier: BayesianClassifier,
-    name: EngineName = "auto",
-    *,
-    time_limit: float | None = None,
-    limits: TableLimits | None = None,
+    classifier: BayesianClassifier, name: EngineName = "auto", *, limits: TableLimits | None = None
 ) -> Engine:
     """Return the engine called `name`, or for ``"auto"`` the one that fits the size of the model.
 
-    Searches with it use compiled kernels, unless these would take too much of a time limit to load. The `limits` are on
-    the table of a network, if one is needed; by default those of `joint_distribution`.
+    The `limits` are on the table of a network, if one is needed; by default those of `joint_distribution`.
 
     Raises
     ------
@@ -112,8 +103,7 @@ def make_engine(
     if name == "dense" or (name == "auto" and small):
         if limits is not None:
             classifier.prepare_table(**limits)
-        compiled = not small and is_worth_loading(time_limit, _TABLE_KERNEL)
-        return engines_table.DenseEngine.build(classifier, compiled=compiled)
+        return engines_table.DenseEngine.build(classifier)
     return log_odds.LogOddsEngine(classifier)
 
 
@@ -135,7 +125,7 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
         classifier.prepare_table(max_operations=int(seconds * _OPERATIONS_PER_SECOND))
     except ContractionTooLarge:
         return None
-    return engines_table.DenseEngine.build(classifier, compiled=is_worth_loading(seconds, _TABLE_KERNEL))
+    return engines_table.DenseEngine.build(classifier)
 
 
 def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> Engine:
@@ -149,7 +139,7 @@ def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> 
     try:
         if limits is not None:
             classifier.prepare_table(**limits)
-        return engines_table.DenseEngine.build(classifier, compiled=True)
+        return engines_table.DenseEngine.build(classifier)
     except ValueError as error:
         if is_promising:
             what = f"engine='auto' for this network with {classifier.n_features} features, too many for a table,"
@@ -190,8 +180,5 @@ class SignedMeasure(Protocol):
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement."""
 
-    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
-        """Return the maximum potential agreement after removing each group of features.
-
-        Returns fewer values, those of the first groups, when the time is over; but one in any case.
-        """
+    def potential_agreement_without(self, group: Sequence[int]) -> float:
+        """Return the maximum potential agreement after removing some features."""

@@ -19,7 +19,6 @@ import numpy as np
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.table import separation
-from trimbench.trimming.limits import Limits, one_by_one
 from trimbench.trimming.thresholds import (
     TIE_TOLERANCE,
     TIED_LOG_ODDS,
@@ -251,9 +250,9 @@ class LogOddsMeasure:
         """Return the maximum potential agreement of the subset (Definition 4)."""
         return self.engine.potential_agreement(self.features, self.removed)
 
-    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
-        """Return the maximum potential agreement after removing each group, as long as there is time."""
-        return one_by_one(lambda group: self.without(*group).potential_agreement(), groups, limits)
+    def potential_agreement_without(self, group: Sequence[int]) -> float:
+        """Return the maximum potential agreement after removing some features."""
+        return self.without(*group).potential_agreement()
 
 
 # Distributions of sums of independent weights, exact, by meeting in the middle.

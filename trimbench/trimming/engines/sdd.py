@@ -161,31 +161,8 @@ class CircuitError(ValueError):
     """The network could not be compiled."""
 
 
-@dataclass(frozen=True, eq=False)
-class Compilation:
-    """A compiled network.
-
-    Attributes
-    ----------
-    joint : Diagram
-        Pr(c, f) and Pr(not c, f), one column each.
-    n_nodes, n_elements : int
-        Size of the SDD.
-    seconds : tuple of float
-        For compiling, reading out, and evaluating.
-    peak_bytes : int
-        Peak memory of the child.
-    """
-
-    joint: Diagram
-    n_nodes: int
-    n_elements: int
-    seconds: tuple[float, float, float]
-    peak_bytes: int
-
-
-def compile_network(encoding: Encoding, *, timeout: float | None = None, memory: int = DEFAULT_MEMORY) -> Compilation:
-    """Compile a network in a child process.
+def compile_network(encoding: Encoding, *, timeout: float | None = None, memory: int = DEFAULT_MEMORY) -> Diagram:
+    """Compile a network in a child process; return Pr(c, f) and Pr(not c, f).
 
     Raises ValueError if `timeout` or `memory` is not positive, and CircuitError if time or memory runs out or the child
     dies.
@@ -225,8 +202,8 @@ def compile_network(encoding: Encoding, *, timeout: float | None = None, memory:
             f"the process that compiles the network ended with exit code {child.returncode} "
             f"({said.splitlines()[-1] if said else 'it said nothing'}); {_WHAT_TO_DO}"
         )
-    compilation: Compilation = pickle.loads(child.stdout)
-    return compilation
+    joint: Diagram = pickle.loads(child.stdout)
+    return joint
 
 
 def _child_environment() -> Mapping[str, str]:

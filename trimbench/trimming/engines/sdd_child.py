@@ -1,7 +1,7 @@
 """The process that compiles one network with PySDD, which is imported only here.
 
 Run as a program with the number of the parent process and a memory limit in bytes, it reads a pickled `Encoding` from
-its standard input and writes a pickled `Compilation` to its standard output.
+its standard input and writes a pickled `Diagram` to its standard output.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.engines.sdd import (
     OUT_OF_MEMORY,
-    Compilation,
     Decisions,
+    Diagram,
     Encoding,
     Fork,
     Group,
@@ -36,30 +36,20 @@ from trimbench.trimming.engines.sdd import (
 _GARBAGE = 500_000
 
 
-def compile_encoding(encoding: Encoding) -> Compilation:
-    """Compile a network in this process, which the SDD library may terminate.
+def compile_encoding(encoding: Encoding) -> Diagram:
+    """Compile a network in this process, which the SDD library may terminate; return Pr(c, f) and Pr(not c, f).
 
     Raises MemoryError if a table of the evaluation does not fit into memory.
     """
     from pysdd.sdd import SddManager, Vtree
 
-    started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.vtree"
         path.write_text(encoding.vtree_text(), encoding="ascii")
         manager = SddManager.from_vtree(Vtree.from_file(str(path)))
     formula = _conjunction(manager, _formulas(manager, encoding.steps))
-    compiled = time.perf_counter()
     circuit = _extract(formula, manager, encoding.vtree)
-    read = time.perf_counter()
-    joint = joint_diagram(circuit, evaluate(circuit))
-    return Compilation(
-        joint,
-        n_nodes=formula.count(),
-        n_elements=formula.size(),
-        seconds=(compiled - started, read - compiled, time.perf_counter() - read),
-        peak_bytes=_peak_bytes(),
-    )
+    return joint_diagram(circuit, evaluate(circuit))
 
 
 def _formulas(manager: Any, steps: tuple[Step, ...]) -> list[Any]:
@@ -201,15 +191,6 @@ def _is_satisfied(node: Any, assignment: Mapping[int, bool]) -> bool:
         literal: int = node.literal
         return assignment[abs(literal)] == (literal > 0)
     return bool(node.is_true())
-
-
-def _peak_bytes() -> int:
-    if sys.platform == "win32":
-        return 0
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _limit_memory(memory: int) -> None:

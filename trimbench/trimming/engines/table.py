@@ -16,16 +16,11 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import highest_cost
-from trimbench.trimming.limits import Limits, in_threads, one_by_one
 from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, is_positive
 
 MAX_ENTRIES = 2**26
 # BLAS adds up in one stream: blocks keep the rounding error of a long sum that of a short one.
 _BLOCK = 2**16
-# Entries of a table for which a kernel, and for which threads, take less time than NumPy.
-_WORTH_A_KERNEL, _WORTH_A_THREAD = 2**10, 2**17
-# Entries that are summed between two looks at the clock (some 20 ms).
-_UNINTERRUPTED = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,49 +83,22 @@ class DenseMeasure(Table):
     scratch : ndarray
         Room for any measure below this one. Only what is read immediately is written there: new memory for each
         evaluation would cost more than the sums.
-    compiled : bool
-        Whether large tables are summed by compiled kernels.
     """
 
     scratch: NDArray[np.float64]
-    compiled: bool = False
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
         return agreement_of(_l1_norm(self.values[0]))
 
-    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
-        """Return the maximum potential agreement after removing each group, as long as there is time."""
-        if self.compiled and self.values.shape[1] >= _WORTH_A_KERNEL and all(len(group) == 1 for group in groups):
-            return self._all_at_once([group[0] for group in groups], limits)
-        return one_by_one(self._potential_agreement_without, groups, limits)
-
-    def _potential_agreement_without(self, group: tuple[int, ...]) -> float:
+    def potential_agreement_without(self, group: Sequence[int]) -> float:
+        """Return the maximum potential agreement after removing some features."""
         if len(group) > 1:
             return self.without(*group).potential_agreement()
         axis = self.features.index(group[0])
         out = self.scratch[: self.values.shape[1] // self.shape[axis]]
         self._sum_out(self.values[0], axis, out)
         return agreement_of(_l1_norm(out))
-
-    def _all_at_once(self, features: Sequence[int], limits: Limits) -> list[float]:
-        from trimbench.trimming.kernels import axis_norms
-
-        shape = np.array(self.shape, dtype=np.int64)
-        axes = np.array([self.features.index(feature) for feature in features], dtype=np.int64)
-        # About this many axes of the table, for each thread, between two looks at the clock.
-        size = max(limits.n_jobs, _UNINTERRUPTED // self.values.shape[1])
-        found: list[float] = []
-        while not found or (len(found) < len(axes) and limits.in_time()):
-            batch = axes[len(found) : len(found) + size]
-            norms = np.empty(len(batch))
-
-            def evaluate(part: slice, batch: NDArray[np.int64] = batch, norms: NDArray[np.float64] = norms) -> None:
-                axis_norms(self.values[0], shape, batch[part], norms[part])
-
-            in_threads(evaluate, len(batch), limits.n_jobs, worth_it=self.values.shape[1] >= _WORTH_A_THREAD)
-            found += [agreement_of(norm) for norm in norms.tolist()]
-        return found
 
 
 def _l1_norm(values: NDArray[np.float64]) -> float:
@@ -157,8 +125,8 @@ class DenseEngine:
     root: DenseMeasure
 
     @classmethod
-    def build(cls, classifier: BayesianClassifier, *, compiled: bool = False) -> DenseEngine:
-        """Make the table; searches use compiled kernels where asked to.
+    def build(cls, classifier: BayesianClassifier) -> DenseEngine:
+        """Make the table.
 
         Raises ValueError if it would have more than `MAX_ENTRIES` entries, or cannot be computed from the network.
         """
@@ -178,13 +146,13 @@ class DenseEngine:
         positive, negative = classifier.joint(order)
         signed = _signed(positive, negative, classifier.threshold)
         channels = signed[None] if classifier.is_naive_bayes else np.stack([signed, positive, negative])
-        return cls(classifier, DenseMeasure(order, shape, channels, np.empty(entries), compiled))
+        return cls(classifier, DenseMeasure(order, shape, channels, np.empty(entries)))
 
     def with_threshold(self, threshold: float) -> DenseEngine:
         """Return the engine of the same classifier with another threshold; a network is not contracted again."""
         classifier = self.classifier.with_threshold(threshold)
         if classifier.is_naive_bayes:
-            return DenseEngine.build(classifier, compiled=self.root.compiled)
+            return DenseEngine.build(classifier)
         _, positive, negative = self.root.values
         channels = np.stack([_signed(positive, negative, threshold), positive, negative])
         return DenseEngine(classifier, replace(self.root, values=channels))
@@ -267,10 +235,10 @@ class ClassMeasures(Table):
         """Return the bound on the agreement of this subset and of all smaller ones."""
         return _sum_of_maxima(self.values[: self.classifier.n_classes])
 
-    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
-        """Return the potential agreement after removing each group of features, as long as there is time."""
+    def potential_agreement_without(self, group: Sequence[int]) -> float:
+        """Return the potential agreement after removing some features."""
         only_classes = replace(self, values=self.values[: self.classifier.n_classes])
-        return one_by_one(lambda group: only_classes.without(*group).potential_agreement(), groups, limits)
+        return only_classes.without(*group).potential_agreement()
 
     def agreement(self) -> float:
         """Return the probability that the most probable class given the subset is the one given all features."""

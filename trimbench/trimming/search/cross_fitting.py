@@ -198,7 +198,7 @@ def cheapest(fitting: CrossFitting, weight: Rule, budgets: Sequence[float]) -> R
         fitting.judge(setups)
         shares = [fitting.share(setup, places) for setup in setups]
         n_rows = int((places & fitting.is_judged(setups[-1])).sum())
-        if n_rows == 0:
+        if n_rows == 0 or np.isnan(shares).any():
             return setups[-1]
         enough = max(shares) - math.sqrt(max(shares) * (1.0 - max(shares)) / n_rows)
         return next(setup for setup, share in zip(setups, shares, strict=True) if share >= enough - TOLERANCE)

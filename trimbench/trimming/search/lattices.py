@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trimbench._numba import is_worth_loading
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice, highest_cost
@@ -70,8 +69,7 @@ class LatticeSearch:
         Returns the maximum potential agreement of a set of features, or None where that takes too long: the agreement
         is then a lower bound. None if it always does.
     compiled : bool, optional
-        Whether bounds are computed by compiled loops; by default where the search is expected to be long, or the loops
-        have been loaded before.
+        Whether bounds are computed by compiled loops; by default where the search is expected to be long.
     """
 
     def __init__(
@@ -83,7 +81,7 @@ class LatticeSearch:
         compiled: bool | None = None,
     ) -> None:
         if compiled is None:
-            compiled = _is_worth_compiling(classifier)
+            compiled = math.prod(map(float, classifier.cardinalities)) > _SHORT_SEARCH
         self._n_features, self._exact = classifier.n_features, exact
         required, limit = choice.required_units, highest_cost(choice.budget)
         always = [u for u, cost in enumerate(choice.costs) if u in required or cost == 0]
@@ -115,8 +113,8 @@ class LatticeSearch:
             limits.report(max(0.0, 1.0 - self._best), self._upper_bound, self.n_evaluations)
         loss, removed = self._guess() if self._best == math.inf else (self._best, self._best_removed)
         limits.report(1.0 - loss, self._upper_bound, self.n_evaluations, last=True)
-        kept = frozenset(self._others(self._gone(removed)))
-        return SearchResult(kept, 1.0 - loss, self._upper_bound(), self.n_evaluations)
+        kept = self._others(self._gone(removed))
+        return SearchResult(tuple(kept), 1.0 - loss, self._upper_bound(), self.n_evaluations)
 
     def _search(self) -> Iterator[None]:
         """Search; stop for a moment whenever the search may be interrupted."""
@@ -400,11 +398,6 @@ def fits(classifier: BayesianClassifier) -> bool:
     span = sum(float(one.max(initial=0.0)) for one in Weights.of(classifier).weights)
     ratio = _FINE_STEPS[-2] / _FINE_STEPS[-1]
     return span / _FINE_STEPS[-2] * classifier.n_features * ratio <= _MOST_CELLS
-
-
-def _is_worth_compiling(classifier: BayesianClassifier) -> bool:
-    n_instances = math.prod(float(n) for n in classifier.cardinalities)
-    return n_instances > _SHORT_SEARCH or is_worth_loading(0.0, "price_of_needed")
 
 
 def _copies(classifier: BayesianClassifier, units: Sequence[tuple[int, ...]]) -> list[int]:

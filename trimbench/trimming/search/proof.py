@@ -66,7 +66,7 @@ class RemovalSearch:
         self._one_cost = choice.costs[0] if len(set(choice.costs)) == 1 else None
         self._start = _Branch(root, None, units, free, 1.0)
         self._frontier: list[_Branch] = []
-        self._begun = self._interrupted = False
+        self._begun = False
         self._limits = Limits()
         self._best: frozenset[int] | None = None
         self._agreement = -math.inf
@@ -75,13 +75,13 @@ class RemovalSearch:
 
     def run(self, limits: Limits) -> SearchResult:
         """Search, or go on searching, until the optimum is proven or a limit is reached."""
-        self._limits, self._interrupted = limits, False
+        self._limits = limits
         if not self._begun:
             self._begun = True
             if self._affordable(self._start.kept):
                 value = self._root.potential_agreement()
                 self._offer(self._start.kept, value)
-                return SearchResult(frozenset(self._root.features), value, value, 0)
+                return SearchResult(self._choice.features(self._start.kept), value, value, 0)
             self._frontier.append(self._start)
             self._enumerate_few(math.comb(len(self._start.free), 2))
         while self._frontier:
@@ -102,7 +102,7 @@ class RemovalSearch:
             filled = frozenset(self._choice.filled(self._best or self._required, self._first_guess))
             if filled != self._best:
                 self._evaluate(filled)
-        features = frozenset(self._choice.features(self._best or frozenset()))
+        features = self._choice.features(self._best or frozenset())
         self._limits.report(self._agreement, self._bound, self._n_evaluations, last=True)
         return SearchResult(features, self._agreement, self._bound(), self._n_evaluations)
 
@@ -140,24 +140,15 @@ class RemovalSearch:
     def _values(self, node: SignedMeasure, units: Sequence[int]) -> list[tuple[float, int]]:
         """Return what is left after removing each unit; fewer values where a limit is reached."""
         found: list[tuple[float, int]] = []
-        while len(found) < len(units) and self._may_go_on():
-            open_ = self._within_count(units[len(found) :])
-            values = node.potential_agreements_without([self._choice.units[unit] for unit in open_], self._limits)
-            found += zip(values, open_, strict=False)
-            self._n_evaluations += len(values)
-            self._interrupted = len(values) < len(open_)
+        for unit in units:
+            if not self._may_go_on():
+                break
+            found.append((node.potential_agreement_without(self._choice.units[unit]), unit))
+            self._n_evaluations += 1
         return found
 
     def _may_go_on(self) -> bool:
-        # An engine that stops early has seen that the next evaluation would take longer than is left.
-        return not self._interrupted and self._limits.may_go_on(self._n_evaluations)
-
-    def _within_count(self, units: Sequence[int]) -> Sequence[int]:
-        """Return as many of the units as the evaluation limit allows."""
-        most = len(units)
-        while most > 1 and not self._limits.allows(self._n_evaluations + most):
-            most -= 1
-        return units[:most]
+        return self._limits.may_go_on(self._n_evaluations)
 
     def _expand(self, branch: _Branch) -> list[_Branch]:
         """Evaluate a node, which is not affordable, without each free unit; return its branches by increasing bound.
@@ -239,28 +230,6 @@ class RemovalSearch:
 
 
 @dataclass(frozen=True)
-class GeneralResult:
-    """The best trimming found and what is proven about it.
-
-    Attributes
-    ----------
-    agreement : float
-    cut : Cut or None
-        Its threshold interval; None for the most probable class.
-    upper_bound : float
-        No trimming within the budget has a higher agreement.
-    n_evaluations : int
-        Number of evaluations of either criterion.
-    """
-
-    features: tuple[int, ...]
-    agreement: float
-    cut: Cut | None
-    upper_bound: float
-    n_evaluations: int
-
-
-@dataclass(frozen=True)
 class _Inclusion(Generic[Measure]):
     """The subsets of units that hold `included` and some of `undecided`; `node` is over both and `excluded`."""
 
@@ -305,7 +274,7 @@ class InclusionSearch(Generic[Measure]):
         self._cut: Cut | None = None
         self._n_evaluations = 0
 
-    def run(self, limits: Limits) -> GeneralResult:
+    def run(self, limits: Limits) -> SearchResult:
         """Search, or go on searching, until the optimum is proven or a limit is reached."""
         if self._open is None:
             self._open = self._whole(limits)
@@ -329,7 +298,7 @@ class InclusionSearch(Generic[Measure]):
         upper_bound = max(self._agreement, self._bound())
         limits.report(self._agreement, lambda: upper_bound, self._n_evaluations, last=True)
         features = self._choice.features(self._best)
-        return GeneralResult(features, self._agreement, self._cut, upper_bound, self._n_evaluations)
+        return SearchResult(features, self._agreement, upper_bound, self._n_evaluations, self._cut)
 
     def _bound(self) -> float:
         return max([self._agreement, *(branch.bound for branch in self._open or ())])
@@ -363,11 +332,9 @@ class InclusionSearch(Generic[Measure]):
         while len(missed) < len(undecided) and (
             bound > 1.0 - AGREEMENT_TOLERANCE or limits.may_go_on(self._n_evaluations)
         ):
-            stop = len(missed) + limits.evaluations_left(self._n_evaluations, len(undecided))
-            groups = [units[unit] for unit in undecided[len(missed) : stop]]
-            values = self._root.potential_agreements_without(groups, limits)
-            self._n_evaluations += len(values)
-            missed += zip(values, groups, strict=False)
+            group = units[undecided[len(missed)]]
+            missed.append((self._root.potential_agreement_without(group), group))
+            self._n_evaluations += 1
             bound = min(bound, loss_bound(missed, self._choice))
         known = {unit: value for unit, (value, _) in zip(undecided, missed, strict=False)}
         self._first_guess = tuple(sorted(undecided, key=lambda unit: (known.get(unit, math.inf), unit)))

@@ -47,9 +47,9 @@ def small_settings(name: str) -> list[str]:
 def test_every_experiment_runs_without_a_network(command: Command, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Findings] = []
 
-    def write_and_keep(findings: Findings, *others: Any) -> list[Path]:
+    def write_and_keep(findings: Findings, *others: Any, **about: str) -> list[Path]:
         kept.append(findings)
-        return write_findings(findings, *others)
+        return write_findings(findings, *others, **about)
 
     monkeypatch.setattr(overview, "write_findings", write_and_keep)
     words = (f"experiment={name}", *small_settings(name), "offline=true", "executor=serial")

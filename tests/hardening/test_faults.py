@@ -19,7 +19,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.files import temporary_folder
-from trimbench.papers.reporting.runs import make_run
+from trimbench.papers.reporting.runs import make_run, profile_of
 
 from .fault_hooks import Fault
 
@@ -102,6 +102,7 @@ def test_nothing_but_changes_is_counted(tmp_path: Path) -> None:
 
 def test_what_a_killed_program_left_goes_when_the_next_one_makes_the_run(tmp_path: Path) -> None:
     make_run(tmp_path / "quick", "quick")
+    assert profile_of(tmp_path / "quick") == "quick"
     with temporary_folder(tmp_path / "quick", "writing") as own, held_elsewhere(tmp_path / "quick", "writing") as left:
         make_run(tmp_path / "quick", "quick")
         assert own.is_dir()

@@ -144,6 +144,8 @@ def test_data_sets_have_addresses_and_hashes(tmp_path: Path) -> None:
     assert [found[one["identifier"]["@id"]]["value"] for one in (adult, heart, mine)] == list(data.values())
     assert "census" in adult["description"]
     declared = PROJECT.mapping("network", "heart")["files"]
+    mentioned = {found[one["@id"]]["@type"] for one in found["./"]["mentions"]}
+    assert mentioned == {"CreateAction", "Collection"}
     files = {found[one["@id"]]["@id"]: found[one["@id"]]["sha256"] for one in heart["hasPart"]}
     assert files == {one["url"]: one["sha256"] for one in declared.values()}
 

@@ -27,7 +27,7 @@ from trimbench.papers.reporting.runs import (
     rows_behind,
     write_findings,
 )
-from trimbench.papers.reporting.verdicts import CAUSES, Counted, compare, counted_once, once
+from trimbench.papers.reporting.verdicts import CAUSES, NOT_ATTEMPTED, Counted, compare, counted_once, once
 from trimbench.papers.validation import Json
 from trimbench.papers.vocabulary.numbers import Number
 from trimbench.papers.vocabulary.planning import Findings
@@ -152,6 +152,11 @@ def test_each_sentence_counts_once(tmp_path: Path) -> None:
 def test_a_sentence_that_fails_in_several_cases_counts_with_what_is_known_least(place: int) -> None:
     cases = [Counted("claim", "fails", cause, cause, "led") for cause in CAUSES[: place + 1]]
     assert once([*cases, Counted("claim", "holds", None, "d", "led")]) == [cases[-1]]
+
+
+def test_a_sentence_that_holds_in_some_cases_and_was_not_tried_in_others_holds() -> None:
+    cases = [Counted("claim", verdict, None, verdict, "led") for verdict in (NOT_ATTEMPTED, "holds", NOT_ATTEMPTED)]
+    assert once(cases) == [cases[1]]
 
 
 def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str) -> None:

@@ -189,6 +189,13 @@ def test_settings_data_and_environment_are_compared(first: Path, tmp_path: Path)
     ]
 
 
+def test_what_differs_in_most_experiments_comes_first(tmp_path: Path) -> None:
+    for value, name in enumerate(("first", "second")):
+        for stem, key in {"family/one": "seed", "family/two": "k", "family/three": "k"}.items():
+            run(tmp_path / name, stem=stem, experiment=stem, configuration={key: value})
+    assert compared(tmp_path / "first", tmp_path / "second").differences["name"].tolist() == ["k", "seed"]
+
+
 def test_what_only_one_run_has_is_listed(first: Path, tmp_path: Path) -> None:
     run(first, stem="family/two", experiment="family/two")
     second = run(tmp_path / "second", files=["one.csv", "one_claims.csv"])

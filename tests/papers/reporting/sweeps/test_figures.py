@@ -154,7 +154,10 @@ def test_a_column_that_repeats_the_setting_is_no_quantity() -> None:
 
 @pytest.mark.parametrize(
     ("values", "scale"),
-    [([1, 10, 100, 1000], "log"), *((one, "linear") for one in ([1, 10, 100], [1, 500, 1000, 1500], [0, 10, 1000]))],
+    [
+        *((values, "log") for values in ([1, 10, 100, 1000], [0.1, 1, 10, 100])),
+        *((values, "linear") for values in ([1, 10, 100], [1, 500, 1000, 1500], [0, 10, 1000])),
+    ],
 )
 def test_an_axis_over_decades_is_logarithmic(values: list[Json], scale: str) -> None:
     (figure,), _ = sweep_figures(sweep(lambda x: [{"error": x + 3}], values))

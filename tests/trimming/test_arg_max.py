@@ -19,7 +19,7 @@ from trimbench._typing import IntegerArray
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming import kernels
 from trimbench.trimming.costs import Choice, checked_choice
-from trimbench.trimming.engines.table import ClassMeasures
+from trimbench.trimming.engines.table import ClassMeasures, agreements_within
 from trimbench.trimming.limits import Limits, Progress
 from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
 from trimbench.trimming.search.row_scores import numpy_agreement
@@ -159,6 +159,38 @@ def test_the_search_finds_the_best_of_all_subsets(problem: tuple[tb.BayesianClas
     assert found.agreement == pytest.approx(best, abs=1e-11)
     assert found.agreement == pytest.approx(agreement(joint, kept), abs=1e-11)
     assert found.upper_bound >= found.agreement
+
+
+@given(problem=problems())
+@settings(max_examples=100)
+def test_all_sets_have_their_agreements(problem: tuple[tb.BayesianClassifier, Choice]) -> None:
+    classifier, choice = problem
+    assume(classifier.is_naive_bayes)
+    joint = whole(classifier)
+    units = [place for place, unit in enumerate(choice.units) if any(classifier.cardinalities[i] > 1 for i in unit)]
+    found: dict[tuple[int, ...], float] = {}
+    for sets, agreements in agreements_within(classifier, choice):
+        found |= {tuple(chosen.tolist()): value for chosen, value in zip(sets, agreements, strict=True)}
+    allowed = {tuple(u for u in units if set(choice.units[u]) <= set(kept)) for kept in subsets_within(choice)}
+    assert found.keys() == allowed
+    for chosen, value in found.items():
+        assert value == pytest.approx(agreement(joint, choice.features(chosen)), abs=CLOSE)
+
+
+@pytest.mark.parametrize("budget", [1, 3])
+def test_what_is_found_among_all_sets_is_what_the_search_finds(budget: int) -> None:
+    rng = np.random.default_rng(budget)
+    tables = [rng.dirichlet(np.ones(size), 3) for size in [1, *[2] * 13, 3, 4]]
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.2, 0.3, 0.5], tables))
+    names = classifier.features
+    choice = checked_choice(names, budget, {name: float(name != names[0]) for name in names}, required=names[2:3])
+    all_sets = trimmed(classifier, choice)
+    searched = trimmed(classifier, choice, Limits(evaluation_limit=10**6))
+    assert all_sets.n_evaluations == sum(math.comb(14, others) for others in range(budget))
+    assert all_sets.n_evaluations != searched.n_evaluations
+    assert all_sets.optimal
+    assert all_sets.features == searched.features
+    assert all_sets.agreement == pytest.approx(searched.agreement, abs=CLOSE)
 
 
 @given(classifier=classifiers())

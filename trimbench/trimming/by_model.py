@@ -18,7 +18,7 @@ from trimbench.trimming.engines.bounds import DEFAULT_POINTS, CertifiedEngine, b
 from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, has_small_circuit, make_engine
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.engines.table import MAX_ENTRIES as TABLE_MAX_ENTRIES
-from trimbench.trimming.engines.table import ClassMeasures, n_entries
+from trimbench.trimming.engines.table import ClassMeasures, agreements_within, n_entries
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.model import short
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, exact_trimming, trimming_of, untrimmed
@@ -37,6 +37,8 @@ _SECONDS_OF_START, _SECONDS_OF_ANSWER = 4e-6, 1.1e-6
 # Where exact values are out of reach: instances of a classifier whose subsets are searched, and the evaluations of a
 # search without a limit, a minute or two.
 _MOST_SEARCHED, _MOST_EVALUATIONS = 2.0**64, 2**22
+# Entries of a table of classes below which searching its subsets takes no time, and what a pass over one entry takes.
+_FEWEST_ENTRIES, _SECONDS_OF_ENTRY = 2**18, 1e-7
 # Shares of what is left of a time limit that an upper bound, and then the selection of features, may take.
 _BOUND, _SELECTION = 0.4, 0.6
 
@@ -70,8 +72,46 @@ def trim_by_model(
 
 def _trim_most_probable(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
     """Search the subsets of a classifier that gives the most probable class, on the table of its classes."""
+    if _may_try_all(classifier, choice, limits):
+        return _best_of_all(classifier, choice, limits)
     first = most_informative_units(classifier, choice)
     return _included(classifier, _search_of_classes(classifier, choice, first), limits)
+
+
+def _may_try_all(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> bool:
+    """Return whether the agreements of all sets of units take no longer than a few passes over the whole table."""
+    entries = n_entries(classifier)
+    if not classifier.is_naive_bayes or not _FEWEST_ENTRIES <= entries <= TABLE_MAX_ENTRIES:
+        return False
+    left = limits.seconds_left()
+    if limits.evaluation_limit is not None or (left is not None and left < _SECONDS_OF_ENTRY * entries):
+        return False
+    n_units = choice.n_affordable(range(len(choice.units)))
+    instances = [1, *[0] * n_units]  # of all sets of so many units
+    for unit in choice.units:
+        size = math.prod(classifier.cardinalities[i] for i in unit)
+        instances = [here + size * before for here, before in zip(instances, [0, *instances], strict=False)]
+    return sum(instances) * classifier.n_classes <= entries
+
+
+def _best_of_all(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
+    """Return the allowed set with the highest agreement; of equal ones the largest, and the first of those."""
+    highest, n_sets = 0.0, 0
+    leaders: list[tuple[float, tuple[int, ...]]] = []
+    for units, agreements in agreements_within(classifier, choice):
+        n_sets += len(units)
+        highest = max(highest, float(agreements.max()))
+        best = np.flatnonzero(agreements >= highest - AGREEMENT_TOLERANCE)
+        leaders += [(float(agreements[row]), tuple(units[row].tolist())) for row in best]
+    equal = [(-len(units), units, value) for value, units in leaders if value >= highest - AGREEMENT_TOLERANCE]
+    _, kept, agreement = min(equal)
+    # What has a single value changes nothing, and fills the budget.
+    constant = [
+        place for place, unit in enumerate(choice.units) if math.prod(classifier.cardinalities[i] for i in unit) == 1
+    ]
+    features = choice.features(choice.filled({*kept, *choice.required_units}, constant))
+    limits.report(agreement, lambda: highest, n_sets, last=True)
+    return trimming_of(classifier, features, (agreement, agreement), highest, n_sets)
 
 
 def _search_of_classes(

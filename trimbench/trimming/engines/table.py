@@ -6,8 +6,9 @@ one does geometrically less work with depth.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.costs import highest_cost
+from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, is_positive
 
 MAX_ENTRIES = 2**26
@@ -301,20 +302,29 @@ class SubsetBatch:
         -------
         positive, negative, signed : ndarrays of shape (n_subsets, prod(shape))
         """
-        n_subsets, n_instances = len(self.kept), math.prod(self.shape)
-        channels = self.values.reshape(n_subsets, -1, n_instances)
+        channels = self.values.reshape(len(self.kept), -1, math.prod(self.shape))
         if not classifier.is_naive_bayes:
             return channels[:, 1], channels[:, 2], channels[:, 0]
-        joint = [np.full((n_subsets, 1), classifier.prior[side]) for side in (0, 1)]
-        for place, cardinality in enumerate(self.shape):
-            # Padding is never read: all features at this place have the same cardinality.
-            tables = np.zeros((classifier.n_features, 2, cardinality))
-            for feature in np.unique(self.kept[:, place]):
-                tables[feature] = classifier.tables[feature]
-            for side in (0, 1):
-                factor = tables[self.kept[:, place], side]
-                joint[side] = (joint[side][:, :, None] * factor[:, None, :]).reshape(n_subsets, -1)
-        return joint[0], joint[1], channels[:, 0]
+        positive, negative = _joint_of(classifier.prior, classifier.tables, self.kept, self.shape)
+        return positive, negative, channels[:, 0]
+
+
+def _joint_of(
+    prior: NDArray[np.float64],
+    tables: Sequence[NDArray[np.float64]],
+    kept: NDArray[np.int64],
+    shape: Sequence[int],
+) -> NDArray[np.float64]:
+    """Return Pr(class, instance) of subsets of one shape, shape (n_classes, n_subsets, prod(shape))."""
+    joint = np.broadcast_to(prior[:, None, None], (len(prior), len(kept), 1))
+    for place, cardinality in enumerate(shape):
+        # Padding is never read: all features at this place have the same cardinality.
+        padded = np.zeros((len(prior), len(tables), cardinality))
+        for feature in np.unique(kept[:, place]):
+            padded[:, feature] = tables[feature]
+        factor = padded[:, kept[:, place]]
+        joint = (joint[:, :, :, None] * factor[:, :, None, :]).reshape(len(prior), len(kept), -1)
+    return joint
 
 
 def subset_batches(root: DenseMeasure, costs: Sequence[float], budget: float) -> Iterator[SubsetBatch]:
@@ -361,8 +371,10 @@ def _parts(batches: list[SubsetBatch]) -> Iterator[SubsetBatch]:
         yield batches[0].rows(slice(middle, None))
 
 
-def _decide(batches: list[SubsetBatch], feature: int, cardinality: int, cost: float, limit: float) -> list[SubsetBatch]:
-    """Return the batches in which one more feature is either summed out or kept."""
+def _decide(
+    batches: list[SubsetBatch], feature: int, cardinality: int, cost: float, limit: float, *, first: int = 0
+) -> list[SubsetBatch]:
+    """Return the batches in which one more feature is either summed out or kept, with its values from `first` on."""
     grown: dict[tuple[int, ...], list[SubsetBatch]] = {}
     for batch in batches:
         n_subsets, n_instances, _ = batch.values.shape
@@ -371,13 +383,13 @@ def _decide(batches: list[SubsetBatch], feature: int, cardinality: int, cost: fl
         for value in range(1, cardinality):
             removed += table[:, :, value]
         grown.setdefault(batch.shape, []).append(SubsetBatch(batch.kept, batch.shape, batch.costs, removed))
-        fitting = batch.rows(batch.costs + cost <= limit)
-        n_fitting = len(fitting.kept)
+        fitting = batch.costs + cost <= limit
+        n_fitting = int(fitting.sum())
         if n_fitting:
             shape = (*batch.shape, cardinality)
-            kept = np.column_stack([fitting.kept, np.full(n_fitting, feature)])
-            values = fitting.values.reshape(n_fitting, n_instances * cardinality, -1)
-            grown.setdefault(shape, []).append(SubsetBatch(kept, shape, fitting.costs + cost, values))
+            kept = np.column_stack([batch.kept[fitting], np.full(n_fitting, feature)])
+            values = table[fitting, :, first:].reshape(n_fitting, n_instances * (cardinality - first), -1)
+            grown.setdefault(shape, []).append(SubsetBatch(kept, shape, batch.costs[fitting] + cost, values))
     return [_concatenate(group) for group in grown.values()]
 
 
@@ -390,3 +402,117 @@ def _concatenate(group: list[SubsetBatch]) -> SubsetBatch:
         np.concatenate([batch.costs for batch in group]),
         np.concatenate([batch.values for batch in group]),
     )
+
+
+# All sets of units within a budget, with the agreement of each: the most probable class of a naive Bayes classifier.
+
+# Instances of the table, and of the sets, that are held at a time.
+_MOST_INSTANCES = 2**20
+
+
+def agreements_within(
+    classifier: BayesianClassifier, choice: Choice
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Yield all allowed sets of units that have more than one value, and the agreement of each set.
+
+    The measures d_k of a set follow from sums in which some of its units have a value other than their first, and all
+    else is summed out: what these leave of the sum over all values of a unit belongs to its first value. Units of two
+    values need one such sum for each set, so one pass over all instances, a block at a time, serves every set.
+
+    Yields
+    ------
+    units : ndarray of int, shape (n_sets, n_units)
+        Positions of the units, of as many sets as have units of the same sizes.
+    agreements : ndarray of shape (n_sets,)
+    """
+    sizes = [math.prod(classifier.cardinalities[i] for i in unit) for unit in choice.units]
+    axes = [place for place, size in enumerate(sizes) if size > 1]
+    tables = [_products([classifier.tables[i] for i in choice.units[at]], classifier.n_classes) for at in axes]
+    constant = [choice.costs[place] for place in choice.required_units if sizes[place] == 1]
+    start = SubsetBatch(np.empty((1, 0), np.int64), (), np.array([math.fsum(constant)]), np.empty(0))
+    batches = _sums_within(classifier, choice, axes, tables, start)
+    required = [axis for axis, place in enumerate(axes) if place in choice.required_units]
+    known = {}
+    for batch in batches:
+        codes = _codes(batch.kept)
+        order = np.argsort(codes)
+        known[batch.shape] = codes[order], batch.values.reshape(len(codes), classifier.n_classes - 1, -1)[order]
+    for batch in batches:
+        has_required = np.array([np.isin(required, kept).all() for kept in batch.kept]) if required else slice(None)
+        kept = batch.kept[has_required]
+        step = max(1, _MOST_INSTANCES // math.prod(batch.shape))
+        for part in (kept[begin : begin + step] for begin in range(0, len(kept), step)):
+            yield np.array(axes, np.int64)[part], _agreements(classifier, tables, part, batch.shape, known)
+
+
+def _sums_within(
+    classifier: BayesianClassifier,
+    choice: Choice,
+    axes: Sequence[int],
+    tables: Sequence[NDArray[np.float64]],
+    start: SubsetBatch,
+) -> list[SubsetBatch]:
+    """Return sums of d_k, for all classes but the last, where no unit that is kept has its first value."""
+    prior, limit = classifier.prior, highest_cost(choice.budget)
+    costs = [choice.costs[place] for place in axes]
+    half = len(axes) // 2
+    outer = prior[:, None] * _products(tables[:half], len(prior))
+    forbidden = [classifier.tables[i] for i in choice.forbidden]
+    inner = _products([*tables[half:], *forbidden], len(prior))
+    step = max(1, _MOST_INSTANCES // outer.shape[1])
+    blocks = []
+    for begin in range(0, inner.shape[1], step):
+        joint = (outer[:, :, None] * inner[:, None, begin : begin + step]).reshape(len(prior), -1)
+        decided = classifier.decided(joint)
+        measures = np.where(decided == np.arange(len(prior) - 1)[:, None], joint.sum(axis=0), 0.0)
+        batches = [replace(start, values=measures.reshape(1, len(measures), -1))]
+        for axis in range(half):
+            batches = _decide(batches, axis, tables[axis].shape[1], costs[axis], limit, first=1)
+        blocks.append(batches)
+    batches = [
+        replace(parts[0], values=np.concatenate([part.values for part in parts], axis=2))
+        for parts in zip(*blocks, strict=True)
+    ]
+    for axis in range(half, len(axes)):
+        batches = _decide(batches, axis, tables[axis].shape[1], costs[axis], limit, first=1)
+    return [replace(batch, values=batch.values.sum(axis=2)) for batch in batches]
+
+
+def _agreements(
+    classifier: BayesianClassifier,
+    tables: Sequence[NDArray[np.float64]],
+    kept: NDArray[np.int64],
+    shape: tuple[int, ...],
+    known: Mapping[tuple[int, ...], tuple[NDArray[np.int64], NDArray[np.float64]]],
+) -> NDArray[np.float64]:
+    """Return the agreements of sets of one shape, from the sums of these and of all their subsets."""
+    n_sets, n_classes = len(kept), classifier.n_classes
+    measures = np.empty((n_sets, n_classes - 1, *shape))
+    for has_other in itertools.product((False, True), repeat=len(shape)):
+        others = np.flatnonzero(has_other)
+        codes, sums = known[tuple(shape[i] for i in others)]
+        values = sums[np.searchsorted(codes, _codes(kept[:, others]))]
+        where = tuple(slice(1, None) if one else 0 for one in has_other)
+        measures[:, :, *where] = values.reshape(n_sets, n_classes - 1, *(shape[i] - 1 for i in others))
+    for axis in range(2, measures.ndim):
+        values = np.moveaxis(measures, axis, 0)
+        values[0] -= values[1:].sum(axis=0)
+    measures = measures.reshape(n_sets, n_classes - 1, -1)
+    joint = _joint_of(classifier.prior, tables, kept, shape)
+    last = joint.sum(axis=0) - measures.sum(axis=1)
+    decided = classifier.decided(joint.reshape(n_classes, -1)).reshape(n_sets, 1, -1)
+    chosen = np.take_along_axis(np.concatenate([measures, last[:, None]], axis=1), decided, axis=1)
+    return np.asarray(np.minimum(1.0, chosen.sum(axis=(1, 2))))
+
+
+def _products(tables: Sequence[NDArray[np.float64]], n_classes: int) -> NDArray[np.float64]:
+    """Return Pr(instance | class) over all instances of some tables, the first outermost."""
+    found = np.ones((n_classes, 1))
+    for table in tables:
+        found = (found[:, :, None] * table[:, None, :]).reshape(n_classes, -1)
+    return found
+
+
+def _codes(kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number for each set of axes, of which there are at most 26."""
+    return np.asarray(np.left_shift(1, kept).sum(axis=1, dtype=np.int64))

@@ -19,13 +19,13 @@ PACKAGE, PAPERS = "trimbench", "trimbench.papers"
 # The command is the one module outside of the papers floor that leads there.
 DOORS = ("trimbench.__main__",)
 CEILINGS = {
-    "lines": 57_200,
-    "files": 189,
-    "imports between files": 890,
+    "lines": 55_700,
+    "files": 188,
+    "imports between files": 875,
     "public names": 19,
     "floors of a package": 9,
     "packages in packages": 3,
-    "lines of tests": 42_100,
+    "lines of tests": 41_300,
     "imports upwards": 0,
     "circles": 0,
 }

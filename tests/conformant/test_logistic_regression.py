@@ -1,4 +1,4 @@
-"""Logistic regressions: scikit-learn's optimum by either way, the certificate, and what is refused."""
+"""Logistic regression by Newton's method: scikit-learn's optimum, the certificate, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_matrix
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from trimbench.conformant import logistic_regression
+from trimbench.conformant.logistic_regression import LogisticLoss, Rows
 
 
 def problem(n_classes: int, kind: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -45,13 +46,6 @@ def gradient(X: np.ndarray, y: np.ndarray, C: float, weights: np.ndarray, classi
     return np.column_stack([slopes, residuals.sum(axis=0)]) / weights.sum()
 
 
-@pytest.fixture(params=[1500, 0], ids=["few parameters", "many"])
-def _ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logistic_regression, "_FEW_PARAMETERS", request.param)
-    monkeypatch.setattr(logistic_regression, "_BLOCK_ROWS", 64)
-
-
-@pytest.mark.usefixtures("_ways")
 @pytest.mark.parametrize("kind", ["binary", "counts", "bytes as floats", "real"])
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -85,12 +79,74 @@ def test_weights_count_rows(seed: int, n_classes: int) -> None:
     np.testing.assert_allclose(weighted.intercept_, counted.intercept_, atol=1e-6)
 
 
-def test_correlations_of_columns_spare_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    count = [0]
-    hessian = logistic_regression._ByteLoss.hessian
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("kind", ["binary", "real", "sparse"])
+def test_derivatives_are_those_of_the_loss(n_classes: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logistic_regression, "_BLOCK_ROWS", 64)
+    X, y = problem(n_classes, "real" if kind == "real" else "binary")
+    weights = np.random.default_rng(1).dirichlet(np.ones(len(X)))
+    table = csr_matrix(X, dtype=float) if kind == "sparse" else X
+    loss = LogisticLoss(Rows(table, np.float64), y, weights, n_classes, 0.3)
+    rng = np.random.default_rng(2)
+    at, direction = rng.normal(size=loss.shape), rng.normal(size=loss.shape)
 
-    def counted(loss: logistic_regression._ByteLoss, chances: np.ndarray) -> Any:
-        product = hessian(loss, chances)
+    def directly(parameters: np.ndarray) -> float:
+        scores = X @ parameters[:-1] + parameters[-1]
+        scores = np.column_stack([0 * scores, scores]) if n_classes == 2 else scores
+        losses = -log_softmax(scores, axis=1)[np.arange(len(X)), y]
+        return float(weights @ losses + 0.15 * (parameters[:-1] ** 2).sum())
+
+    value, slopes, probabilities = loss.evaluate(at)
+    assert value == pytest.approx(directly(at), rel=1e-12)
+    h = 1e-5
+    numeric = (directly(at + h * direction) - directly(at - h * direction)) / (2 * h)
+    assert (slopes * direction).sum() == pytest.approx(numeric, rel=1e-6)
+    change = (loss.evaluate(at + h * direction)[1] - loss.evaluate(at - h * direction)[1]) / (2 * h)
+    np.testing.assert_allclose(loss.hessian(probabilities)(direction), change, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("most_columns", "worth"), [(2000, 0), (2000, 1000), (3, 0)])
+def test_the_preconditioner_is_symmetric_and_positive(
+    n_classes: int, most_columns: int, worth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logistic_regression, "_MOST_GRAM_COLUMNS", most_columns)
+    monkeypatch.setattr(logistic_regression, "_WORTH_PRODUCTS", worth)
+    monkeypatch.setattr(logistic_regression, "_GRAM_ROWS_PER_COLUMN", 1000)  # every row
+    X, y = problem(n_classes, "real")
+    loss = LogisticLoss(Rows(X, np.float64), y, np.full(len(X), 1 / len(X)), n_classes, 0.1)
+    probabilities = loss.evaluate(np.zeros(loss.shape))[2]
+    size = loss.shape[0] * loss.shape[1]
+    precondition = loss.preconditioner(probabilities)
+    matrix = np.stack([precondition(unit.reshape(loss.shape)).ravel() for unit in np.eye(size)])
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-9)
+    values = np.linalg.eigvalsh(matrix)
+    flat = loss.shape[0] if n_classes > 2 else 0  # along which all classes change alike
+    np.testing.assert_allclose(values[:flat], 0, atol=1e-9)
+    assert values[flat] > 1e-3
+    if n_classes == 2 and most_columns == 2000:  # the inverse
+        hessian = loss.hessian(probabilities)
+        product = np.stack([hessian(precondition(unit.reshape(loss.shape))).ravel() for unit in np.eye(size)])
+        np.testing.assert_allclose(product, np.eye(size), atol=1e-9)
+
+
+def rare_values(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Four one-hot features with rare values, all of which depend on one another, as the classes do on them."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=n_rows)
+    cuts = [-2.5, -1.0, 0.0, 0.3, 1.5, 2.8]
+    codes = [np.digitize(hidden + 0.4 * rng.normal(size=n_rows), cuts) for _ in range(4)]
+    X = np.hstack([np.eye(7, dtype=np.uint8)[code] for code in codes])
+    return X, np.digitize(hidden + 0.5 * rng.normal(size=n_rows), [-2.0, 0.0, 0.2, 2.0])
+
+
+def products_of_a_fit(X: np.ndarray, y: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Fit a logistic regression; return how often the Hessian was multiplied."""
+    count = [0]
+    hessian = LogisticLoss.hessian
+
+    def counted(loss: LogisticLoss, probabilities: np.ndarray) -> Any:
+        product = hessian(loss, probabilities)
 
         def multiply(direction: np.ndarray) -> np.ndarray:
             count[0] += 1
@@ -98,17 +154,40 @@ def test_correlations_of_columns_spare_products(monkeypatch: pytest.MonkeyPatch)
 
         return multiply
 
-    monkeypatch.setattr(logistic_regression, "_FEW_PARAMETERS", 0)
-    monkeypatch.setattr(logistic_regression._ByteLoss, "hessian", counted)
-    rng = np.random.default_rng(0)
-    hidden = rng.normal(size=(2000, 3))
-    X = np.asarray(hidden @ rng.normal(size=(3, 40)) + 0.3 * rng.normal(size=(2000, 40)) > 0, dtype=np.uint8)
-    y = (hidden @ rng.normal(size=(3, 4)) + rng.gumbel(size=(2000, 4))).argmax(axis=1)
-    tb.fit_logistic_regression(X, y, tol=1e-8)
-    with_correlations, count[0] = count[0], 0
-    monkeypatch.setattr(logistic_regression.np.linalg, "inv", lambda matrix: np.eye(len(matrix)))
-    tb.fit_logistic_regression(X, y, tol=1e-8)
-    assert with_correlations < 0.7 * count[0], (with_correlations, count[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(LogisticLoss, "hessian", counted)
+        tb.fit_logistic_regression(X, y, tol=1e-8)
+    return count[0]
+
+
+def test_correlations_of_all_parameters_spare_products_where_values_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = rare_values(4000)
+    joint = products_of_a_fit(X, y, monkeypatch)
+    monkeypatch.setattr(logistic_regression, "_WORTH_PRODUCTS", 0)
+    assert joint < 0.5 * products_of_a_fit(X, y, monkeypatch)
+
+
+def test_the_inverse_of_all_correlations_is_close_to_that_of_the_hessian(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Multiplied by the Hessian, it has eigenvalues near 1, and 0 where all classes change alike."""
+    X, y = rare_values(4000)
+    loss = LogisticLoss(Rows(X, np.float64), y, np.full(len(X), 1 / len(X)), 5, 1e-3)
+    parameters = np.random.default_rng(1).normal(size=loss.shape)
+    probabilities = loss.evaluate(parameters)[2]
+    hessian, precondition = loss.hessian(probabilities), loss.preconditioner(probabilities)
+    units = np.eye(loss.shape[0] * 5).reshape(-1, *loss.shape)
+    values = np.linalg.eigvals(np.stack([precondition(hessian(unit)).ravel() for unit in units])).real
+    values.sort()
+    np.testing.assert_allclose(values[: loss.shape[0]], 0, atol=1e-9)
+    assert values[loss.shape[0]] > 0.2
+    assert values[-1] < 5
+
+
+def test_few_rows_are_not_worth_a_matrix_of_all_parameters() -> None:
+    X, y = rare_values(4000)
+    for n_rows, is_worth_it in ((40, False), (4000, True)):
+        rows = slice(n_rows)
+        loss = LogisticLoss(Rows(X[rows], np.float64), y[rows], np.full(n_rows, 1 / n_rows), 5, 1.0)
+        assert loss._is_joint_worth_it == is_worth_it
 
 
 def test_sparse_rows_and_names_of_columns() -> None:
@@ -124,17 +203,11 @@ def test_sparse_rows_and_names_of_columns() -> None:
     assert named.n_iter_.shape == (1,)
 
 
-@pytest.mark.parametrize("changed", [256, -1, 0.5])
-def test_what_is_no_byte_is_left_to_scikit_learn(changed: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logistic_regression, "_FEW_PARAMETERS", 0)
+def test_more_columns_than_a_gram_matrix_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = problem(3, "binary")
-    assert logistic_regression._holds_bytes(X)
-    wide = X.astype(float)
-    assert logistic_regression._holds_bytes(wide)
-    wide[200, 3] = changed
-    assert not logistic_regression._holds_bytes(wide)
-    found = tb.fit_logistic_regression(wide, y, 0.01, tol=1e-9)
-    assert np.abs(gradient(wide, y, 0.01, np.ones(len(y)), found)).max() <= 1e-9
+    expected = tb.fit_logistic_regression(X, y, tol=1e-10)
+    monkeypatch.setattr(logistic_regression, "_MOST_GRAM_COLUMNS", 3)
+    np.testing.assert_allclose(tb.fit_logistic_regression(X, y, tol=1e-10).coef_, expected.coef_, atol=1e-7)
 
 
 def test_conform_takes_it() -> None:
@@ -144,7 +217,6 @@ def test_conform_takes_it() -> None:
     np.testing.assert_allclose(model.predict_proba(X), classifier.predict_proba(X), atol=1e-12)
 
 
-@pytest.mark.usefixtures("_ways")
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_separable_rows_reach_the_tolerance(n_classes: int) -> None:
     X, _ = problem(n_classes, "binary")
@@ -154,7 +226,6 @@ def test_separable_rows_reach_the_tolerance(n_classes: int) -> None:
     assert (found.predict(X) == y).all() or n_classes == 3
 
 
-@pytest.mark.usefixtures("_ways")
 def test_an_unfinished_fit_warns() -> None:
     X, y = problem(3, "binary")
     with pytest.warns(ConvergenceWarning, match=r"the gradient is .* after 1 steps, more than tol=1e-06"):
@@ -183,11 +254,11 @@ def test_one_row_of_each_class_and_no_information() -> None:
         ({"sample_weight": np.full(300, -1.0)}, "sample_weight must have finite numbers, 0 or more"),
         ({"sample_weight": np.zeros(300)}, "and not be zero in all rows"),
         ({"y": [0, 1]}, r"y must have one label for each of the 300 rows, got shape \(2,\)"),
-        ({"y": np.zeros(300, int)}, "needs samples of at least 2 classes"),
+        ({"y": np.zeros(300, int)}, r"y must have at least two classes in rows of positive weight, got \[0\]"),
         ({"y": np.linspace(0, 1, 300)}, "Unknown label type: continuous"),
         ({"X": np.full((300, 2), np.nan)}, "X must have finite numbers only; leave rows with missing values out"),
         ({"X": csr_matrix(np.full((300, 2), np.inf))}, "X must have finite numbers only"),
-        ({"X": np.empty((300, 0))}, r"0 feature\(s\) \(shape=\(300, 0\)\)"),
+        ({"X": np.empty((300, 0))}, r"X must have at least one row and one column, got shape \(300, 0\)"),
         ({"X": [["a"]] * 300}, "X must hold real numbers"),
         ({"X": np.zeros(300)}, "X must have two dimensions"),
     ],

@@ -1,10 +1,10 @@
-"""Logistic regression to the optimum: by scikit-learn, and several times faster for bytes of several classes."""
+"""Logistic regression, fast where the columns hold small whole numbers."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,7 @@ from trimbench._checks import check_positive, check_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.layout import as_table, row_weights
 
-# Up to this number of parameters, solving for all of them at once is the fastest step.
-_FEW_PARAMETERS = 1500
+_CHECKED_ROWS = 8192
 
 
 def fit_logistic_regression(
@@ -27,7 +26,7 @@ def fit_logistic_regression(
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Any:
-    """Fit scikit-learn's logistic regression so close to the optimum that rows with missing features can be predicted.
+    """Fit the logistic regression that scikit-learn defines, several times faster on columns of small whole numbers.
 
     It minimises ``sum_n s_n loss(x_n, y_n) + |W|^2 / (2 C)`` where `s` are the weights of the
     rows, and intercepts are not penalised: of two classes the log-loss with one vector of weights, of more classes the
@@ -68,10 +67,9 @@ def fit_logistic_regression(
 
     Notes
     -----
-    Up to 1,500 parameters it is scikit-learn's solver ``newton-cholesky``, beyond it ``newton-cg``. A larger table of
-    whole numbers from 0 to 255 with three classes or more stays one of bytes and is fitted here, with conjugate
-    gradients as well, but in float32 and with far fewer products: the preconditioner knows the correlations of the
-    columns among rows that the classifier is not sure of.
+    Newton's method with conjugate gradients, on one thread. Tables of whole numbers from -128 to 127 or from 0 to 255
+    are stored as bytes, which products with the Hessian convert to float32 block by block. Few products are needed,
+    because the preconditioner knows the correlations of the columns among rows that the classifier is not sure of.
 
     Weights need a smaller tolerance than predictions for complete rows do. By the penalty the mean loss is strongly
     convex: with intercepts at their best, the distance of the weights from the optimum is at most ``C sum(s)`` times
@@ -90,18 +88,16 @@ def fit_logistic_regression(
     from sklearn.linear_model import LogisticRegression
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
+    from threadpoolctl import threadpool_limits
 
     check_positive("C", C)
     check_positive("tol", tol)
     check_whole("max_iter", max_iter, 1)
-    table: Any = X.tocsr().astype(np.float64) if hasattr(X, "toarray") else as_table(X)
+    table = _finite_table(X)
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError(
             f"y must have a label for every row, got {int(np.ma.getmaskarray(y).sum())} masked ones; drop those rows"
         )
-    cells = table.data if hasattr(table, "toarray") else table
-    if cells.dtype.kind == "f" and not np.isfinite(cells).all():
-        raise ValueError("X must have finite numbers only; leave rows with missing values out, or impute them")
     labels = np.asarray(y)
     if labels.shape != (table.shape[0],):
         raise ValueError(f"y must have one label for each of the {table.shape[0]} rows, got shape {labels.shape}")
@@ -110,86 +106,139 @@ def fit_logistic_regression(
     if not weights.all():
         present = weights > 0
         table, labels, weights = table[present], labels[present], weights[present]
-    classes = np.unique(labels)
-    n_parameters = (table.shape[1] + 1) * (1 if len(classes) == 2 else len(classes))
-    solver = "newton-cholesky" if n_parameters <= _FEW_PARAMETERS else "newton-cg"
-    classifier = LogisticRegression(C=C, solver=solver, tol=tol, max_iter=max_iter)
-    if n_parameters > _FEW_PARAMETERS and len(classes) > 2 and _holds_bytes(table):
-        _fit_bytes(classifier, table.astype(np.uint8), labels, weights)
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the gradient tells
-            classifier.fit(table, labels, weights)
-        classifier.gradient_norm_ = _gradient_norm(classifier, table, labels, weights)
-    if classifier.gradient_norm_ > tol:
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least two classes in rows of positive weight, got {classes.tolist()}")
+    rows, used = _stored(table)
+    total = float(weights.sum())
+    loss = LogisticLoss(rows, codes, weights / total, len(classes), 1.0 / (C * total))
+    # Products of blocks are too short to share: with several threads, they wait for one another most of the time.
+    with threadpool_limits(1, user_api="blas"):
+        parameters, gradient_norm, iterations = minimise(loss, tol, max_iter)
+    if gradient_norm > tol:
         warnings.warn(
-            f"the gradient is {classifier.gradient_norm_:.2g} after {classifier.n_iter_[0]} steps, more than "
-            f"tol={tol:g}; raise max_iter, scale the columns, or choose a smaller C",
+            f"the gradient is {gradient_norm:.2g} after {iterations} steps, more than tol={tol:g}; "
+            "raise max_iter, scale the columns, or choose a smaller C",
             ConvergenceWarning,
             stacklevel=2,
         )
+    classifier = LogisticRegression(C=C, solver="newton-cg", tol=tol, max_iter=int(max_iter))
     validate_data(classifier, X, skip_check_array=True)  # remembers the names of the columns
+    classifier.classes_ = classes
+    classifier.coef_, classifier.intercept_ = _coefficients(parameters, used, table.shape[1]), parameters[-1].copy()
+    classifier.n_iter_ = np.array([iterations], dtype=np.int32)
+    classifier.gradient_norm_ = gradient_norm
     return classifier
 
 
-def _gradient_norm(classifier: Any, table: Any, labels: NDArray[Any], weights: Vector) -> float:
-    """Return the largest absolute entry of the gradient of the mean loss."""
-    residuals = classifier.predict_proba(table) - (labels[:, None] == classifier.classes_)
-    residuals = (residuals * weights[:, None])[:, -len(classifier.coef_) :]
-    slopes = (table.T @ residuals).T + classifier.coef_ / classifier.C
-    return float(max(np.abs(slopes).max(), np.abs(residuals.sum(axis=0)).max()) / weights.sum())
+def _finite_table(X: Any) -> Any:
+    """Return the rows as an array of numbers or a CSR matrix of float64."""
+    is_sparse = hasattr(X, "toarray")
+    table: Any = X.tocsr().astype(np.float64) if is_sparse else as_table(X)
+    if 0 in table.shape:
+        raise ValueError(f"X must have at least one row and one column, got shape {table.shape}")
+    values = table.data if is_sparse else table
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError("X must have finite numbers only; leave rows with missing values out, or impute them")
+    return table
 
 
-# Newton's method with preconditioned conjugate gradients for tables of bytes and several classes.
+def _stored(table: Any) -> tuple[Rows, NDArray[np.intp] | slice]:
+    """Return the rows as the products take them, and which columns they have: not those that are 0 everywhere."""
+    if hasattr(table, "toarray"):
+        return Rows(table, np.float64), slice(None)
+    used = np.flatnonzero(table.any(axis=0))
+    for small in (np.uint8, np.int8):
+        stored = np.empty((len(table), len(used)), small)
+        for start in range(0, len(table), _CHECKED_ROWS):
+            values = table[start : start + _CHECKED_ROWS, used]
+            bounds = np.iinfo(small)
+            if values.size and not (bounds.min <= values.min() and values.max() <= bounds.max):
+                break
+            part = stored[start : start + _CHECKED_ROWS]
+            part[:] = values
+            if not (part == values).all():
+                break
+        else:
+            return Rows(stored, np.float32), used
+    return Rows(np.asarray(table[:, used], dtype=np.float64), np.float64), used
+
+
+def _coefficients(parameters: Matrix, used: NDArray[np.intp] | slice, n_columns: int) -> Matrix:
+    coefficients = np.zeros((parameters.shape[1], n_columns))
+    coefficients[:, used] = parameters[:-1].T
+    return coefficients
+
+
+# Newton's method with preconditioned conjugate gradients for regularised logistic regression.
+
+# Of float32 or float64.
+_Numbers = NDArray[Any]
+Precision = type[np.float32] | type[np.float64]
 
 # Rows that are converted to floats at a time: small enough to stay in the cache for both products.
 _BLOCK_ROWS = 1024
-# The preconditioner is a matrix of columns by columns, which some rows for each of them estimate.
-_MOST_COLUMNS = 2000
-_ROWS_PER_COLUMN = 5
+# With at most this many columns, the preconditioner is a matrix of columns by columns. With at most this many
+# parameters, and where it costs less than _WORTH_PRODUCTS products with the Hessian, it is one of all parameters.
+_MOST_GRAM_COLUMNS = 2000
+_GRAM_ROWS_PER_COLUMN = 5
+_JOINT_ROWS_PER_PARAMETER = 10
+_WORTH_PRODUCTS = 30
+_JOINT_RIDGE = 1e-6
 _MOST_PRODUCTS = 300
-# An exact Newton step gains about half of what the slope says, and hardly ever needs to be halved.
-_SUFFICIENT_DECREASE = 0.1
-_SHORT_STEP, _SMALLEST_STEP = 0.1, 1e-10
+_SUFFICIENT_DECREASE = 1e-4
+_SMALLEST_STEP = 1e-10
+_POOR_GAIN = 0.1
 
-# Of float32 or float64.
-_Floats = NDArray[Any]
-_Product = Callable[[_Floats], _Floats]
-
-
-def _holds_bytes(table: Any) -> bool:
-    """Tell whether a dense table has whole numbers from 0 to 255 only, and not too many columns."""
-    if hasattr(table, "toarray") or table.shape[1] > _MOST_COLUMNS:
-        return False
-    if table.dtype in (np.uint8, np.bool_):
-        return True
-    parts = (table[start : start + 8 * _BLOCK_ROWS] for start in range(0, len(table), 8 * _BLOCK_ROWS))
-    return all(((part >= 0) & (part <= 255) & (part == np.floor(part))).all() for part in parts)
-
-
-def _fit_bytes(classifier: Any, table: NDArray[np.uint8], labels: NDArray[Any], weights: Vector) -> None:
-    """Fit a scikit-learn classifier to a table of bytes."""
-    from threadpoolctl import threadpool_limits
-
-    classifier.classes_, codes = np.unique(labels, return_inverse=True)
-    total = float(weights.sum())
-    loss = _ByteLoss(table, codes, weights / total, len(classifier.classes_), 1.0 / (classifier.C * total))
-    # Products of blocks are too short to share: with several threads, they wait for one another most of the time.
-    with threadpool_limits(1, user_api="blas"):
-        parameters, classifier.gradient_norm_, iterations = _minimise(loss, classifier.tol, classifier.max_iter)
-    classifier.coef_, classifier.intercept_ = parameters[:-1].T.copy(), parameters[-1].copy()
-    classifier.n_iter_ = np.array([iterations], dtype=np.int32)
+Product = Callable[[_Numbers], _Numbers]
 
 
 @dataclass(frozen=True, eq=False)
-class _ByteLoss:
-    """Mean multinomial logistic loss with a squared penalty.
-
-    Parameters are a matrix of shape (n_columns + 1, n_classes), whose last row has the intercepts, without penalty.
+class Rows:
+    """A table that is stored as small integers, as float64 or sparse, and multiplied block by block.
 
     Attributes
     ----------
-    table : ndarray of uint8, shape (n_rows, n_columns)
+    table : ndarray or csr_matrix of shape (n_rows, n_columns)
+    precision : type
+        Of the products with the Hessian, which only choose the direction of a step: float32 for integers, which it
+        holds exactly. Values and gradients are always computed in float64.
+    """
+
+    table: Any
+    precision: Precision
+
+    def blocks(self, precision: Precision) -> Iterator[tuple[slice, Any]]:
+        """Yield slices of the rows with their values; a dense block is valid until the next one."""
+        n_rows, n_columns = self.table.shape
+        is_ready = self.table.dtype == precision or hasattr(self.table, "toarray")
+        buffer = np.empty((0 if is_ready else min(_BLOCK_ROWS, n_rows), n_columns), precision)
+        for start in range(0, n_rows, _BLOCK_ROWS):
+            part = slice(start, min(start + _BLOCK_ROWS, n_rows))
+            if is_ready:
+                yield part, self.table[part]
+            else:
+                block = buffer[: part.stop - start]
+                np.copyto(block, self.table[part])
+                yield part, block
+
+    def taken(self, places: NDArray[np.intp]) -> _Numbers:
+        """Return some rows, dense, with a column of ones at the end."""
+        chosen = self.table[places]
+        dense = np.ones((len(places), self.table.shape[1] + 1), self.precision)
+        dense[:, :-1] = chosen.toarray() if hasattr(chosen, "toarray") else chosen
+        return dense
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticLoss:
+    """Mean logistic loss with a squared penalty: of one vector of weights for two classes, else of one for each class.
+
+    Parameters are a matrix of shape (n_columns + 1, n_scores), whose last row has the intercepts, without penalty.
+
+    Attributes
+    ----------
+    rows : Rows
     codes : ndarray of int, shape (n_rows,)
         The class of each row, from 0 to n_classes - 1.
     weights : ndarray of shape (n_rows,)
@@ -199,53 +248,62 @@ class _ByteLoss:
         The loss has ``penalty / 2`` times the sum of the squared weights.
     """
 
-    table: NDArray[np.uint8]
+    rows: Rows
     codes: NDArray[np.intp]
     weights: Vector
     n_classes: int
     penalty: float
 
-    def blocks(self, precision: Any) -> Iterator[tuple[slice, _Floats]]:
-        """Yield slices of the rows with their values, which are valid until the next one."""
-        n_rows, n_columns = self.table.shape
-        buffer = np.empty((min(_BLOCK_ROWS, n_rows), n_columns), precision)
-        for start in range(0, n_rows, _BLOCK_ROWS):
-            part = slice(start, min(start + _BLOCK_ROWS, n_rows))
-            block = buffer[: part.stop - start]
-            np.copyto(block, self.table[part])
-            yield part, block
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the parameters."""
+        return self.rows.table.shape[1] + 1, 1 if self.n_classes == 2 else self.n_classes
 
-    def evaluate(self, parameters: Matrix) -> tuple[float, Matrix, Matrix]:
-        """Return the loss, its gradient and the probabilities of the classes, in float64."""
+    def evaluate(self, parameters: _Numbers) -> tuple[float, _Numbers, _Numbers]:
+        """Return the loss, its gradient and the probabilities: of each class, or of the second of two."""
         value = 0.5 * self.penalty * float((parameters[:-1] ** 2).sum())
-        gradient, chances = np.zeros(parameters.shape), np.empty((len(self.codes), self.n_classes))
-        for part, block in self.blocks(np.float64):
-            scores = block @ parameters[:-1] + parameters[-1]
-            scores -= scores.max(axis=1, keepdims=True)
-            likely = np.exp(scores)
-            totals = likely.sum(axis=1, keepdims=True)
-            chances[part] = likely / totals
-            rows, codes, weights = np.arange(len(block)), self.codes[part], self.weights[part]
-            value += float((np.log(totals[:, 0]) - scores[rows, codes]) @ weights)
-            residuals = chances[part].copy()
-            residuals[rows, codes] -= 1.0
-            residuals *= weights[:, None]
+        gradient = np.zeros(self.shape)
+        probabilities = np.empty((len(self.codes), self.shape[1]), self.rows.precision)
+        for part, block in self.rows.blocks(np.float64):
+            losses, likely, residuals = self._compare(block @ parameters[:-1] + parameters[-1], self.codes[part])
+            value += float(losses @ self.weights[part])
+            residuals *= self.weights[part, None]
+            probabilities[part] = likely
             gradient[:-1] += block.T @ residuals
             gradient[-1] += residuals.sum(axis=0)
         gradient[:-1] += self.penalty * parameters[:-1]
-        return value, gradient, chances
+        return value, gradient, probabilities
 
-    def hessian(self, chances: _Floats) -> _Product:
-        """Return what multiplies the Hessian by a matrix of parameters, in the precision of the probabilities."""
-        precision: Any = chances.dtype.type
-        curvature = self.weights.astype(precision)[:, None] * chances
+    def _compare(self, scores: _Numbers, codes: NDArray[np.intp]) -> tuple[Vector, _Numbers, _Numbers]:
+        """Return the losses, the probabilities and the derivatives of the losses by the scores."""
+        if self.n_classes == 2:
+            from scipy.special import expit
 
-        def product(direction: _Floats) -> _Floats:
+            losses = np.logaddexp(0.0, np.where(codes == 1, -scores[:, 0], scores[:, 0]))
+            likely: _Numbers = expit(scores)
+            return losses, likely, likely - codes[:, None]
+        scores = scores - scores.max(axis=1, keepdims=True)
+        likely = np.exp(scores)
+        totals = likely.sum(axis=1, keepdims=True)
+        likely /= totals
+        every = np.arange(len(codes))
+        residuals = likely.copy()
+        residuals[every, codes] -= 1.0
+        return np.log(totals[:, 0]) - scores[every, codes], likely, residuals
+
+    def hessian(self, probabilities: _Numbers) -> Product:
+        """Return what multiplies the Hessian by a matrix of parameters."""
+        precision = self.rows.precision
+        weights = self.weights.astype(precision)[:, None]
+        curvature = weights * probabilities * (1 - probabilities) if self.n_classes == 2 else weights * probabilities
+
+        def product(direction: _Numbers) -> _Numbers:
             direction = direction.astype(precision, copy=False)
-            result = np.zeros(direction.shape, precision)
-            for part, block in self.blocks(precision):
+            result = np.zeros(self.shape, precision)
+            for part, block in self.rows.blocks(precision):
                 change = block @ direction[:-1] + direction[-1]
-                change -= (chances[part] * change).sum(axis=1, keepdims=True)
+                if self.n_classes > 2:
+                    change -= (probabilities[part] * change).sum(axis=1, keepdims=True)
                 change *= curvature[part]
                 result[:-1] += block.T @ change
                 result[-1] += change.sum(axis=0)
@@ -254,82 +312,178 @@ class _ByteLoss:
 
         return product
 
-    def preconditioner(self, chances: _Floats) -> _Product:
+    def preconditioner(self, probabilities: _Numbers) -> Product:
         """Return a cheap approximation of the inverse of the Hessian.
 
-        The diagonal is that of the Hessian. The correlations between columns, common to all classes, come from rows
-        that are drawn at even steps along the sum of the curvatures. It stays within the parameters that add up to 0
-        over the classes, where the gradient and the optimum are: along the rest the loss is flat but for the penalty.
+        The diagonal is that of the Hessian. The correlations come from rows that are drawn at even steps along the sum
+        of the curvatures: those between all parameters where that is worth it, else those between columns, common to
+        all classes.
         """
-        precision: Any = chances.dtype.type
-        curvature = self.weights[:, None] * chances * (1 - chances)
-        diagonal = np.zeros((self.table.shape[1] + 1, self.n_classes))
-        for part, block in self.blocks(precision):
-            diagonal[:-1] += (block * block).T @ curvature[part]
-        diagonal[:-1] += self.penalty
-        diagonal[-1] = curvature.sum(axis=0)
-        roots = (1.0 / np.sqrt(np.maximum(diagonal, np.finfo(np.float32).tiny))).astype(precision)
+        curvature = self.weights[:, None] * probabilities * (1 - probabilities)
+        diagonal = self._diagonal(curvature)
+        if self.shape[0] > _MOST_GRAM_COLUMNS:
+            return self._centred(lambda residual: np.asarray(residual / diagonal))
+        roots: _Numbers = (1.0 / np.sqrt(diagonal)).astype(self.rows.precision)
         cumulative = np.cumsum(curvature.sum(axis=1, dtype=np.float64))
-        share = cumulative[-1] / min(len(cumulative), _ROWS_PER_COLUMN * len(diagonal))
-        steps = np.arange(0.5 * share, cumulative[-1], share)
-        drawn = np.minimum(np.searchsorted(cumulative, steps), len(cumulative) - 1)
-        rows = np.ones((len(drawn), len(diagonal)), precision)
-        rows[:, :-1] = self.table[drawn]
+        if not self._is_joint_worth_it:
+            inverse = self._inverse_of_columns(cumulative)
+            return self._centred(lambda residual: np.asarray(roots * (inverse @ (roots * residual))))
+        joint = self._inverse_of_parameters(cumulative, probabilities)
+
+        def product(residual: _Numbers) -> _Numbers:
+            scaled = (roots * residual).T.reshape(-1)
+            return np.asarray(roots * (joint @ scaled).reshape(self.shape[::-1]).T)
+
+        return self._centred(product)
+
+    @property
+    def _is_joint_worth_it(self) -> bool:
+        """Whether drawing, multiplying and inverting take less than the products with the Hessian that they spare."""
+        n_parameters = self.shape[0] * self.shape[1]
+        if self.shape[1] == 1 or n_parameters > _MOST_GRAM_COLUMNS:
+            return False
+        n_drawn = min(len(self.codes), _JOINT_ROWS_PER_PARAMETER * n_parameters)
+        return n_parameters * (n_drawn + 2 * n_parameters) <= 4 * _WORTH_PRODUCTS * len(self.codes)
+
+    def _inverse_of_columns(self, cumulative: Vector) -> _Numbers:
+        """Return the inverse of the correlations between columns, shape (n_columns + 1, n_columns + 1)."""
+        drawn, share = self._drawn(cumulative, _GRAM_ROWS_PER_COLUMN * self.shape[0])
+        rows = self.rows.taken(drawn)
         gram = (rows.T @ rows).astype(np.float64) * share
         # The matrix is invertible whatever rows are drawn, and its inverse accurate enough for a step.
-        ridge = 10 * np.finfo(precision).eps * np.diag(gram)
-        ridge[:-1] += self.penalty * self.n_classes
+        ridge = 10 * np.finfo(self.rows.precision).eps * np.diag(gram)
+        ridge[:-1] += self.penalty * self.shape[1]
         gram[np.diag_indices_from(gram)] += np.maximum(ridge, np.finfo(np.float64).tiny)
         scale = np.sqrt(np.diag(gram))
-        inverse = np.linalg.inv(gram / np.outer(scale, scale)).astype(precision)
+        inverse: _Numbers = np.linalg.inv(gram / np.outer(scale, scale)).astype(self.rows.precision)
+        return inverse
 
-        def product(residual: _Floats) -> _Floats:
-            result = roots * (inverse @ (roots * (residual - residual.mean(axis=1, keepdims=True))))
+    def _inverse_of_parameters(self, cumulative: Vector, probabilities: _Numbers) -> _Numbers:
+        """Return the inverse of the correlations between parameters, class by class, shape (n_scores * n_columns, ...).
+
+        Each drawn row counts as much as any other, whatever its curvature is.
+        """
+        n_columns, n_scores = self.shape
+        drawn, share = self._drawn(cumulative, _JOINT_ROWS_PER_PARAMETER * n_columns * n_scores)
+        rows, chances = self.rows.taken(drawn), probabilities[drawn]
+        tiny = np.finfo(chances.dtype).tiny
+        relative = chances / np.maximum((chances * (1 - chances)).sum(axis=1, keepdims=True), tiny)
+        hessian = np.empty((n_scores, n_columns, n_scores, n_columns))
+        for one in range(n_scores):
+            for other in range(one, n_scores):
+                curvature = relative[:, one] * (float(one == other) - chances[:, other])
+                hessian[one, :, other] = (rows.T * curvature) @ rows
+                hessian[other, :, one] = hessian[one, :, other].T
+        whole = hessian.reshape(n_scores * n_columns, -1) * share
+        diagonal = np.diag(whole).copy()
+        # What a few drawn rows say of rare values is not certain enough to be amplified without limit.
+        ridge = _JOINT_RIDGE * diagonal
+        ridge += np.tile(np.append(np.full(n_columns - 1, self.penalty), 0.0), n_scores)
+        scale = np.sqrt(diagonal + np.maximum(ridge, np.finfo(np.float64).tiny))
+        whole[np.diag_indices_from(whole)] = scale**2
+        correlations = whole / np.outer(scale, scale)
+        # Adding a number to the parameters of a column for all classes changes nothing but the penalty, so that nothing
+        # else keeps the matrix from being singular. Within what `_centred` leaves, this changes little.
+        flat = scale.reshape(n_scores, n_columns)
+        flat = flat / np.sqrt((flat**2).sum(axis=0))
+        every = np.arange(n_columns)
+        blocks = correlations.reshape(n_scores, n_columns, n_scores, n_columns)
+        blocks[:, every, :, every] += np.einsum("kc,lc->ckl", flat, flat)
+        inverse: _Numbers = np.linalg.inv(correlations).astype(self.rows.precision)
+        return inverse
+
+    def _drawn(self, cumulative: Vector, n_wanted: int) -> tuple[NDArray[np.intp], float]:
+        """Return rows at even steps along the cumulative curvature, and what share of it each stands for."""
+        n_drawn = min(len(cumulative), n_wanted)
+        share = float(cumulative[-1]) / n_drawn
+        steps = (np.arange(n_drawn) + 0.5) * share
+        return np.minimum(np.searchsorted(cumulative, steps), len(cumulative) - 1), share
+
+    def _diagonal(self, curvature: _Numbers) -> _Numbers:
+        diagonal = np.zeros(self.shape)
+        for part, block in self.rows.blocks(self.rows.precision):
+            squares = block.multiply(block) if hasattr(block, "toarray") else block * block
+            diagonal[:-1] += squares.T @ curvature[part]
+        diagonal[-1] = curvature.sum(axis=0)
+        diagonal[:-1] += self.penalty
+        return np.maximum(diagonal, np.finfo(np.float32).tiny)
+
+    def _centred(self, approximate: Product) -> Product:
+        """Return the approximation within the parameters that add up to 0 over the classes.
+
+        The gradient and the optimum are there; the loss is flat, but for the penalty, along the rest.
+        """
+        if self.n_classes == 2:
+            return approximate
+
+        def product(residual: _Numbers) -> _Numbers:
+            result = approximate(residual - residual.mean(axis=1, keepdims=True))
             return np.asarray(result - result.mean(axis=1, keepdims=True))
 
         return product
 
 
-def _minimise(loss: _ByteLoss, tol: float, max_iter: int) -> tuple[Matrix, float, int]:
+def minimise(loss: LogisticLoss, tolerance: float, max_iterations: int) -> tuple[_Numbers, float, int]:
     """Return the parameters, the largest absolute entry of their gradient, and the number of Newton steps.
 
-    It ends where that entry is at most `tol`, after `max_iter` steps, or where rounding leaves no progress.
+    It ends where that entry is at most `tolerance`, after `max_iterations`, or where rounding leaves no progress.
     """
-    parameters = np.zeros((loss.table.shape[1] + 1, loss.n_classes))
-    precision: Any = np.float32
-    value, gradient, chances = loss.evaluate(parameters)
-    size, iteration = float(np.abs(gradient).max()), 0
-    while size > tol and iteration < max_iter:
-        step = _newton_step(loss, gradient, chances.astype(precision))
-        slope, rounding, length = float((gradient * step).sum()), 8 * np.finfo(np.float64).eps * abs(value), 1.0
-        moved = loss.evaluate(parameters + step)
-        while not moved[0] <= value + _SUFFICIENT_DECREASE * length * slope + rounding and length > _SMALLEST_STEP:
-            length /= 2
-            moved = loss.evaluate(parameters + length * step)
-        gain, left = value - moved[0], float(np.abs(moved[1]).max())
-        stalls = not (gain > 0 or left < size)
-        if stalls and precision is np.float64:
-            break
-        # Steps of float32, which hold the bytes exactly and choose a direction only, do not lead far where nearly all
-        # probabilities are 0 or 1.
-        if stalls or length < _SHORT_STEP:
-            precision = np.float64
-        if not stalls:
-            parameters, size = parameters + length * step, left
-            value, gradient, chances = moved
-        iteration += 1
-    return parameters, size, iteration
+    parameters = np.zeros(loss.shape)
+    value, gradient, probabilities = loss.evaluate(parameters)
+    for iteration in range(max_iterations):
+        size = float(np.abs(gradient).max())
+        if size <= tolerance:
+            return parameters, size, iteration
+        step = _newton_step(loss, gradient, probabilities)
+        slope = float((gradient * step).sum())
+        moved = _line_search(loss, parameters, value, step, slope)
+        stalls = moved is None or (moved[1] >= value and np.abs(moved[2]).max() >= size)
+        if stalls and loss.rows.precision is np.float64:
+            return parameters, size, iteration
+        # An exact Newton step gains about half of what the slope says. Where nearly all probabilities are 0 or 1, steps
+        # of float32 gain far less.
+        if stalls or moved is None or value - moved[1] < -_POOR_GAIN * slope:
+            loss = replace(loss, rows=replace(loss.rows, precision=np.float64))
+        if moved is not None and not stalls:
+            parameters, value, gradient, probabilities = moved
+    return parameters, float(np.abs(gradient).max()), max_iterations
 
 
-def _newton_step(loss: _ByteLoss, gradient: Matrix, chances: _Floats) -> Matrix:
+def _line_search(
+    loss: LogisticLoss, parameters: _Numbers, value: float, step: _Numbers, slope: float
+) -> tuple[_Numbers, float, _Numbers, _Numbers] | None:
+    """Return the parameters after the longest step, halved as often as it takes, that gains enough; None if none does.
+
+    With them come the loss, its gradient and the probabilities.
+    """
+    rounding, length = 8 * np.finfo(np.float64).eps * abs(value), 1.0
+    while length > _SMALLEST_STEP:
+        moved = parameters + length * step
+        after, gradient, probabilities = loss.evaluate(moved)
+        if after <= value + _SUFFICIENT_DECREASE * length * slope + rounding:
+            return moved, after, gradient, probabilities
+        length /= 2
+    return None
+
+
+def _newton_step(loss: LogisticLoss, gradient: _Numbers, probabilities: _Numbers) -> _Numbers:
     """Solve for Newton's step by conjugate gradients, the more accurately the smaller the gradient is."""
-    from scipy.sparse.linalg import LinearOperator, cg
-
-    def operator(product: _Product) -> LinearOperator:
-        of_vector = lambda vector: product(vector.reshape(gradient.shape)).ravel()  # noqa: E731
-        return LinearOperator((gradient.size, gradient.size), of_vector, dtype=np.float64)
-
-    hessian, inverse = operator(loss.hessian(chances)), operator(loss.preconditioner(chances))
+    hessian, precondition = loss.hessian(probabilities), loss.preconditioner(probabilities)
+    step, residual = np.zeros_like(gradient), -gradient
+    direction = conditioned = precondition(residual)
+    product = first = float((residual * conditioned).sum())
     forcing = min(0.5, float(np.abs(gradient).max()) ** 0.5)
-    step, _ = cg(hessian, -gradient.ravel(), rtol=forcing, maxiter=_MOST_PRODUCTS, M=inverse)
-    return np.asarray(step.reshape(gradient.shape))
+    for _ in range(_MOST_PRODUCTS):
+        image = hessian(direction)
+        curvature = float((direction * image).sum(dtype=np.float64))
+        if not curvature > 0:  # only rounding makes it so
+            break
+        length = product / curvature
+        step += length * direction
+        residual = residual - length * image
+        conditioned = precondition(residual)
+        previous, product = product, float((residual * conditioned).sum(dtype=np.float64))
+        if not product > forcing**2 * first:
+            break
+        direction = conditioned + (product / previous) * direction
+    return step if step.any() else -gradient

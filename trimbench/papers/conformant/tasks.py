@@ -385,7 +385,7 @@ def fitted(task: Task) -> Fitted:
         "shape": list(rows.train.shape),
         "C": protocol.inverse_penalty,
         "solver": protocol.solver,
-        **({"gradient": _TOLERANCE} if protocol.solver == "optimum" else {"iterations": protocol.max_iterations}),
+        **({"tolerance": _TOLERANCE} if protocol.solver == "optimum" else {"iterations": protocol.max_iterations}),
     }
     arrays = remember("logistic", key, lambda: _fit(rows, protocol))
     iterations, seconds = arrays["run"].tolist()

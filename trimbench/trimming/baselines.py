@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -331,17 +331,31 @@ def select_by_same_decision(
     """Select the features within a budget that keep the most decisions, at the original threshold."""
     price = checked_costs(checked_classifier(classifier).features, costs)
     root = DenseEngine.build(classifier).root
-    n_evaluations, highest = 0, 0.0
-    leaders: list[tuple[float, tuple[int, ...]]] = []
-    for batch in subset_batches(root, price, checked_budget(budget)):
-        n_evaluations += len(batch.kept) if batch.shape else 0
-        agreements = _same_decision(classifier, batch)
-        highest = max(highest, float(np.max(agreements)))
-        for row in np.flatnonzero(agreements >= highest - AGREEMENT_TOLERANCE):
-            leaders.append((float(agreements[row]), tuple(sorted(batch.kept[row].tolist()))))
-    best = sorted((kept for value, kept in leaders if value >= highest - AGREEMENT_TOLERANCE), key=_smallest_first)
+    batches = subset_batches(root, price, checked_budget(budget))
+    highest, leaders, n_subsets = leading((batch.kept, _same_decision(classifier, batch)) for batch in batches)
+    best = sorted(map(tuple, map(sorted, leaders)), key=_smallest_first)
     tied = tuple(tuple(classifier.features[i] for i in kept) for kept in best)
-    return FeatureSelection(tied[0], highest, n_evaluations, tied)
+    return FeatureSelection(tied[0], highest, n_subsets - 1, tied)  # without the empty one
+
+
+def leading(
+    batches: Iterable[tuple[NDArray[np.int64], NDArray[np.float64]]],
+) -> tuple[float, dict[tuple[int, ...], float], int]:
+    """Return the highest of the agreements of sets, the sets that reach it up to rounding, and the number of all.
+
+    Parameters
+    ----------
+    batches : iterable of (ndarray of shape (n_sets, n_members), ndarray of shape (n_sets,))
+        Sets of one size with their agreements.
+    """
+    highest, n_sets, leaders = 0.0, 0, {}
+    for sets, agreements in batches:
+        n_sets += len(sets)
+        highest = max(highest, float(agreements.max(initial=0.0)))
+        for row in np.flatnonzero(agreements >= highest - AGREEMENT_TOLERANCE):
+            leaders[tuple(sets[row].tolist())] = float(agreements[row])
+    best = {chosen: value for chosen, value in leaders.items() if value >= highest - AGREEMENT_TOLERANCE}
+    return highest, best, n_sets
 
 
 def _smallest_first(kept: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trimbench._extras import is_installed
-from trimbench.trimming.baselines import most_informative_units
+from trimbench.trimming.baselines import leading, most_informative_units
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.bounds import DEFAULT_POINTS, CertifiedEngine, by_separation, certain_bound
@@ -96,15 +96,9 @@ def _may_try_all(classifier: BayesianClassifier, choice: Choice, limits: Limits)
 
 def _best_of_all(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
     """Return the allowed set with the highest agreement; of equal ones the largest, and the first of those."""
-    highest, n_sets = 0.0, 0
-    leaders: list[tuple[float, tuple[int, ...]]] = []
-    for units, agreements in agreements_within(classifier, choice):
-        n_sets += len(units)
-        highest = max(highest, float(agreements.max()))
-        best = np.flatnonzero(agreements >= highest - AGREEMENT_TOLERANCE)
-        leaders += [(float(agreements[row]), tuple(units[row].tolist())) for row in best]
-    equal = [(-len(units), units, value) for value, units in leaders if value >= highest - AGREEMENT_TOLERANCE]
-    _, kept, agreement = min(equal)
+    highest, leaders, n_sets = leading(agreements_within(classifier, choice))
+    kept = min(leaders, key=lambda units: (-len(units), units))
+    agreement = leaders[kept]
     # What has a single value changes nothing, and fills the budget.
     constant = [
         place for place, unit in enumerate(choice.units) if math.prod(classifier.cardinalities[i] for i in unit) == 1

@@ -96,6 +96,7 @@ def test_nothing_that_a_job_started_outlives_the_program(
     wait_for(lambda: len(list(marks.iterdir())) == 2, seconds=60)
     programs[0].kill()
     started = [int(mark.name.removeprefix("timeout")) for mark in marks.iterdir()]
+    assert len(started) == 2
     wait_for(lambda: not any(map(is_alive, started)))
 
 

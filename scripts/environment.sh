@@ -33,13 +33,13 @@ make_environment() {
     # A terminal gets the progress of uv or pip, a log only what goes wrong.
     local quiet=--quiet started=$SECONDS
     if [[ -t 2 ]]; then quiet=; fi
-    echo "Making the environment $folder, once: $(grep -c '==' "$lock") packages, about 0.4 GB to download and 1.5 GB on disk." >&2
+    echo "Making the environment $folder, once: $(grep -c '==' "$lock") packages, about 0.4 GB to download and 1.1 to 1.7 GB on disk." >&2
     echo "This takes one to three minutes, more over a slow network." >&2
     if command -v uv >/dev/null; then
         local install=(uv pip install $quiet --python "$folder/bin/python")
         make_step 1 "an empty environment, by uv" uv venv $quiet --python "$python" "$folder" || return
     else
-        local install=("$folder/bin/python" -m pip install $quiet --disable-pip-version-check --use-pep517)
+        local install=("$folder/bin/python" -m pip install $quiet --disable-pip-version-check --no-compile --use-pep517)
         make_step 1 "an empty environment of $python" "$python" -m venv "$folder" || return
     fi
     # Packages that come as source are built with what the lock holds, whose hashes are checked, and not with the newest.

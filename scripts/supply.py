@@ -17,7 +17,7 @@ from pathlib import Path
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKS = ("run.lock", "test.lock", "bench.lock")
+LOCKS = ("run.lock", "ray.lock", "test.lock", "bench.lock")
 _ENTRY = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^ ;\\]+)", re.MULTILINE)
 # Parts of the names of licences that allow all that this project does.
 ALLOWED = re.compile(r"\b(0BSD|Apache|BSD|ISC|MIT|Mozilla|MPL|PSF|Python Software Foundation)\b", re.IGNORECASE)

@@ -20,6 +20,7 @@ from trimbench import __main__ as command
 from trimbench import estimators
 from trimbench._extras import MissingExtraError, is_installed, required
 from trimbench.networks.inference.joint import ContractionTooLarge
+from trimbench.papers.execution.remote import RayExecutor
 from trimbench.trimming.engines import choice as engines
 from trimbench.trimming.engines.circuit import SddEngine
 from trimbench.trimming.engines.table import DenseEngine
@@ -210,6 +211,12 @@ def test_the_command_names_its_extra(
         command.main()
     expected = missing("the command trimbench", "hydra", "omegaconf", "pydantic", "yaml", extra="papers")
     assert re.fullmatch(expected, str(ended.value.code))
+
+
+def test_the_executor_on_ray_names_its_extra(hide: Callable[..., None]) -> None:
+    hide("ray")
+    with pytest.raises(ValueError, match=missing("executor=ray", "ray", extra="ray")):
+        RayExecutor()
 
 
 def test_a_package_that_an_import_hook_refuses_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:

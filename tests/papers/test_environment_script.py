@@ -57,7 +57,7 @@ def test_each_step_is_announced_and_installers_are_silent_in_a_log(clone: Path, 
     made = make(clone, "python3", *(["uv"] if installer == "uv" else []))
     assert made.stdout == "afterwards\n"  # what the installers print is no result
     told = [line for line in made.stderr.splitlines() if line != "on standard output"]
-    assert told[0].startswith("Making the environment .venv, once: 3 packages, about ")
+    assert told[0].startswith("Making the environment .venv, once: 3 packages, about 0.4 GB")
     assert [line[:9] for line in told[2:5]] == ["  1 of 3:", "  2 of 3:", "  3 of 3:"]
     assert told[5].startswith("The environment is ready after ")
     environment, tools, packages, project = calls(clone)

@@ -79,14 +79,14 @@ def test_the_container_runs_the_commands_of_the_project() -> None:
     text = (ROOT / "Containerfile").read_text(encoding="utf-8")
     assert 'ENTRYPOINT ["scripts/reproduce"]' in text
     assert "make_environment .venv requirements/run.lock" in text
-    assert "make_environment .venv requirements/run.lock" in (ROOT / "scripts/reproduce").read_text(encoding="utf-8")
+    assert "environment=.venv lock=requirements/run.lock" in (ROOT / "scripts/reproduce").read_text(encoding="utf-8")
 
 
 def test_the_container_leaves_environments_and_own_runs_out_and_keeps_what_the_commands_need() -> None:
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     scripts = "".join((ROOT / "scripts" / name).read_text(encoding="utf-8") for name in ("reproduce", "test"))
-    environments = set(re.findall(r"make_environment (\S+)", scripts))
-    assert environments == {".venv", ".venv-test", ".venv-lowest"}
+    environments = set(re.findall(r"(?:make_environment |environment=)(\.\S+)", scripts))
+    assert environments == {".venv", ".venv-ray", ".venv-test", ".venv-lowest"}
     assert all(any(fnmatch(name, pattern) for pattern in ignored) for name in (*environments, "build", "mine"))
     assert ignored.index("results/*") < ignored.index("!results/published")
     needed = (

@@ -25,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from trimbench._extras import MissingExtraError, check_installed
 from trimbench.papers.execution import ray_task
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record, usable_cpus
@@ -306,6 +307,10 @@ class RayExecutor(RemoteExecutor):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        try:
+            check_installed("ray", extra="ray", what="executor=ray")
+        except MissingExtraError as error:
+            raise ValueError(str(error)) from None
         found = _ADDRESS.fullmatch(self.address or "")
         if self.address not in (None, "auto") and not (found and int(found[2]) < 2**16):
             raise ValueError(

@@ -1,6 +1,7 @@
 """Publish a run of all benchmarks: `scripts/bench/run publish build/bench.csv`.
 
-Writes its rows to docs/reference/speed.csv, and as a table into docs/reference/speed.md.
+Writes its rows to docs/reference/speed.csv, and as a table into docs/reference/speed.md. Published rows of benchmarks
+that were not run again stay.
 """
 
 from __future__ import annotations
@@ -25,6 +26,14 @@ def table_of(rows: Mapping[Key, Row]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *escaped))
 
 
+def renewed(published: Mapping[Key, Row], rows: Mapping[Key, Row]) -> dict[Key, Row]:
+    """Return the rows with those published of benchmarks that they lack, in the published order of benchmarks."""
+    new = {key[0] for key in rows}
+    order = list(dict.fromkeys(key[0] for key in (*published, *rows)))
+    both = [*rows.items(), *((key, row) for key, row in published.items() if key[0] not in new)]
+    return dict(sorted(both, key=lambda item: order.index(item[0][0])))
+
+
 def with_table(page: str, table: str) -> str:
     """Return a page with another table between the marks.
 
@@ -43,7 +52,7 @@ def with_table(page: str, table: str) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench/run publish", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("csv", type=Path, help="what scripts/bench/run all has written")
-    parser.add_argument("--fewer", action="store_true", help="leave out published rows that it lacks")
+    parser.add_argument("--fewer", action="store_true", help="leave out published rows that its benchmarks lack")
     chosen = parser.parse_args(arguments)
     target = PAGE.with_suffix(".csv")
     try:
@@ -52,11 +61,12 @@ def main(arguments: list[str] | None = None) -> int:
         if failed:
             raise TableError(f"{chosen.csv} has failed rows ({'; '.join(failed)}); run them again and publish that")
         published = read(target) if target.is_file() else {}
+        rows = renewed(published, rows)
         lost = [", ".join(key) for key in published if key not in rows or rows[key].status != "ok"]
         if lost and not chosen.fewer:
             raise TableError(
                 f"{chosen.csv} lacks {len(lost)} of the published rows, the first {lost[0]}; "
-                "publish a run of all benchmarks, or add --fewer"
+                "publish a run of whole benchmarks, or add --fewer"
             )
         page = with_table(PAGE.read_text(encoding="utf-8"), table_of(rows))
     except TableError as error:

@@ -129,7 +129,7 @@ def proofs(n_features: int, budgets: Iterable[int], thresholds: Iterable[float] 
 
 
 # Features, budgets, and the processor seconds that a proof may take.
-HARD = ((30, (5, 10, 15), 2.0), (36, (2, 6, 9, 12, 18, 24, 32), 4.0), (48, (12,), 90.0))
+HARD = ((30, (5, 10, 15), 2.0), (36, (2, 6, 9, 12, 18, 24, 32), 4.0), (40, (10, 20, 30), 25.0), (48, (12,), 90.0))
 HARDER = ((36, range(2, 33), 4.0), (40, (10, 20, 30), 25.0), (44, (11, 22), 90.0), (48, (12,), 90.0))
 
 

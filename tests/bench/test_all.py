@@ -188,5 +188,8 @@ def test_publishing_writes_the_csv_and_the_page(
     assert page.read_text() == text
     assert publish.main([str(fewer), "--fewer"]) == 0
     assert "| rows | a \\| b | loop |" in page.read_text()
+    table.write(tmp_path / "other.csv", [("tables", Row("read", "pandas", 1.0, 4.0, "s", 0.25, 0.1, 5))])
+    assert publish.main([str(tmp_path / "other.csv")]) == 0  # what other benchmarks found stays
+    assert [name for name, _, _ in table.read(page.with_suffix(".csv"))] == ["rows", "tables"]
     page.write_text("no marks")
     assert publish.main([str(tmp_path / "new.csv")]) == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -52,24 +54,35 @@ def test_a_comparison_that_fails_is_a_row_and_not_the_end(benchmark_file: Path) 
     assert rows[3].note == "ValueError: no data here"
 
 
+def with_last(does: str) -> str:
+    return f"{FAKE}\ndef last():\n    import os, pathlib, time\n    {does}\nCOMPARISONS = (sums, last)"
+
+
 @pytest.mark.parametrize(
-    ("code", "time_limit", "note"),
+    ("code", "note"),
     [
-        ("raise RuntimeError('no module')", 60.0, "ended with exit code 1: RuntimeError: no module"),
-        (FAKE + "\ndef last():\n    import os\n    os._exit(7)\nCOMPARISONS = (sums, last)", 60.0, "exit code 7"),
-        (
-            FAKE + "\ndef last():\n    import time\n    time.sleep(60)\nCOMPARISONS = (sums, last)",
-            3.0,
-            "stopped after 3 s",
-        ),
+        ("raise RuntimeError('no module')", "ended with exit code 1: RuntimeError: no module"),
+        (with_last("os._exit(7)"), "exit code 7"),
+        (with_last("pathlib.Path('MARK').touch(); time.sleep(600)"), "stopped after 3 s"),
     ],
     ids=["import", "exit", "time limit"],
 )
 def test_a_benchmark_that_ends_early_keeps_its_rows(
-    benchmark_file: Path, code: str, time_limit: float, note: str
+    benchmark_file: Path, monkeypatch: pytest.MonkeyPatch, code: str, note: str
 ) -> None:
-    benchmark_file.write_text(code)
-    *kept, end = everything.measured("fake_benchmark", time_limit)
+    mark, wait = benchmark_file.with_name("mark"), subprocess.Popen.wait
+
+    def wait_for_the_mark(child: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        """Let the time limit be reached when the last comparison has begun, however slow the machine is."""
+        while timeout is not None and child.poll() is None:
+            if mark.exists():
+                raise subprocess.TimeoutExpired("", timeout)
+            time.sleep(0.01)
+        return wait(child)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", wait_for_the_mark)
+    benchmark_file.write_text(code.replace("MARK", str(mark)))
+    *kept, end = everything.measured("fake_benchmark", 3.0)
     assert [row.quantity for row in kept] == (["sum", "sum"] if "sums" in code else [])
     assert end.status == "failed"
     assert note in end.note

@@ -379,8 +379,9 @@ def line_style(one: Series) -> dict[str, Any]:
         case "points":
             return points | {"markersize": 5}
         case "highlight":
-            # Hollow, so that several at one place are visible.
-            return points | {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 2}
+            # Hollow, and of a size that follows from the shape, so that several at one place are visible.
+            size = {"o": 5.5, "^": 10}.get(one.marker, 12)
+            return points | {"markersize": size, "markerfacecolor": "none", "markeredgewidth": 1.8}
         case "guide":
             return style | {"linewidth": 1, "linestyle": "--"}
         case "reference":

@@ -380,7 +380,7 @@ def line_style(one: Series) -> dict[str, Any]:
             return points | {"markersize": 5}
         case "highlight":
             # Hollow, and of a size that follows from the shape, so that several at one place are visible.
-            size = {"o": 5.5, "^": 10}.get(one.marker, 12)
+            size = {"o": 6, "s": 10.5}.get(one.marker, 9)
             return points | {"markersize": size, "markerfacecolor": "none", "markeredgewidth": 1.8}
         case "guide":
             return style | {"linewidth": 1, "linestyle": "--"}

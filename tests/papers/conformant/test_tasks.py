@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.conformant.em_mice import ImputerOptions, evaluate_imputer
 from trimbench.papers.conformant.solvers import SOLVERS
 from trimbench.papers.conformant.tasks import (
     Encoding,
@@ -143,6 +144,13 @@ def test_a_fit_of_distinct_rows_is_that_of_all_rows() -> None:
     whole = LogisticRegression(tol=1e-10, max_iter=1000).fit(rows, labels)
     distinct = LogisticRegression(tol=1e-10, max_iter=1000).fit(rows[places], labels[places], sample_weight=counts)
     np.testing.assert_allclose(distinct.coef_, whole.coef_, atol=1e-6)
+
+
+def test_imputers_are_judged_on_drawn_test_rows_with_their_own_labels() -> None:
+    task = task_of("digits")
+    options = ImputerOptions(n_components=20, n_neighbours=10, n_nearest_features=20, max_iterations=5)
+    found = evaluate_imputer(task, 0.0, 0, "mean", "test", train_rows=100, test_rows=200, settings=options)
+    assert found["accuracy"] == pytest.approx(fit_task(task)["test_accuracy"], abs=0.05)
 
 
 def test_the_fit_is_that_of_the_paper(given_folder: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.ace_encoder import assert_same, encode_ace, encode_problem, example, write_ace
@@ -26,22 +25,6 @@ SEARCH = encode_problem(PROBLEM)
 def test_what_is_encoded_is_read_back(model: tb.NaiveBayes, tmp_path_factory: pytest.TempPathFactory) -> None:
     paths = write_ace(tmp_path_factory.getbasetemp(), *encode_ace(model))
     assert_same(tb.NaiveBayes.read_ace(*paths), model)
-
-
-def test_the_example_shows_every_kind_of_clause(tmp_path: Path) -> None:
-    for clause, weight in [
-        ("-1 4 0", "cc$C$4$0.5$+$"),  # a class
-        ("-7 -1 9 0", "cc$C$9$0.9$+$"),  # a value given a class
-        ("-2 11 0", "cc$C$11$0.5$+$"),  # all values given a class
-        ("-2 20 0", "cc$C$20$0.5$+$"),  # all values but those of probability zero ...
-        ("-14 -2 0", ""),  # ... such as this one
-    ]:
-        assert clause in CNF.splitlines()
-        assert weight in LMAP.splitlines() or not weight
-    model = tb.NaiveBayes.read_ace(*write_ace(tmp_path, CNF, LMAP))
-    assert_same(model, example())
-    assert model.likelihoods[0][1].tolist() == [0.5, 0.5]
-    assert model.likelihoods[1][1].tolist() == [0.0, 0.5, 0.5]
 
 
 def test_rounded_parameters_are_normalised_up_to_a_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -99,20 +82,29 @@ def test_two_roots_and_none_are_not_naive_bayes(tmp_path: Path) -> None:
         tb.NaiveBayes.read_ace(*write_ace(tmp_path, "p cnf 0 0\n", "cc$N$0\ncc$v$0\n"))
 
 
-def test_the_search_file_is_read(tmp_path: Path) -> None:
+def test_a_search_file_is_read_and_refused_if_it_is_cut_short_after_any_line(tmp_path: Path) -> None:
     path = tmp_path / "a.search"
     path.write_text("\n" + SEARCH, encoding="utf-8")
     assert read_problem(path) == PROBLEM
     assert list(read_problem(path).costs) == ["A", "B"]
-
-
-def test_a_search_file_cut_short_after_any_line_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.search"
     lines = SEARCH.splitlines(keepends=True)
     for count in range(len(lines)):
         path.write_text("".join(lines[:count]), encoding="utf-8")
         with pytest.raises(ValueError, match=re.escape(str(path)) + ".*is it cut short"):
             read_problem(path)
+
+
+def test_files_that_are_not_text_or_absent_are_named(tmp_path: Path) -> None:
+    absent = tmp_path / "absent"
+    for damaged in (0, 1):
+        paths = list(write_ace(tmp_path, CNF, LMAP))
+        paths[damaged].write_bytes(b"c \xff\xfe\n" + paths[damaged].read_bytes())
+        for read in (lambda paths=paths: tb.NaiveBayes.read_ace(*paths), lambda at=paths[damaged]: read_problem(at)):
+            with pytest.raises(ValueError, match=re.escape(f"{paths[damaged]} must be UTF-8 text, got ")):
+                read()
+        paths[damaged] = absent
+        with pytest.raises(FileNotFoundError, match="absent"):
+            tb.NaiveBayes.read_ace(*paths)
 
 
 @pytest.mark.parametrize(
@@ -149,27 +141,6 @@ def test_a_changed_search_file_is_refused(tmp_path: Path, old: str, new: str, me
     assert str(caught.value).startswith(str(path))
 
 
-def test_files_that_are_not_text_are_named(tmp_path: Path) -> None:
-    for damaged in (0, 1):
-        paths = write_ace(tmp_path, CNF, LMAP)
-        paths[damaged].write_bytes(b"c \xff\xfe\n" + paths[damaged].read_bytes())
-        with pytest.raises(ValueError, match=re.escape(f"{paths[damaged]} must be UTF-8 text, got ")):
-            tb.NaiveBayes.read_ace(*paths)
-    with pytest.raises(ValueError, match=re.escape(f"{paths[1]} must be UTF-8 text, got ")):
-        read_problem(paths[1])
-
-
-def test_absent_files_are_operating_system_errors(tmp_path: Path) -> None:
-    cnf, lmap = write_ace(tmp_path, CNF, LMAP)
-    for paths in ((cnf, tmp_path / "absent"), (tmp_path / "absent", lmap)):
-        with pytest.raises(FileNotFoundError):
-            tb.NaiveBayes.read_ace(*paths)
-    with pytest.raises(FileNotFoundError):
-        read_problem(tmp_path / "absent")
-
-
-SMALL_SEARCH = encode_problem(AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25}))
-
 # (what stands in the file, what stands there instead, the message); the first match is replaced.
 # `test_no_token_can_be_changed_unseen` makes every other change of one token.
 CNF_DAMAGE = [
@@ -191,6 +162,7 @@ CNF_DAMAGE = [
     ("\n-1 4 0", "\n-2 4 0", "the parameter for {'C': 1} is stated twice"),
     ("\n-1 4 0", "\n-1 5 0", "must use every parameter, got no clause for 4"),
     ("\n-1 4 0", "\n-1 4 5 0", "not a clause of a naive Bayes network"),
+    ("\n-1 4 0", "\n-1 4 1", f", line {CNF.splitlines().index('-1 4 0') + 1}: cannot read '-1 4 1'"),
     ("\n-1 4 0", "\n-7 4 0", "must hold a naive Bayes network with one class node, got the roots []"),
     ("\n-7 -1 9 0", "\n-8 -1 9 0", "the parameter for {'A': 1, 'C': 0} is stated twice"),
     ("\n-7 -1 9 0", "\n-1 9 0", "the parameter for {'C': 0} is stated twice"),
@@ -241,20 +213,13 @@ def test_a_changed_line_is_refused(tmp_path: Path, place: int, old: str, new: st
     assert str(caught.value).startswith(str(paths[place]))
 
 
-def test_a_message_names_the_line(tmp_path: Path) -> None:
-    cnf, lmap = write_ace(tmp_path, CNF.replace("\n-1 4 0\n", "\n-1 4 1\n"), LMAP)
-    number = CNF.splitlines().index("-1 4 0") + 1
-    with pytest.raises(ValueError, match=f"^{re.escape(str(cnf))}, line {number}: cannot read '-1 4 1'"):
-        tb.NaiveBayes.read_ace(cnf, lmap)
-
-
 def tokens(text: str, separator: str) -> Iterator[tuple[str, str]]:
     """Each line with each of its tokens replaced by another number, by a word and by nothing."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         words = line.split(separator)
         for position, word in enumerate(words):
-            for other in {"7", "77", "-3", "-4", "0.4", "word", ""} - {word}:
+            for other in {"7", "-3", "-4", "0.4", ""} - {word}:
                 changed = separator.join([*words[:position], other, *words[position + 1 :]])
                 yield line, "\n".join([*lines[:number], changed, *lines[number + 1 :]]) + "\n"
 
@@ -280,71 +245,14 @@ def test_no_token_can_be_changed_unseen(tmp_path: Path) -> None:
         assert unseen == {line for line in original.splitlines() if re.fullmatch(idle, line)}
 
 
-@pytest.mark.parametrize("which", ["cnf", "lmap"])
-def test_a_network_cut_short_anywhere_is_refused(tmp_path: Path, which: str) -> None:
-    """Only the newline at the end can be lost; all other cuts, between lines or within one, are seen."""
-    cnf, lmap = write_ace(tmp_path, CNF, LMAP)
-    path, text = (cnf, CNF) if which == "cnf" else (lmap, LMAP)
-    for length in range(len(text) - 1):
-        path.write_text(text[:length], encoding="utf-8")
-        with pytest.raises(ValueError, match=re.escape(str(path))):
-            tb.NaiveBayes.read_ace(cnf, lmap)
-    path.write_text(text[:-1], encoding="utf-8")
-    assert_same(tb.NaiveBayes.read_ace(cnf, lmap), example())
-
-
-@st.composite
-def edited(draw: st.DrawFn, texts: tuple[str, ...]) -> tuple[int, bytes]:
-    """One of the texts, with up to 4 of its bytes replaced, removed, doubled or preceded by others."""
-    which = draw(st.integers(0, len(texts) - 1))
-    content = bytearray(texts[which].encode())
-    for _ in range(draw(st.integers(1, 4))):
-        position = draw(st.integers(0, len(content) - 1))
-        kind = draw(st.sampled_from(["replace", "remove", "insert", "double"]))
-        fresh = draw(
-            st.one_of(st.binary(min_size=1, max_size=3), st.sampled_from([b"0", b"9", b"-", b"$", b"\n", b" "]))
-        )
-        if kind == "replace":
-            content[position : position + 1] = fresh
-        elif kind == "insert":
-            content[position:position] = fresh
-        elif kind == "double":
-            content[position:position] = content[position : position + 12]
-        elif len(content) > 1:
-            del content[position]
-    return which, bytes(content)
-
-
-@given(edit=edited((CNF, LMAP)))
-@settings(max_examples=500)
-def test_a_network_with_any_bytes_changed_is_read_or_a_value_error(
-    edit: tuple[int, bytes], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    paths = write_ace(tmp_path_factory.getbasetemp(), CNF, LMAP)
-    which, content = edit
-    paths[which].write_bytes(content)
-    try:
-        model = tb.NaiveBayes.read_ace(*paths)
-    except ValueError as error:
-        assert str(error).startswith(tuple(map(str, paths)))  # noqa: PT017
-    else:
-        assert model.cardinalities == (2, 3)
-        for table in (model.prior, *model.likelihoods):
-            np.testing.assert_allclose(table.sum(axis=-1), 1.0)
-
-
-@given(edit=edited((SMALL_SEARCH,)))
-@settings(max_examples=200)
-def test_a_search_file_with_any_bytes_changed_is_read_or_a_value_error(
-    edit: tuple[int, bytes], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "a.search"
-    path.write_bytes(edit[1])
-    try:
-        problem = read_problem(path)
-    except ValueError as error:
-        assert str(error).startswith(str(path))  # noqa: PT017
-    else:
-        assert 0 <= problem.threshold <= 1
-        assert problem.target not in problem.costs
-        assert all(0 <= number < np.inf for number in (problem.budget, *problem.costs.values()))
+@pytest.mark.parametrize(("place", "text"), [(0, CNF), (1, LMAP)], ids=["cnf", "lmap"])
+def test_a_network_cut_short_is_refused(tmp_path: Path, place: int, text: str) -> None:
+    """Only the newline at the end can be lost; cuts between lines, and within each, are seen."""
+    paths = write_ace(tmp_path, CNF, LMAP)
+    ends = [end.start() for end in re.finditer("\n", text)]
+    for length in sorted({0, *ends[:-1], *(end + 1 for end in ends[:-1]), *(end - 1 for end in ends)}):
+        paths[place].write_text(text[:length], encoding="utf-8")
+        with pytest.raises(ValueError, match=re.escape(str(paths[place]))):
+            tb.NaiveBayes.read_ace(*paths)
+    paths[place].write_text(text[:-1], encoding="utf-8")
+    assert_same(tb.NaiveBayes.read_ace(*paths), example())

@@ -33,7 +33,6 @@ def written(folder: Path, text: str, ending: str = ".erg.evid") -> Path:
     return path
 
 
-@pytest.mark.parametrize("ending", [".erg.evid", ".erg.evid.gz", ".uai.evid", ".EVID.GZ"])
 @pytest.mark.parametrize(
     "text",
     [
@@ -41,15 +40,19 @@ def written(folder: Path, text: str, ending: str = ".erg.evid") -> Path:
         "2 2 2 0 1",
         "2 2 2 0 1\n",
         "2\n2 2 0 1\n",
+        "2\n2\n2\n0\n1\n",
         "1\n2 2 2 0 1\n",
         "1 2 2 2 0 1",
+        "1\n2\n2\n2\n0\n1",
+        "\ufeff1 2 2 2 0 1",
         "2\n2 2 2 0 1\n1 1 0\n",
         "3\n2  2 2  0 1\n\n0\n2 0 0 1 1\n",
     ],
 )
-def test_both_formats_are_read(tmp_path: Path, text: str, ending: str) -> None:
-    found = lawn().read_evidence(written(tmp_path, text, ending.lower()))
-    assert list(found.items()) == list(SEEN.items())
+def test_both_formats_are_read_whatever_their_lines(tmp_path: Path, text: str) -> None:
+    for ending in (".erg.evid", ".erg.evid.gz", ".uai.evid", ".EVID.GZ"):
+        found = lawn().read_evidence(written(tmp_path, text, ending.lower()))
+        assert list(found.items()) == list(SEEN.items())
 
 
 @pytest.mark.parametrize("text", ["0", "0\n", "1\n0\n", "2\n0\n1 0 1\n", "/* none */ 0"])
@@ -65,6 +68,7 @@ DAMAGE = [
     (" 2    2", " 3    2", 3, "the index of an observed variable must be a whole number in 0..2, got '3'"),
     (" 2    2", " 2    3", 3, "the index of the state of 'grass' must be a whole number in 0..2, got '3'"),
     (" 0    1", " 0    -1", 4, "the index of the state of 'rain' must be a whole number in 0..1, got '-1'"),
+    (" 0    1", " 0    " + "9" * 5000, 4, f"must be a whole number in 0..1, got '{'9' * 60}...'"),
     (" 0    1", " 2    1", 4, "a variable must be observed once, got '2'"),
     (" 0    1\n", " 0    1\n 7\n", 5, "the file must end here, got '7'"),
     ("/* Evidence */\n2\n", "0\n1 0\n", 2, "the file must end here, got '1'"),
@@ -110,23 +114,6 @@ def test_what_is_written_is_read(
     for text in (ergo, uai):
         assert network.read_evidence(written(folder, text)) == seen
     assert checked_evidence(network, seen) == {node: network.states(node).index(seen[node]) for node in nodes}
-
-
-@given(text=st.text(st.sampled_from("012 \n/*x"), max_size=30))
-def test_any_text_is_evidence_or_a_named_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    path = written(tmp_path_factory.mktemp("text"), text)
-    try:
-        checked_evidence(lawn(), lawn().read_evidence(path))
-        message = str(path)
-    except ValueError as error:
-        message = str(error)
-    assert message.startswith(str(path))
-
-
-def test_a_long_word_is_cut_in_the_message(tmp_path: Path) -> None:
-    path = written(tmp_path, "1 0 " + "9" * 5000)
-    with pytest.raises(ValueError, match=r"must be a whole number in 0\.\.1, got '9{60}\.\.\.'"):
-        lawn().read_evidence(path)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -184,15 +171,6 @@ def test_hidden_variables_below_the_range_of_floats() -> None:
         {"a": [1e-300, 1.0], "b": [1e-160, 1.0], "c": np.full((2, 2, 2), 0.5)},
     )
     assert RowSampler.of(roots, ["c"], {"a": "0", "b": "0"}).draw(10, np.random.default_rng(0)).shape == (10, 1)
-
-
-@pytest.mark.parametrize(
-    "text", ["2\n0\n1\n2\n0\n", "2\n0 1\n2 0\n", "2 0 1 2 0", "1\n2 0 1 2 0\n", "1\n2\n0\n1\n2\n0", "\ufeff1 2 0 1 2 0"]
-)
-def test_the_lines_of_a_file_are_free(tmp_path: Path, text: str) -> None:
-    network = tb.BayesianNetwork({name: ["s", "t"] for name in "abc"}, {}, {name: [0.5, 0.5] for name in "abc"})
-    (tmp_path / "a.evid").write_text(text, encoding="utf-8")
-    assert network.read_evidence(tmp_path / "a.evid") == {"a": "t", "c": "s"}
 
 
 @pytest.mark.parametrize("states", [("TRUE", "FALSE"), pytest.param(("True", "False"), id="pgmpy#1391")])

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -19,28 +18,22 @@ from tests.networks.test_bayesian_network import lawn, same
 Model = tb.NaiveBayes | tb.BayesianNetwork
 TABLE = [[0.9, 0.1], [0.2, 0.8]]
 MODELS = [tb.NaiveBayes([0.5, 0.5], [TABLE]), lawn()]
-each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 
 
 def load(model: Model, path: Path) -> Model:
     return tb.NaiveBayes.load(path) if isinstance(model, tb.NaiveBayes) else tb.BayesianNetwork.read(path)
 
 
-def assert_saved(model: Model, path: Path) -> None:
+@given(model=naive_bayes_models(odd_names=True) | networks())
+@settings(max_examples=80)
+def test_save_and_load_keep_every_bit(model: Model, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "model.json"
+    model.save(path)
     again = load(model, path)
     if isinstance(model, tb.NaiveBayes):
         assert same_naive_bayes(again, model)
     else:
         assert same(again, model)
-        assert again.sample(5, np.random.default_rng(0)).equals(model.sample(5, np.random.default_rng(0)))
-
-
-@given(model=naive_bayes_models(odd_names=True) | networks())
-@settings(max_examples=120)
-def test_save_and_load_keep_every_bit(model: Model, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.getbasetemp() / "model.json"
-    model.save(path)
-    assert_saved(model, path)
 
 
 def naive_bayes(**changes: Any) -> dict[str, Any]:
@@ -68,6 +61,7 @@ NO_MODEL = [
     (b"\xff\xfe{}", "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
     ("[" * 100_000, "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
     ("[1]", "must have format 'trimbench.NaiveBayes/1', got None; was it saved by another class?"),
+    ('{"format": "trimbench.NaiveBayes/1", "format": 1}', "the key 'format' must be stated once"),
     (network([]), "got 'trimbench.BayesianNetwork/1'; was it saved by another"),
     (naive_bayes(prior="absent"), "lacks an entry or has one of the wrong type: KeyError('prior')"),
     (naive_bayes(features=[1]), "lacks an entry or has one of the wrong type: TypeError"),
@@ -106,54 +100,38 @@ def test_a_file_without_a_model_is_named(tmp_path: Path, model: Model, content: 
     assert str(caught.value).startswith(str(path))
 
 
-@each_model
-def test_every_way_to_cut_a_file_short_is_named(tmp_path: Path, model: Model) -> None:
-    path = tmp_path / "model.json"
-    model.save(path)
-    text = path.read_text(encoding="utf-8")
-    for length in range(len(text) - 1):  # only the newline at the end may be lost
-        path.write_text(text[:length], encoding="utf-8")
-        with pytest.raises(ValueError, match=re.escape(str(path))):
-            load(model, path)
-
-
 def disk_full(content: object, stream: Any, **_: object) -> None:
     stream.write('{"format": ')
     raise OSError(28, "No space left on device")
-
-
-def not_allowed(*_: object) -> None:
-    raise PermissionError(13, "Permission denied")
 
 
 def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-@each_model
+def not_allowed(*_: object) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
 @pytest.mark.parametrize(
     ("replaced", "failure"), [("json.dump", disk_full), ("json.dump", interrupted), ("Path.replace", not_allowed)]
 )
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Model, replaced: str, failure: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: str, failure: Any
 ) -> None:
     path = tmp_path / "model.json"
-    model.save(path)
+    lawn().save(path)
     monkeypatch.setattr(f"trimbench.networks.formats.parsing.{replaced}", failure)
-    other = tb.NaiveBayes([0.1, 0.9], [TABLE])
     with pytest.raises((OSError, KeyboardInterrupt)):
-        (other if isinstance(model, tb.NaiveBayes) else other.to_network()).save(path)
+        MODELS[0].save(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.json"]
-    assert_saved(model, path)
+    assert same(tb.BayesianNetwork.read(path), lawn())
 
 
-def test_a_saved_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+def test_a_saved_file_has_the_permissions_of_any_new_file_in_a_folder_that_exists(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     MODELS[0].save(tmp_path / "model.json")
     assert (tmp_path / "model.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-def test_absent_folders_and_files_are_operating_system_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         MODELS[0].save(tmp_path / "absent" / "model.json")
     with pytest.raises(FileNotFoundError):

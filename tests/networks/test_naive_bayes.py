@@ -193,21 +193,6 @@ def test_a_number_is_the_state_of_its_own_text_if_there_is_one() -> None:
     assert state_name(10**400, known) == str(10**400)
 
 
-def test_sampled_frequencies_are_the_probabilities() -> None:
-    n_rows = 20_000
-    model = tb.NaiveBayes(
-        [0.5, 0.3, 0.2], [[[0.7, 0.3], [0.5, 0.5], [0.0, 1.0]], [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.1, 0.8]]]
-    )
-    rows = model.sample(n_rows, np.random.default_rng(11))
-    assert list(rows.columns) == ["class", "x0", "x1"]
-    counts = rows.astype(str).value_counts().to_dict()
-    for codes in itertools.product(range(2), range(3)):
-        for k, exact in enumerate(joint(model, codes)):
-            observed = counts.pop((str(k), *map(str, codes)), 0) / n_rows
-            assert abs(observed - exact) <= 5 * math.sqrt(exact * (1 - exact) / n_rows)
-    assert not counts
-
-
 @given(model=naive_bayes_models(odd_names=True))
 @settings(max_examples=60)
 def test_round_trip_through_a_network(model: tb.NaiveBayes) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 CutRule = Literal["mdl", "mean", "median"]
-# More values than this, and more than this share of the rows, are no categories.
+# A column with more values than this, and more than this share of the rows, does not hold categories.
 _FEW_VALUES, _LARGEST_SHARE = 10, 0.5
 # Up to this many cuts are compared one by one.
 _FEW_CUTS = 8
@@ -50,12 +50,12 @@ class ColumnRule:
     categories : tuple of str
         Their names; one for each interval of a number, from the lowest.
     cuts : tuple of float, optional
-        Of a number: the i-th category holds what is above i of them. None for a column of categories.
+        Of a number: the i-th category holds the numbers above exactly i cuts. None for a column of categories.
     missing : str, optional
         The category of missing cells, one of `categories`; None where training rows had none.
     fallback : str, optional
-        The category of cells that no other rule covers: of a value that training rows did not have, and of a missing
-        cell if `missing` is None. None makes them an error.
+        The category of all other cells: values that the training rows did not have, and missing cells if `missing` is
+        None. None makes them an error.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ColumnRule:
     def codes(self, column: pd.Series[Any] | NDArray[Any]) -> NDArray[np.int64]:
         """Return the position of each cell's category in `categories`; an array holds numbers.
 
-        Raises ValueError if a cell has no category, is infinite or should be a number and is not.
+        Raises ValueError if a cell has no category, is infinite, or is not a number in a column of numbers.
         """
         usual = -1 if self.fallback is None else self.categories.index(self.fallback)
         if isinstance(column, np.ndarray) and self.cuts is None:
@@ -119,7 +119,7 @@ class Discretizer:
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, classes: ArrayLike, cut: CutRule = "mdl") -> Discretizer:
-        """Learn how to cut and which categories there are.
+        """Learn the cuts and the categories.
 
         A column of numbers is cut; one of two numbers is cut between them. Text, truth values and pandas' categories
         are kept as they are. Missing cells (NaN, None, NA) become a category of their own. A value that the training
@@ -253,7 +253,7 @@ def interval_names(cuts: Sequence[float]) -> tuple[str, ...]:
 
 
 def _are_names_of_rows(n_values: int, n_rows: int) -> bool:
-    """Return whether a column has too many different values for categories: measurements, or names."""
+    """Return whether a column has too many different values to hold categories."""
     return n_values > max(_FEW_VALUES, _LARGEST_SHARE * n_rows)
 
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Structure = Literal["naive_bayes", "tree", "mixture"]
 MissingValues = Literal["error", "ignore"]
-# A column with at least this many rows, all different, is not one of categories.
+# A column of at least this many rows does not hold categories if all its values differ ...
 _FEWEST_ROWS_OF_AN_IDENTIFIER = 20
-# Nor are numbers, most of which occur once or twice, which are measurements.
+# ... nor if it has numbers with more distinct values than this share of the rows: these are measurements.
 _LARGEST_SHARE_OF_NUMBERS = 0.5
 
 
@@ -112,7 +112,7 @@ def learn(
     Raises
     ------
     TypeError
-        When `features` is no data frame, or `target` no series.
+        When `features` is not a data frame, or `target` not a series.
     ValueError
         When a table is empty, holds NaN (see `missing`) or two columns with the same name; when `features` and `target`
         have different lengths, or the same row labels in another order; when a column of 20 rows or more that is not
@@ -264,7 +264,7 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
     try:
         categorical = column.astype("category")
     except TypeError as error:
-        raise ValueError(f"{what} must hold categories, got cells that are no single value: {error}") from error
+        raise ValueError(f"{what} must hold categories, got cells that are not single values: {error}") from error
     codes = np.asarray(categorical.cat.codes, dtype=np.int64)
     if missing == "error" and (codes < 0).any():
         raise ValueError(
@@ -285,7 +285,7 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
 
 
 def _has_mostly_distinct_values(column: pd.Series, n_values: int, n_rows: int) -> bool:
-    """Return whether a column holds names of rows, or measurements."""
+    """Return whether a column holds identifiers or measurements."""
     if column.dtype == "category" or n_rows < _FEWEST_ROWS_OF_AN_IDENTIFIER:
         return False
     return n_values > _LARGEST_SHARE_OF_NUMBERS * n_rows if column.dtype.kind in "fiu" else n_values == n_rows

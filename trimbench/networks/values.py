@@ -80,7 +80,7 @@ def state_name(value: object, known: Collection[str]) -> str:
 
 
 def _same_values(value: object) -> list[str]:
-    """Return the texts of a number or truth value in its different types; none of a text that only resembles one."""
+    """Return the texts of a number or truth value in all types; none for a text that only looks like one."""
     if isinstance(value, str) and value in ("True", "False"):
         number = float(value == "True")
     else:
@@ -113,7 +113,7 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
         try:
             places, found = column.factorize()
         except TypeError as error:
-            raise ValueError(f"column {name!r} must hold single values, got cells that are none: {error}") from error
+            raise ValueError(f"column {name!r} must hold single values, got cells that are not: {error}") from error
         distinct = found.tolist()
     missing = int((places < 0).sum())
     if missing:
@@ -147,19 +147,19 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
 
 
 def _lost_by_readers(known: Sequence[str]) -> str | None:
-    """Return a value that readers of tables take for a missing one."""
+    """Return a value that programs read as missing, if there is one."""
     return next((name for name in known if name.lower() in ("na", "n/a", "nan", "none", "null", "")), None)
 
 
 def _is_padded(text: str, known: Sequence[str]) -> bool:
-    """Tell whether a number is written otherwise among the known names, as 7 is in 007."""
+    """Tell whether one of the known names is the same number in other digits, as 007 is for 7."""
     with contextlib.suppress(ValueError):
         return any(float(text) == float(name) for name in known)
     return False
 
 
 def _are_measured(column: pd.Series[Any], n_unknown: int) -> bool:
-    """Return whether a column with unknown values looks like one of measurements."""
+    """Return whether a column with unknown values looks like measurements."""
     kind = column.dtype.kind
     return kind in "fiu" and (n_unknown > _MOST_NAMES or bool((column % 1 != 0).any()))
 
@@ -201,7 +201,7 @@ def plain_table(X: Any) -> Any:
 
 
 def names_of(X: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns of a data frame; None of anything else, and where they are 0, 1, 2, ...."""
+    """Return the names of the columns of a data frame; None for anything else, or if they are 0, 1, 2, ...."""
     labels = tuple(getattr(plain_table(X), "columns", ()))
     return tuple(map(str, labels)) if labels and labels != tuple(range(len(labels))) else None
 
@@ -237,7 +237,7 @@ def is_narrow(kind: Any) -> bool:
 
 
 def widened(numbers: NDArray[Any]) -> NDArray[np.float64]:
-    """Return narrow floats as the decimals that they stand for: 0.3, not 0.300000012, but for those of more digits."""
+    """Return narrow floats as the short decimals that they stand for, if there is one: 0.3, not 0.300000012."""
     wide = numbers.astype(np.float64)
     with np.errstate(all="ignore"):
         scale = 10.0 ** np.clip(np.finfo(numbers.dtype).precision - 1 - np.floor(np.log10(np.abs(wide))), 0, 22)
@@ -298,7 +298,7 @@ def is_missing(cells: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def unmasked(X: Any) -> Any:
-    """Return a masked array with NaN in place of masked numbers, and None of anything else; the rest as it is."""
+    """Return a masked array with NaN in place of masked numbers, and None in place of others; the rest as it is."""
     if not isinstance(X, np.ma.MaskedArray):
         return X
     of_numbers = X.dtype.kind in "biuf"
@@ -376,9 +376,9 @@ _ROUNDING = 2 * float(np.finfo(np.float64).eps)
 
 
 def value_names(column: pd.Series[Any]) -> tuple[str, ...]:
-    """Return the names of the values of a column without missing ones: equal values have one, whatever their types.
+    """Return the names of the values of a column without missing cells; equal values of different types share one.
 
-    Numbers come in their order, then the rest in that of its text. Whole numbers have no decimal point.
+    Numbers come first, in their order, then texts in theirs. Whole numbers have no decimal point.
     """
     distinct = np.asarray(column, dtype=object)
     texts, others = (
@@ -396,7 +396,7 @@ def value_names(column: pd.Series[Any]) -> tuple[str, ...]:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as text; whole numbers are written without a decimal point, whatever their type."""
+    """Return a cell as text; whole numbers of any type are written without a decimal point."""
     is_float = isinstance(value, float | np.floating | Decimal)
     return str(int(value)) if is_float and float(value).is_integer() else str(value)
 
@@ -466,7 +466,7 @@ def checked_distribution(
 
 
 def _fault(table: NDArray[np.float64], sums: NDArray[np.float64], tolerance: float) -> str:
-    """Say why a table holds no distributions."""
+    """Say why the rows of a table are not distributions."""
     bad = table[~(np.isfinite(table) & (table >= 0))]
     if bad.size:
         return (

@@ -1,4 +1,4 @@
-"""What the readers of networks share: a file's text and its words with their lines, tables, JSON."""
+"""What the readers of networks share: the text of a file, its words with their lines, tables and JSON."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from trimbench.networks.values import checked_distribution
 logger = logging.getLogger(__name__)
 
 MAX_AXES = 64  # of a numpy array
-# The tables of a network have together at most as many entries as its file has characters, or this many: a file can ask
-# for more than it states. The last number limits what a compressed file may hold, unless a caller trusts it with more:
-# that is read in two seconds.
+# All tables of a network together have at most as many entries as its file has characters, or this many: a file can ask
+# for more than it states. The last number limits the size of an unpacked file, which is read in two seconds, unless a
+# caller allows more.
 MAX_UNSTATED = 2**22
 MAX_VARIABLES = 2**14
 MAX_UNPACKED = 2**22
@@ -74,25 +74,13 @@ def read_text(path: Path, max_unpacked: int = MAX_UNPACKED) -> str:
     return re.sub("\r\n?", "\n", text)
 
 
-def without_comments(text: str, *, lines: bool = False) -> str:
-    """Return `text` with a blank for each comment ``/* ... */``, and with `lines` also ``// ...``; line ends are kept.
-
-    With `lines`, what stands in quotes on one line is no comment. A ``/*`` without an end is none either.
-    """
-    beginning = re.compile(r'"[^"\n]*"|//|/\*' if lines else r"/\*")
-    parts, done, seen = [], 0, 0
-    last_end = text.rfind("*/")
-    while match := beginning.search(text, seen):
-        start, seen = match.span()
-        if match[0] == "//":
-            seen = text.find("\n", start) % (len(text) + 1)  # the last line may have no end
-        elif match[0] == "/*" and seen <= last_end:
-            seen = text.index("*/", seen) + 2
-        else:
-            continue
+def without_comments(text: str) -> str:
+    """Return `text` with a blank for each comment ``/* ... */``; line ends are kept, and so is a ``/*`` without end."""
+    parts, done = [], 0
+    while (start := text.find("/*", done)) >= 0 and (end := text.find("*/", start + 2)) >= 0:
         # One blank stands for a comment and keeps apart what it stood between.
-        parts += [text[done:start], " ", "\n" * text.count("\n", start, seen)]
-        done = seen
+        parts += [text[done:start], " ", "\n" * text.count("\n", start, end)]
+        done = end + 2
     parts.append(text[done:])
     return "".join(parts)
 

@@ -10,7 +10,7 @@ import numpy as np
 import trimbench as tb
 
 
-def encode_ergo(network: tb.BayesianNetwork, *, names: bool = True, states: bool = True) -> str:
+def encode_ergo(network: tb.BayesianNetwork) -> str:
     index = {node: i for i, node in enumerate(network.nodes)}
     lines = [str(len(index)), " ".join(str(network.cardinality(node)) for node in network.nodes)]
     lines += [
@@ -18,10 +18,8 @@ def encode_ergo(network: tb.BayesianNetwork, *, names: bool = True, states: bool
     ]
     lines += ["", "/* Probabilities */"]
     lines += [_counted(network.table(node)) for node in network.nodes]
-    if names:
-        lines += ["/* Names */", *network.nodes]
-    if states:
-        lines += ["/* Labels */", *(" ".join(network.states(node)) for node in network.nodes)]
+    lines += ["/* Names */", *network.nodes]
+    lines += ["/* Labels */", *(" ".join(network.states(node)) for node in network.nodes)]
     return "\n".join(lines) + "\n"
 
 

@@ -55,12 +55,6 @@ def test_a_written_network_is_read_bit_for_bit(
     assert same(tb.BayesianNetwork.read(path), plain(network) if ending == "uai" else network)
 
 
-@pytest.mark.parametrize("names", [False, True])
-def test_ergo_names_may_be_left_out(tmp_path: Path, names: bool) -> None:
-    path = write(tmp_path, "erg", encode_ergo(lawn(), names=names, states=False))
-    assert same(tb.BayesianNetwork.read(path), plain(lawn(), names=names))
-
-
 @pytest.mark.parametrize("ending", TEXTS)
 def test_every_way_to_cut_a_file_short_is_seen(tmp_path: Path, ending: str) -> None:
     lines = TEXTS[ending].splitlines(keepends=True)

@@ -43,20 +43,19 @@ def instances(model: tb.ConformantModel) -> Array:
 
 
 def joint(model: tb.ConformantModel, rows: Array) -> Array:
-    """P(class, x) of each row by the definition of naive Bayes, shape (n_rows, n_classes)."""
+    """P(class, x) of each row by the definition of a mixture of naive Bayes models, shape (n_rows, n_classes)."""
     table = np.zeros((len(rows), len(model.classes)))
-    (part,) = model.components
-    ones, zeros, prior = np.exp(part.log_probabilities), np.exp(part.log_complements), np.exp(part.log_prior)
     groups = set(model.layout.categorical)
-    for r, row in enumerate(rows):
-        for k in range(len(model.classes)):
-            probability = prior[k]
+    for share, part in zip(np.exp(model.log_weights), model.components, strict=True):
+        ones, zeros, prior = np.exp(part.log_probabilities), np.exp(part.log_complements), np.exp(part.log_prior)
+        for r, row in enumerate(rows):
+            probabilities = share * prior
             for columns in model.layout.features:
                 if columns in groups:
-                    probability *= ones[columns[int(np.argmax(row[list(columns)]))], k]
+                    probabilities = probabilities * ones[columns[int(np.argmax(row[list(columns)]))]]
                 else:
-                    probability *= ones[columns[0], k] if row[columns[0]] == 1 else zeros[columns[0], k]
-            table[r, k] = probability
+                    probabilities = probabilities * (ones if row[columns[0]] == 1 else zeros)[columns[0]]
+            table[r] += probabilities
     return table
 
 

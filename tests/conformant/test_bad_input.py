@@ -217,19 +217,6 @@ def test_masked_values_are_missing() -> None:
     np.testing.assert_array_equal(MODEL.predict_proba([[None, 0, 1]]), MODEL.predict_proba([[np.nan, 0, 1]]))
 
 
-def test_probabilities_that_are_not_a_softmax() -> None:
-    class OneVersusRest(LogisticRegression):
-        def predict_proba(self, X: np.ndarray) -> np.ndarray:
-            odds = 1 / (1 + np.exp(-self.decision_function(X)))
-            return odds / odds.sum(axis=1, keepdims=True)
-
-    classifier = OneVersusRest().fit(X, [0, 1, 2, 0, 1, 2])
-    with pytest.raises(
-        ValueError, match="must give probabilities that are the softmax of its linear scores, got OneVersusRest with"
-    ):
-        tb.conform(classifier, X)
-
-
 def test_weights_and_means_of_different_size() -> None:
     layout, statistics = FeatureLayout.of(3), FeatureStatistics.of(X, FeatureLayout.of(3))
     with pytest.raises(
@@ -259,3 +246,39 @@ def test_units_without_squares_are_refused(unit: float) -> None:
     weights = SimpleNamespace(coef_=np.array([[1 / unit]]), intercept_=np.zeros(1), classes_=np.array([0, 1]))
     with pytest.raises(ValueError, match="X must have real columns whose squares a float can hold, got column 0"):
         tb.conform(weights, np.array([[1.0], [2.0], [-2.0]]) * unit, real=[0])
+
+
+TWO = tb.conform(FITTED, X, n_components=2)
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (lambda: MODEL.explain(X[:1]), r"x must be one row of 3 values, got shape \(1, 3\)"),
+        (lambda: MODEL.explain(X[:1], delta=0.9), "x must be one row of 3 values"),
+        (lambda: MODEL.explain([0.5, 1, 0]), "must be 0, 1 or NaN"),
+        (lambda: MODEL.explain(X[0], against="nobody", delta=0.9), "against must be one of"),
+        (lambda: MODEL.explain(X[0], delta=0.9, max_sets=0), "max_sets must be a whole number, 1 or more, got 0"),
+        (
+            lambda: MODEL.explain(X[0], delta=0.9, max_evaluations=0.5),  # type: ignore[call-overload]
+            r"max_evaluations must be a whole number, 1 or more, got 0.5",
+        ),
+        *(
+            (
+                lambda delta=delta: MODEL.explain(X[0], delta=delta),
+                "delta must be a probability above 0 and up to 1, got",
+            )
+            for delta in (0, -1, 1.5, np.nan, True, "0.9")
+        ),
+        (lambda: TWO.explain(X[0]), "delta must be given to explain a model of 2 components"),
+        (lambda: MODEL.contrast(X[0], by="magic"), "by must be one of change, loss, got 'magic'"),  # type: ignore[arg-type]
+        (lambda: MODEL.contrast(X[0], max_sets=True), "max_sets must be a whole number, 1 or more, got True"),
+        (lambda: MODEL.contrast(X[0], against="nobody"), "against must be one of"),
+        (lambda: TWO.contrast(changed(0, 0, np.nan)[0]), "x must have no missing value for by='change'"),
+        (lambda: TWO.to_naive_bayes(), "to_naive_bayes takes one component, got 2"),
+        (lambda: MODEL.sample(-1, np.random.default_rng(0)), "n_rows must be 0 or more, got -1"),
+    ],
+)
+def test_questions(question: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        question()

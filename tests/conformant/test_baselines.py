@@ -14,6 +14,7 @@ from sklearn.naive_bayes import BernoulliNB
 
 import trimbench as tb
 from trimbench.conformant.conform import linear_scores
+from trimbench.papers.conformant import imputers
 from trimbench.papers.conformant.imputers import (
     FILLS,
     IMPUTERS,
@@ -28,12 +29,12 @@ from trimbench.papers.conformant.imputers import (
 from trimbench.papers.measures import accuracy, cross_entropy, weighted_f1
 
 RNG = np.random.default_rng(0)
-ROWS = np.hstack([np.eye(3, dtype=np.uint8)[RNG.integers(0, 3, 300)], (RNG.random((300, 5)) < 0.3).astype(np.uint8)])
+ROWS = np.hstack([np.eye(3, dtype=np.uint8)[RNG.integers(0, 3, 200)], (RNG.random((200, 5)) < 0.3).astype(np.uint8)])
 COLUMNS = ((0, 1, 2), (3,), (4,), (5,), (6,), (7,))
 SPREAD = np.array([0, 0, 0, 1, 2, 3, 4, 5])
-LABELS = (ROWS[:, 0] + 2 * ROWS[:, 3] + (RNG.random(300) < 0.2)).astype(int) % 3
+LABELS = (ROWS[:, 0] + 2 * ROWS[:, 3] + (RNG.random(200) < 0.2)).astype(int) % 3
 CLASSIFIER = LogisticRegression().fit(ROWS, LABELS)
-MISSING = RNG.random((300, 6)) < 0.4
+MISSING = RNG.random((200, 6)) < 0.4
 GAPS = np.where(MISSING[:, SPREAD], np.nan, ROWS)
 
 
@@ -72,27 +73,38 @@ def test_naive_bayes_leaves_missing_columns_out() -> None:
     assert np.isfinite(unsmoothed.weights).all()
 
 
-@pytest.mark.parametrize("name", IMPUTERS)
-@pytest.mark.parametrize("on", ["train", "gaps"])
-def test_imputers_fill_what_is_missing_and_nothing_else(name: Any, on: str) -> None:
-    rows = ROWS if on == "train" else GAPS
-    filled = fit_imputer(name, rows, seed=3, n_nearest_features=4)(GAPS)
-    assert np.isfinite(filled).all()
-    np.testing.assert_array_equal(filled[~np.isnan(GAPS)], GAPS[~np.isnan(GAPS)])
-    np.testing.assert_array_equal(filled, fit_imputer(name, rows, seed=3, n_nearest_features=4)(GAPS))
-    if name in FILLS and on == "train":
-        statistic = getattr(np, name)
-        values = statistic(ROWS, axis=0)
-        np.testing.assert_allclose(filled[np.isnan(GAPS)], np.broadcast_to(values, GAPS.shape)[np.isnan(GAPS)])
+REAL = np.column_stack([RNG.normal(30, 5, 60), RNG.exponential(9, 60), np.arange(60) % 2])
+REAL_GAPS = np.where(RNG.random(REAL.shape) < 0.3, np.nan, REAL)
 
 
-def test_a_column_without_any_value_is_filled() -> None:
-    gaps = GAPS.copy()
-    gaps[:, 4] = np.nan
-    for name in IMPUTERS:
-        impute = fit_imputer(name, gaps, n_nearest_features=3)
-        assert np.isfinite(impute(gaps)).all(), name
-        np.testing.assert_array_equal(impute(np.ones((1, gaps.shape[1]))), 1.0, err_msg=name)  # observed after all
+@pytest.mark.parametrize(
+    ("name", "complete", "gaps", "settings"),
+    [
+        *(pytest.param(name, ROWS, GAPS, {"n_nearest_features": 4}, id=f"{name}, binary") for name in IMPUTERS),
+        *(pytest.param(name, REAL, REAL_GAPS, {}, id=f"{name}, real") for name in IMPUTERS if name != "em"),
+    ],
+)
+def test_imputers_fill_what_is_missing_and_nothing_else(
+    name: Any, complete: np.ndarray, gaps: np.ndarray, settings: dict[str, int]
+) -> None:
+    for rows in (complete, gaps):
+        filled = fit_imputer(name, rows, seed=3, **settings)(gaps)  # type: ignore[arg-type]
+        assert np.isfinite(filled).all()
+        np.testing.assert_array_equal(filled[~np.isnan(gaps)], gaps[~np.isnan(gaps)])
+        if name in FILLS:
+            values = getattr(np, f"nan{name}")(rows, axis=0)
+            np.testing.assert_allclose(filled[np.isnan(gaps)], np.broadcast_to(values, gaps.shape)[np.isnan(gaps)])
+        if complete is REAL and name not in ("normal_draw", "mice_drawn"):
+            within = (filled >= complete.min(axis=0)) & (filled <= complete.max(axis=0))
+            assert within[:, -1].all()
+            assert within.all() or name == "mice"  # whose lines go on beyond the data
+    np.testing.assert_array_equal(filled, fit_imputer(name, gaps, seed=3, **settings)(gaps))  # type: ignore[arg-type]
+    # A column without any value is filled, too.
+    empty = gaps.copy()
+    empty[:, 1] = np.nan
+    impute = fit_imputer(name, empty, **settings)  # type: ignore[arg-type]
+    assert np.isfinite(impute(empty)).all()
+    np.testing.assert_array_equal(impute(np.ones((1, gaps.shape[1]))), 1.0)  # observed after all
 
 
 def test_imputers_that_look_at_other_columns_do_better() -> None:
@@ -108,6 +120,15 @@ def test_imputers_that_look_at_other_columns_do_better() -> None:
     assert error["normal_draw"] > error["mean"]
 
 
+def test_mixtures_of_binary_columns() -> None:
+    rows = np.array([[1.0, 0.0], [1.0, np.nan], [0.0, 0.0], [1.0, 1.0]])
+    c = imputers._PSEUDO_COUNT
+    frequencies = [(3 + c) / (4 + 2 * c), (1 + c) / (3 + 2 * c)]
+    np.testing.assert_allclose(fit_mixture(rows, 1).theta[:, 0], frequencies)
+    for n in (1, 4):
+        assert len(fit_mixture(ROWS, 3, max_iterations=n, tolerance=-np.inf).log_likelihoods) == n
+
+
 def test_mixture_by_definition() -> None:
     mixture = fit_mixture(ROWS, 2, seed=1)
     weights = np.exp(mixture.log_weights)
@@ -120,24 +141,6 @@ def test_mixture_by_definition() -> None:
         np.testing.assert_allclose(mixture.fill(gaps[None])[0][~known], mixture.theta[~known] @ joint / joint.sum())
 
 
-REAL = np.column_stack([RNG.normal(30, 5, 60), RNG.exponential(9, 60), np.arange(60) % 2])
-
-
-@pytest.mark.parametrize("name", [name for name in IMPUTERS if name != "em"])
-def test_imputers_of_real_valued_columns(name: Any) -> None:
-    gaps = np.where(RNG.random(REAL.shape) < 0.3, np.nan, REAL)
-    for rows in (REAL, gaps):
-        filled = fit_imputer(name, rows)(gaps)
-        np.testing.assert_array_equal(filled[~np.isnan(gaps)], gaps[~np.isnan(gaps)])
-        if name in FILLS:
-            values = getattr(np, f"nan{name}")(rows, axis=0)
-            np.testing.assert_allclose(filled[np.isnan(gaps)], np.broadcast_to(values, gaps.shape)[np.isnan(gaps)])
-        if name not in ("normal_draw", "mice_drawn"):
-            missing = filled[np.isnan(gaps[:, 0]), 0]
-            assert ((missing >= REAL[:, 0].min()) & (missing <= REAL[:, 0].max())).all()
-            assert ((filled[:, 2] >= 0) & (filled[:, 2] <= 1)).all()
-
-
 def test_medians_of_counts() -> None:
     counts = np.array([[0, 5], [0, 1], [1, 3]], dtype=np.uint8)
     np.testing.assert_array_equal(fill_values(counts, "median"), [0, 3])
@@ -145,7 +148,7 @@ def test_medians_of_counts() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_measures(seed: int, n_classes: int) -> None:
     rng = np.random.default_rng(seed)
     truth, predicted = rng.integers(0, n_classes, 40), rng.integers(0, n_classes, 40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from tests.conformant.brute_force_explanations import random_case
+from tests.conformant.brute_force import fake_classifier
+from tests.conformant.brute_force_explanations import completions, random_case, random_mixture
 from tests.conformant.problems import Case, cases, hide
+from trimbench.conformant import explanations
 from trimbench.conformant.explanations import smallest_covers
 from trimbench.papers.conformant.figure6 import explain_by_weight
 
@@ -74,16 +77,10 @@ def test_explanations_are_minimal(case: Case, seed: int) -> None:
         assert set(by_weight) <= set(found.support)
 
 
-def test_the_baseline_takes_the_largest_weights() -> None:
-    X = np.array([[0, 0, 0], [1, 1, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 0, 0]], dtype=float)
-    classifier = LogisticRegression().fit(X, [0, 1, 0, 1, 1, 0])
-    classifier.coef_, classifier.intercept_ = np.array([[3.0, 1.0, 1.5]]), np.array([-4.9])
-    model = tb.conform(classifier, X)
-    row = np.array([1.0, 1.0, 1.0])
-    explained = model.explain(row)
-    # Feature 0 has the largest weight, but it is nearly always 1: observing it says little.
-    assert explained.features[0] == 2
-    assert explain_by_weight(model, explained, row)[0] == 0
+def test_a_row_without_any_value_needs_nothing() -> None:
+    X = np.array([[0, 1], [1, 0], [1, 1], [0, 0]], dtype=float)
+    nothing = tb.conform(LogisticRegression().fit(X, [0, 1, 1, 0]), X).explain([np.nan, np.nan])
+    assert (nothing.features, nothing.support, nothing.opposing) == ((), (), ())
 
 
 def test_several_classes_need_an_opponent() -> None:
@@ -125,17 +122,6 @@ def test_an_even_prediction_is_the_first_class() -> None:
     assert (nothing.predicted, nothing.features, nothing.log_odds) == (0, (), 0)
 
 
-def test_rows_are_checked() -> None:
-    X = np.array([[0, 1], [1, 0], [1, 1], [0, 0]], dtype=float)
-    model = tb.conform(LogisticRegression().fit(X, [0, 1, 1, 0]), X)
-    with pytest.raises(ValueError, match=r"x must be one row of 2 values, got shape \(1, 2\)"):
-        model.explain(X[:1])
-    with pytest.raises(ValueError, match="must be 0, 1 or NaN"):
-        model.explain([0.5, 1])
-    nothing = model.explain([np.nan, np.nan])
-    assert (nothing.features, nothing.support, nothing.opposing) == ((), (), ())
-
-
 def flips(model: tb.ConformantModel, row: np.ndarray, places: tuple[int, ...], by: str) -> bool:
     """Whether the change (to any values) or the loss of these features gives another class."""
     predicted, groups = model.predict(row[None])[0], set(model.layout.categorical)
@@ -157,29 +143,47 @@ def flips(model: tb.ConformantModel, row: np.ndarray, places: tuple[int, ...], b
     return False
 
 
-@pytest.mark.parametrize("by", ["change", "loss"])
-def test_contrastive_sets_are_all_smallest_sets(by: str) -> None:
-    for seed in range(60):
-        model, row = random_case(seed, 6)
+@pytest.mark.parametrize(("by", "n_components", "n_seeds"), [("change", 1, 60), ("loss", 1, 60), ("loss", 3, 10)])
+def test_contrastive_sets_are_all_smallest_sets(
+    by: Any, n_components: int, n_seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_sets = 0
+    for seed in range(n_seeds):
+        model, row = random_mixture(seed, 6, n_components)
+        rows, nothing = completions(model)[1], np.full((1, len(row)), np.nan)
+        against_prior = np.flatnonzero(model.predict(rows) != model.predict(nothing))
+        if n_components > 1 and against_prior.size and not np.isnan(row).any():
+            row = rows[against_prior[seed % len(against_prior)]]  # which the loss of all features surely changes
         observed = [i for i, columns in enumerate(model.layout.features) if not np.isnan(row[columns[0]])]
         expected: set[frozenset[int]] = set()
         for size in range(len(observed) + 1):
             expected = {frozenset(s) for s in itertools.combinations(observed, size) if flips(model, row, s, by)}
             if expected:
                 break
-        found = model.contrast(row, by=by, max_sets=1000)  # type: ignore[arg-type]
+        n_sets += len(expected)
+        found = model.contrast(row, by=by, max_sets=1000)
         assert found.complete
-        assert {frozenset(one) for one in found.sets} == expected
+        assert {frozenset(one) for one in found.sets} == expected, seed
         assert len(found.sets) == len(expected)
-        if expected:
-            scores = dict(zip(model.classes.tolist(), model.decision_scores(found.row[None])[0], strict=True))
-            assert scores[found.becomes] >= scores[found.predicted]
-            assert model.predict(found.row[None])[0] != found.predicted
-            changed = ~((found.row == row) | (np.isnan(found.row) & np.isnan(row)))
-            assert set(model.layout.feature_of_column[changed]) == set(found.features)
-            assert len(model.contrast(row, by=by).sets) == 1  # type: ignore[arg-type]
-        else:
+        if not expected:
             assert (found.features, found.becomes) == ((), None)
+            continue
+        scores = dict(zip(model.classes.tolist(), model.decision_scores(found.row[None])[0], strict=True))
+        assert scores[found.becomes] >= scores[found.predicted]
+        assert model.predict(found.row[None])[0] != found.predicted
+        assert found.size_lower_bound == len(found.features)
+        changed = ~((found.row == row) | (np.isnan(found.row) & np.isnan(row)))
+        assert set(model.layout.feature_of_column[changed]) == set(found.features)
+        assert len(model.contrast(row, by=by).sets) == 1
+        if n_components > 1:
+            with monkeypatch.context() as patch:
+                patch.setattr(explanations, "_MOST_ROWS", 0)
+                greedy = model.contrast(row, by=by)
+            assert (greedy.size_lower_bound, greedy.complete) == (1, False)
+            if greedy.features:  # it may miss all sets
+                assert len(greedy.features) >= len(found.features)
+                assert model.predict(greedy.row[None])[0] != found.predicted
+    assert n_sets >= 8
 
 
 def test_contrastive_and_certain_explanations_meet() -> None:
@@ -202,16 +206,6 @@ def test_one_real_feature_reaches_any_class() -> None:
     assert len(found.sets) == 3
     assert model.predict(found.row[None])[0] == found.becomes != found.predicted
     assert np.flatnonzero(found.row != X[0]).tolist() == list(found.features)
-
-
-def test_parameters_are_checked() -> None:
-    model, row = random_case(1, 4)
-    with pytest.raises(ValueError, match="by must be one of change, loss, got 'magic'"):
-        model.contrast(row, by="magic")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_sets must be a whole number, 1 or more, got True"):
-        model.contrast(row, max_sets=True)
-    with pytest.raises(ValueError, match="against must be one of"):
-        model.contrast(row, against="nobody")
 
 
 def test_covers_of_several_requirements() -> None:
@@ -255,3 +249,15 @@ def test_explanations_become_tables_and_images() -> None:
         found.image(X[0], (2, 2))
     with pytest.raises(ValueError, match="feature_names must have one name for each of 6 features, got 2"):
         found.table(["a", "b"])
+
+
+@pytest.mark.parametrize(("weight", "first"), [(3.0, 1), (2.4, 0)])
+def test_the_baseline_takes_the_largest_weights(weight: float, first: int) -> None:
+    X = np.column_stack([np.eye(3)[[0, 1, 2, 0, 1, 2]], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]])
+    # Flipping the binary feature costs its weight; another value of the categorical one 0.5 - (-2) = 2.5 at most.
+    classifier = fake_classifier(np.array([[0, 0.5], [0, 0.0], [0, -2.0], [0, weight]]), np.zeros(2))
+    model = tb.conform(classifier, X, categorical=[[0, 1, 2]])
+    explanation = model.explain(X[3])
+    assert explanation.predicted == model.classes[1]
+    assert set(explanation.support) == {0, 1}
+    assert explain_by_weight(model, explanation, X[3]) == (first, 1 - first)[: len(explanation.features)]

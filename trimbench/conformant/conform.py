@@ -53,8 +53,8 @@ def conform(
         returns a `NaiveConformantClassifier` of the raw columns.
     X : array of shape (n_rows, n_columns)
         Training rows; labels are not needed. The columns of a data frame are matched by name, here and in predictions.
-        Columns are 0 or 1 unless they are named in `real`. NaN marks a missing
-        feature: the model then fits what is observed best.
+        Columns are 0 or 1 unless they are named in `real`. NaN marks a missing feature: the model is then the one that
+        fits the observed values best.
     solver : "newton" or callable
         What maximises the concave function: Newton's method (the default), or a function from a
         `trimbench.conformant.problem.ReducedProblem` to its `Solution`, to compare with. That of the paper's geometric
@@ -64,17 +64,17 @@ def conform(
         Pseudo-count of each value of each feature (and of each class) in each class, 0 or more. A real-valued feature
         gets two pseudo-observations, one standard deviation below and above its mean. Components share the counts.
     categorical : sequence of sequences of int, optional
-        Columns of each one-hot encoded feature. Such a feature is one variable with as many values as columns; without
-        this its columns are independent binary features, as in the paper.
+        Columns of each one-hot encoded feature. Such a feature is one variable with as many values as columns; if it is
+        not named here, its columns are independent binary features, as in the paper.
     real : sequence of int, optional
         Columns with real values: Gaussian in each class with a common variance. An extension of the paper.
     n_components : int or "auto"
-        Number of components; ``"auto"`` takes the number, up to 150, beyond which rows held out do not become more
+        Number of components; ``"auto"`` takes the number, up to 150, beyond which held-out rows do not become more
         likely. An extension of the paper.
     sample_weight : array of shape (n_rows,), optional
-        How often each row counts; for complete rows and one component.
+        How often each row counts; for complete rows and one component only.
     random_state : int
-        Of the clusters with which the search for several components begins, and of the rows held out.
+        Decides the clusters with which the search for several components begins, and which rows are held out.
 
     Returns
     -------

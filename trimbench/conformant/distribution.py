@@ -209,7 +209,7 @@ class ConformantDistribution:
 
 
 def _shared_name(names: Sequence[str]) -> str:
-    """Return what names of one-hot columns begin with: "town" of "town_x" and "town_y"; the first if it is nothing."""
+    """Return what all names of one-hot columns begin with: "town" for "town_x" and "town_y"; the first if nothing."""
     pairs = zip(min(names), max(names), strict=False)
     shared = "".join(one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
     last = max(shared.rfind(separator) for separator in "_=.")
@@ -452,7 +452,7 @@ class Evidence:
 
 
 def checked_row(model: ConformantDistribution, x: ArrayLike) -> Vector:
-    """Return a row of the model, of shape (n_columns,); raise ValueError if it is none."""
+    """Return a row, of shape (n_columns,); raise ValueError if it is not a row of the model."""
     (rows,) = chunks(as_row(x, model.layout.n_columns, model.column_names), model.layout, missing=True)
     row: Vector = rows[0]
     return row

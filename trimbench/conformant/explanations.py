@@ -154,7 +154,7 @@ class SufficientExplanation(Explanation):
     kept_log_odds: float
 
 
-def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) -> SufficientExplanation:
+def explain(model: ConformantDistribution, x: ArrayLike, against: Any) -> SufficientExplanation:
     """Return the sufficient explanation of the classification of one row, see `ConformantModel.explain`.
 
     The log-odds of a naive Bayes model are a sum over the observed features, so that taking support features by
@@ -215,7 +215,7 @@ _PAST = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class ContrastiveExplanation(Explanation):
-    """The fewest features without whose values the class would be another.
+    """The fewest features whose change, or whose loss, gives a row another class.
 
     Attributes
     ----------
@@ -252,12 +252,12 @@ class ContrastiveExplanation(Explanation):
 
 
 def contrast(
-    model: ConformantDistribution, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
+    model: ConformantDistribution, x: ArrayLike, against: Any, *, by: By, max_sets: int
 ) -> ContrastiveExplanation:
     """Return the contrastive explanation of the classification of one row, see `ConformantModel.contrast`.
 
-    What each feature can cost adds up, so that the features that cost most are a smallest set, exactly. Only what the
-    loss of features of a mixture costs does not (`losses`).
+    What each feature can cost adds up, so that the features that cost most are exactly a smallest set. Only the costs
+    of losing features of a mixture do not add up (`smallest_losses`).
 
     References
     ----------
@@ -379,7 +379,7 @@ def _changed(
     return changed
 
 
-# The fewest features whose loss gives another class, where what their losses cost does not add up.
+# The fewest features whose loss gives another class, where the costs of their losses do not add up.
 
 # Rows that may be classified to try all sets of one size.
 _MOST_ROWS = 20_000

@@ -28,9 +28,9 @@ def fit_logistic_regression(
 ) -> Any:
     """Fit the logistic regression that scikit-learn defines, several times faster on columns of small whole numbers.
 
-    It minimises ``sum_n s_n loss(x_n, y_n) + |W|^2 / (2 C)`` where `s` are the weights of the
-    rows, and intercepts are not penalised: of two classes the log-loss with one vector of weights, of more classes the
-    multinomial one with a vector each.
+    It minimises ``sum_n s_n loss(x_n, y_n) + |W|^2 / (2 C)``, where `s` are the weights of the rows and intercepts are
+    not penalised: for two classes the log-loss with one vector of weights, for more the multinomial loss with one
+    vector for each class.
 
     Parameters
     ----------
@@ -71,10 +71,10 @@ def fit_logistic_regression(
     are stored as bytes, which products with the Hessian convert to float32 block by block. Few products are needed,
     because the preconditioner knows the correlations of the columns among rows that the classifier is not sure of.
 
-    Weights need a smaller tolerance than predictions for complete rows do. By the penalty the mean loss is strongly
+    Weights need a smaller tolerance than predictions for complete rows do. The penalty makes the mean loss strongly
     convex: with intercepts at their best, the distance of the weights from the optimum is at most ``C sum(s)`` times
-    the Euclidean norm of the gradient. Those of values that few rows have may be that far off, and count where a value
-    is missing or imputed.
+    the Euclidean norm of the gradient. The weights of rare values may be that far off, which matters where a value is
+    missing or imputed.
 
     Examples
     --------
@@ -338,7 +338,7 @@ class LogisticLoss:
 
     @property
     def _is_joint_worth_it(self) -> bool:
-        """Whether drawing, multiplying and inverting take less than the products with the Hessian that they spare."""
+        """Whether drawing, multiplying and inverting cost less than the products with the Hessian that they save."""
         n_parameters = self.shape[0] * self.shape[1]
         if self.shape[1] == 1 or n_parameters > _MOST_GRAM_COLUMNS:
             return False

@@ -19,13 +19,13 @@ from trimbench.conformant.problem import ReducedProblem, solve_newton
 
 # Expectation-maximisation for mixtures of conformant models, from complete or incomplete rows.
 
-# Rows with the means of all training rows that are added to each component, and to the count of each component.
+# How many rows with the means of all training rows are added to each component, and to the count of each component.
 _MEAN_ROWS = 1.0
 _PSEUDO_COUNT = 1.0
 _CLUSTERED_ROWS = 10_000
 _CLUSTERING_STEPS = 10
 _MAX_ITERATIONS = 100
-# Numbers of rows that are kept as blocks, which need to be checked once only.
+# Tables with at most this many numbers are kept as blocks, which are checked only once.
 _MOST_KEPT = 2**24
 # Components hardly predict better after the first steps; a single one of incomplete rows has an optimum to reach.
 _TOLERANCE, _TOLERANCE_OF_ONE = 1e-3, 1e-8
@@ -149,7 +149,7 @@ def learn_components(
 ) -> ConformantModel:
     """Learn a mixture by expectation-maximisation.
 
-    It ends when a step gains less than a thousandth of the objective.
+    It ends when a step of several components gains less than a thousandth of the objective.
 
     Parameters
     ----------

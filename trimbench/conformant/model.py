@@ -41,9 +41,9 @@ class ConformantModel(ConformantDistribution):
     components : tuple of Component
         With their `tilts`, `log_probabilities`, `missing_scores` and `real_moments`.
     objectives : tuple of float
-        What each step of expectation-maximisation began with: the mean log-likelihood of the training rows (of what is
-        observed in them) and the logarithm of the prior, divided by the number of rows. It never falls. Empty for one
-        component of complete rows, which needs no steps.
+        The objective before each step of expectation-maximisation: the log-likelihood of the observed values plus the
+        logarithm of the prior, divided by the number of training rows. It never falls. Empty for one component of
+        complete rows, which needs no steps.
     log_prior : ndarray of shape (n_classes,)
         Logarithm of the class distribution: what is predicted when everything is missing.
     residual : float
@@ -66,7 +66,7 @@ class ConformantModel(ConformantDistribution):
         """Return the largest difference between the model's own conditional probabilities and the classifier's.
 
         The model's are computed from the class distribution and the probabilities of all features by Bayes' rule, the
-        classifier's from its weights. Of several components, the largest: that of their mixture is no larger.
+        classifier's from its weights. With several components it is the largest of theirs, which bounds the mixture's.
 
         Parameters
         ----------
@@ -155,9 +155,9 @@ class ConformantModel(ConformantDistribution):
     ) -> ContrastiveExplanation:
         """Return the fewest features whose change, or whose loss, would give one row another class.
 
-        What changes do to a complete row only the classifier says. What the loss of features costs does not add up in
-        models of several components: all sets of one size after the other are tried as long as they are few, and of
-        many a small set is found, see `ContrastiveExplanation.size_lower_bound`.
+        Only the classifier decides what a change does to a complete row. The costs of losing features do not add up in
+        models of several components: sets are tried size by size as long as they are few, after which a small set is
+        found that need not be the smallest, see `ContrastiveExplanation.size_lower_bound`.
 
         Parameters
         ----------

@@ -73,10 +73,10 @@ def explain_with_probability(
     model: ConformantDistribution,
     x: ArrayLike,
     delta: float,
-    against: Any = None,
+    against: Any,
     *,
-    max_sets: int = 1,
-    max_evaluations: int | None = None,
+    max_sets: int,
+    max_evaluations: int | None,
 ) -> ProbabilisticExplanation:
     """Return the smallest set of features that keeps the class, see `ConformantModel.explain`.
 
@@ -330,7 +330,8 @@ class SetSearch:
     def _branch(self, size: int, limit: int, *, ordered: bool) -> tuple[list[tuple[int, ...]], bool]:
         """Return sets of at most `size` features that reach delta, and whether these are all.
 
-        If `ordered`, a feature is only taken with all that are better in every respect, which loses not all of them.
+        If `ordered`, a feature is only taken together with all that are better in every respect: if there is a set, one
+        of these is found.
         """
         stack = [_Node(np.zeros(0, dtype=np.intp), self.problem.candidates)]
         better = self._dominance() if ordered else None
@@ -385,8 +386,8 @@ class SetSearch:
     def _dominance(self) -> NDArray[np.bool_] | None:
         """Return which feature is better than which other in every respect, shape (n_features, n_features).
 
-        For two classes and features of two values: a feature whose loss of its value costs more, and is likelier in
-        both classes, and that speaks more for the class. Any set may exchange the worse one for the better.
+        For two classes and features of two values: a feature is better if losing its value costs more and is likelier
+        in both classes, and if it speaks more for the class. Any set may exchange the worse one for the better.
         """
         problem = self.problem
         if not self._monotone or any(len(problem.hidden[i].values) != 2 for i in problem.candidates):
@@ -404,7 +405,7 @@ class SetSearch:
         return result
 
     def _reduced(self, node: _Node, size: int, *, quick: bool = False) -> _Node | None:
-        """Return the node with features decided that must be, or None if no set of it can reach delta."""
+        """Return the node with all forced features decided, or None if none of its sets can reach delta."""
         shown, undecided = node.shown, node.undecided
         tails: list[Vector] | None = None
         while True:
@@ -430,7 +431,7 @@ class SetSearch:
             shown, undecided = decided.shown, decided.undecided
 
     def _decided(self, bounds: list[Vector], shown: Places, undecided: Places, left: int) -> _Node | None:
-        """Return the node with features decided by the odds that they need, or None if no choice has them."""
+        """Return the node with the features that the needed odds decide, or None if no choice has these odds."""
         must, may = np.zeros(len(undecided), dtype=bool), np.ones(len(undecided), dtype=bool)
         for chances in bounds:
             odds = decided_by_odds(self.problem, chances - self.delta, shown, undecided, left)

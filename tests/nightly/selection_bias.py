@@ -155,7 +155,7 @@ def factor(case: Case) -> None:
     (n0, n1), tied = model.class_sizes.tolist(), selection.n_tied
     expected = []
     for alpha in model.alpha_grid:
-        less, equal = brute_force.weakness(float(alpha), n0, n1, Fraction(selection.cut))
+        less, equal = brute_force.weakness(float(alpha), (n0, n1), Fraction(selection.cut))
         known = {"exact": (less, equal), "less": (less, less), "less_equal": (less + equal,) * 2}[data.options["ties"]]
         counts = (selection.n_discarded - tied, tied)
         expected.append(sum(n * np.log(one) for n, one in zip(counts, known, strict=True) if n))

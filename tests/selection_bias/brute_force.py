@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,14 +13,19 @@ from scipy.integrate import quad
 from scipy.special import gammaincinv, gammaln
 
 
-def squared_correlation(ones0: int, ones1: int, n0: int, n1: int) -> Fraction:
-    """Return the squared correlation of the 0/1 columns themselves."""
-    n, total = n0 + n1, ones0 + ones1
-    if total in (0, n):
+def ratio(ones: Sequence[int], sizes: Sequence[int]) -> Fraction:
+    """Return eta^2, the share of the variance of 0/1 values that lies between the classes."""
+    pairs = [(int(i), int(n_y)) for i, n_y in zip(ones, sizes, strict=True) if n_y]
+    n = sum(n_y for _, n_y in pairs)
+    mean = Fraction(sum(i for i, _ in pairs), n)
+    if mean in (0, 1):
         return Fraction(0)
-    mean_x, mean_y = Fraction(total, n), Fraction(n1, n)
-    covariance = Fraction(ones1, n) - mean_x * mean_y
-    return covariance**2 / (mean_x * (1 - mean_x) * mean_y * (1 - mean_y))
+    return sum(n_y * (Fraction(i, n_y) - mean) ** 2 for i, n_y in pairs) / (n * mean * (1 - mean))
+
+
+def counts_of(sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return all numbers of ones that classes of these sizes can have."""
+    return list(itertools.product(*(range(n_y + 1) for n_y in sizes)))
 
 
 def log_count(ones: int, n_y: int, alpha: float, theta: float) -> float:
@@ -41,54 +47,34 @@ def integral(f: Callable[[float], float], low: float = 0.0, high: float = 1.0, p
     return float(value)
 
 
-def weakness(
-    alpha: float, n0: int, n1: int, cut: tuple[int, int] | Fraction, theta0: float = 0.0
-) -> tuple[float, float]:
-    """Return P(|cor| < gamma) and P(|cor| = gamma) by enumeration of all (I_0, I_1)."""
-    gamma2 = cut if isinstance(cut, Fraction) else squared_correlation(*cut, n0, n1)
-    cells = [(a, b, squared_correlation(a, b, n0, n1)) for a in range(n0 + 1) for b in range(n1 + 1)]
+def weakness(alpha: float, sizes: Sequence[int], cut: Fraction, theta0: float = 0.0) -> tuple[float, float]:
+    """Return P(eta^2 < cut) and P(eta^2 = cut) by enumeration of all counts (I_0, I_1, ...)."""
+    cells = [(cell, ratio(cell, sizes)) for cell in counts_of(sizes)]
 
-    def probability(chosen: list[tuple[int, int]]) -> float:
+    def probability(chosen: list[tuple[int, ...]]) -> float:
         if not chosen:
             return 0.0
 
         def f(theta: float) -> float:
-            first = [math.exp(log_count(a, n0, alpha, theta)) for a in range(n0 + 1)]
-            second = [math.exp(log_count(b, n1, alpha, theta)) for b in range(n1 + 1)]
-            return math.fsum(first[a] * second[b] for a, b in chosen)
+            tables = [[math.exp(log_count(i, n_y, alpha, theta)) for i in range(n_y + 1)] for n_y in sizes]
+            return math.fsum(math.prod(t[i] for t, i in zip(tables, cell, strict=True)) for cell in chosen)
 
         return integral(f, theta0, 1 - theta0) / (1 - 2 * theta0)
 
-    less = probability([(a, b) for a, b, c in cells if c < gamma2])
-    equal = probability([(a, b) for a, b, c in cells if c == gamma2])
+    less = probability([cell for cell, value in cells if value < cut])
+    equal = probability([cell for cell, value in cells if value == cut])
     return less, equal
 
 
 def feature_integral(
-    alpha: float, ones: tuple[int, int], n: tuple[int, int], theta0: float = 0.0, power: int = 0
+    alpha: float, ones: Sequence[int], sizes: Sequence[int], theta0: float = 0.0, power: int = 0
 ) -> float:
     """Return the integral over theta of theta^power prod_y U(...), the prior of theta included."""
 
     def f(theta: float) -> float:
-        return theta**power * math.exp(sum(log_u(ones[y], n[y], alpha, theta) for y in (0, 1)))
+        return theta**power * math.exp(sum(log_u(i, n_y, alpha, theta) for i, n_y in zip(ones, sizes, strict=True)))
 
     return integral(f, theta0, 1 - theta0) / (1 - 2 * theta0)
-
-
-def joint(
-    alpha: float, x: list[int], y: int, ones: list[tuple[int, int]], n: tuple[int, int], theta0: float = 0.0
-) -> float:
-    """Return P(x*, x_train | alpha, y*, y_train) as a product of integrals over theta_j."""
-    result = 1.0
-    for value, counts in zip(x, ones, strict=True):
-
-        def f(theta: float, value: int = value, counts: tuple[int, int] = counts) -> float:
-            phi = (counts[y] + alpha * theta) / (alpha + n[y])
-            likelihood = math.exp(sum(log_u(counts[c], n[c], alpha, theta) for c in (0, 1)))
-            return (phi if value else 1 - phi) * likelihood
-
-        result *= integral(f, theta0, 1 - theta0) / (1 - 2 * theta0)
-    return result
 
 
 def alpha_at(level: float, shape: float, rate: float) -> float:
@@ -104,3 +90,12 @@ def random_data(
     phi = rng.beta(alpha * theta, alpha * (1 - theta), size=(2, p))
     y = rng.permutation(np.repeat([0, 1], [n0, n1]))
     return (rng.random((n0 + n1, p)) < phi[y]).astype(int), y
+
+
+def drawn_cases(seed: int, sizes: tuple[int, ...], p: int, alpha: float = 5.0) -> tuple[np.ndarray, np.ndarray]:
+    """Draw binary features, as floats, from the model of several classes."""
+    rng = np.random.default_rng(seed)
+    theta = rng.uniform(0.05, 0.95, size=p)
+    phi = rng.beta(alpha * theta, alpha * (1 - theta), size=(len(sizes), p))
+    y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return (rng.random((len(y), p)) < phi[y]).astype(float), y

@@ -23,7 +23,6 @@ from trimbench.selection_bias.categorical import (
     simulated_categories,
     strengths,
 )
-from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import squared_ratio
 
 from . import brute_force
@@ -80,7 +79,7 @@ def test_strength_is_that_of_chi_squared() -> None:
         assert strengths(table[0], table[1], n0, n1) == pytest.approx(expected * n0 * n1, rel=1e-12)
     for a, b in [(2, 5), (0, 7), (7, 0), (3, 3)]:
         binary = strength(np.array([7 - a, a]), np.array([9 - b, b]))
-        assert binary == brute_force.squared_correlation(a, b, 7, 9)
+        assert binary == brute_force.ratio((a, b), (7, 9))
 
 
 def weakness_by_quadrature(alpha: float, n0: int, n1: int, cut: Fraction) -> tuple[float, float]:
@@ -100,7 +99,7 @@ def weakness_by_quadrature(alpha: float, n0: int, n1: int, cut: Fraction) -> tup
         return math.fsum(tables[0][tuple(a)] * tables[1][tuple(b)] for a, b in pairs)
 
     less, equal = (
-        2 * dblquad(integrand, 0, 1, 0, lambda first: 1 - first, args=(pairs,), epsabs=0, epsrel=1e-9)[0]
+        2 * dblquad(integrand, 0, 1, 0, lambda first: 1 - first, args=(pairs,), epsabs=0, epsrel=1e-8)[0]
         if pairs
         else 0.0
         for pairs in kinds
@@ -158,7 +157,7 @@ def test_predictions_are_those_of_the_definition() -> None:
     rng = np.random.default_rng(2)
     categories = [3, 2, 3, 2, 3]
     X, y = draw(rng, 4, 5, categories, 3.0)
-    model = tb.fit_selection_corrected(X, y, 2, n_categories=categories, n_alpha=3, features="categorical")
+    model = tb.fit_selection_corrected(X, y, 2, n_categories=categories, n_alpha=2, features="categorical")
     # Integrals over theta from draws of a fine, independent grid: the midpoints of a lattice over the simplex.
     side = 400
     t = (np.arange(side) + 0.5) / side
@@ -179,8 +178,8 @@ def test_predictions_are_those_of_the_definition() -> None:
             result += (gammaln(a + counts) - gammaln(a)).sum(axis=1) + gammaln(alpha) - gammaln(alpha + counts.sum())
         return float(logsumexp(result) - math.log(len(theta)))
 
-    for case in X[:4]:
-        scores = np.empty((2, 3))
+    for case in X[:2]:
+        scores = np.empty((2, 2))
         for label in (0, 1):
             for place, alpha in enumerate(model.alpha_grid):
                 parts = [joint(float(alpha), int(j), label, int(case[j])) for j in model.selected]
@@ -218,18 +217,8 @@ def test_factor_of_mixed_features_is_the_product_over_numbers_of_categories() ->
     assert (np.abs(simulated.log_adjustment - expected) < 5 * simulated.log_adjustment_error).all()
 
 
-def test_correction_is_less_confident() -> None:
-    rng = np.random.default_rng(7)
-    X, y = draw(rng, 15, 15, [3] * 150, 200.0)
-    model = tb.fit_selection_corrected(X, y, 5, n_alpha=20, features="categorical")
-    assert (model.log_adjustment_error == 0).all()
-    assert model.expected_error(X) > model.uncorrected().expected_error(X) + 0.05
-    assert np.isfinite(model.predict_proba(X)).all()
-    assert Prior(n_alpha=20).alphas().tolist() == model.alpha_grid.tolist()
-    assert not can_enumerate(4, 100, 100, 100)
-
-
 def test_too_much_to_enumerate_is_reported() -> None:
+    assert not can_enumerate(4, 100, 100, 100)
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 4, size=(200, 3)), rng.integers(0, 2, size=200)
     with pytest.raises(ValueError, match=r"factor='enumerate' would take too long for 4 categories and 200 cases; use"):

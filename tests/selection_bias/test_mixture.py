@@ -31,7 +31,7 @@ def factor_at(
     prior: Prior, cut: tuple[int, int], n0: int, n1: int, ties: Ties = "exact", n_tied: int = 0, p: int = 10
 ) -> MixtureFactor:
     groups = (DiscardedGroup((n0, n1), p - 4, n_tied),) if p > 4 else ()
-    selection = Selection(np.arange(4), np.ones(p), brute_force.squared_correlation(*cut, n0, n1), groups)
+    selection = Selection(np.arange(4), np.ones(p), brute_force.ratio(cut, (n0, n1)), groups)
     return MixtureFactor(prior, selection, (n0, n1), ties)
 
 
@@ -48,7 +48,7 @@ def weakness_by_enumeration(
     cells = list(
         itertools.product(range(first[0] + 1), range(first[1] + 1), range(second[0] + 1), range(second[1] + 1))
     )
-    value = {c: brute_force.squared_correlation(c[0] + c[2], c[1] + c[3], n0, n1) for c in cells}
+    value = {c: brute_force.ratio((c[0] + c[2], c[1] + c[3]), (n0, n1)) for c in cells}
     less = [c for c in cells if value[c] < gamma2]
     equal = [c for c in cells if value[c] == gamma2]
 
@@ -80,9 +80,7 @@ def test_factor_is_that_of_enumeration_and_quadrature(
     factor = factor_at(prior, cut, n0, n1)
     found = factor.probabilities(*first)
     for place, alpha in enumerate(prior.alphas()):
-        less, equal = weakness_by_enumeration(
-            float(alpha), first, second, brute_force.squared_correlation(*cut, n0, n1)
-        )
+        less, equal = weakness_by_enumeration(float(alpha), first, second, brute_force.ratio(cut, (n0, n1)))
         assert math.exp(found.log_below[place]) == pytest.approx(less, rel=1e-8)
         assert math.exp(found.log_tied[place]) == pytest.approx(equal, rel=1e-8)
         assert math.exp(found.log_at_most[place]) == pytest.approx(less + equal, rel=1e-8)
@@ -110,22 +108,10 @@ def test_tables_of_sums_are_forgotten_and_made_again(monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal([forgetful.probabilities(*split).log_below for split in splits], expected)
 
 
-def test_factor_of_the_case_that_is_known() -> None:
-    # Groups of 10 + 10 and 10 + 10 cases, cut-off .3, alpha = 1: brute force gives 0.982.
-    strengths = {
-        (a, b): float(brute_force.squared_correlation(a, b, 20, 20)) ** 0.5 for a in range(21) for b in range(a + 1, 21)
-    }
-    cut = min((c for c in strengths if strengths[c] > 0.3), key=lambda c: strengths[c])
-    prior = Prior(shape=1e10, rate=1e10, n_alpha=1)  # alpha = 1
-    found = factor_at(prior, cut, 20, 20, "less").probabilities(10, 10)
-    assert prior.alphas()[0] == pytest.approx(1, abs=1e-4)
-    assert math.exp(found.log_below[0]) == pytest.approx(0.982, abs=5e-4)
-
-
 def test_groups_that_are_the_classes_give_the_naive_bayes_factor() -> None:
     prior = Prior(n_alpha=6)
     factor = factor_at(prior, (7, 18), 25, 30)
-    expected = tabled_probabilities(prior, (25, 30), brute_force.squared_correlation(7, 18, 25, 30))
+    expected = tabled_probabilities(prior, (25, 30), brute_force.ratio((7, 18), (25, 30)))
     np.testing.assert_allclose(factor.probabilities(25, 0).log_below, expected.log_below, rtol=1e-9)
     np.testing.assert_allclose(factor.probabilities(0, 30).log_tied, expected.log_tied, rtol=1e-9)
 
@@ -160,7 +146,7 @@ Y_TINY = np.array([1, 1, 1, 0, 0, 1])
 PRIOR = {"n_alpha": 3, "shape": 1.0, "rate": 4.0, "shape0": 0.8, "rate0": 2.0, "f1": 1.5, "f2": 0.7}
 
 
-def exact_posterior(posterior: MixturePosterior, correct: bool, x_new: list[int]) -> dict[str, Any]:
+def exact_posterior(posterior: MixturePosterior, x_new: list[int]) -> dict[str, Any]:
     """Sum over all labels and both grids, theta by adaptive quadrature."""
     prior = Prior(shape=1.0, rate=4.0, n_alpha=3)
     alphas, alphas0 = prior.alphas(), Prior(shape=0.8, rate=2.0, n_alpha=3).alphas()
@@ -191,7 +177,7 @@ def exact_posterior(posterior: MixturePosterior, correct: bool, x_new: list[int]
             n_tied, n_out = selection.n_tied, selection.n_discarded
             pairs = [weakness_by_enumeration(float(a), first, second, Fraction(selection.cut)) for a in alphas]
             factors[first] = np.array([less ** (n_out - n_tied) * equal**n_tied for less, equal in pairs])
-        return factors[first][:, None] if correct else np.ones((3, 1))
+        return factors[first][:, None]
 
     total = np.zeros((3, 3))
     together = 0.0
@@ -212,15 +198,13 @@ def exact_posterior(posterior: MixturePosterior, correct: bool, x_new: list[int]
 
 
 @needs_arviz
-@pytest.mark.parametrize("correct", [True, False])
-def test_chain_has_the_exact_posterior(correct: bool) -> None:
+def test_chain_has_the_exact_posterior() -> None:
     from arviz_stats.base import array_stats
 
     found = tb.fit_selection_corrected(
         X_TINY,
         Y_TINY,
         2,
-        correct=correct,
         n_chains=4,
         n_warmup=100,
         n_draws=1500,
@@ -230,7 +214,7 @@ def test_chain_has_the_exact_posterior(correct: bool) -> None:
         **PRIOR,
     )
     x_new = [1, 0]
-    exact = exact_posterior(found, correct, x_new)
+    exact = exact_posterior(found, x_new)
 
     def agrees(draws: np.ndarray, expected: float) -> None:
         error = draws.std() / math.sqrt(float(array_stats.ess(draws, chain_axis=0, draw_axis=1, method="mean")))
@@ -246,14 +230,9 @@ def test_chain_has_the_exact_posterior(correct: bool) -> None:
     row = np.zeros((1, 5), dtype=int)
     row[0, found.selected] = x_new
     assert found.predict_proba(row)[0, 1] == pytest.approx(exact["predictive"], abs=0.01)
-    for name, quantity in found.diagnostics().items():
+    for quantity in found.diagnostics().values():
         assert quantity.r_hat < 1.01
         assert quantity.effective_sample_size > 400
-        # A second implementation finds the same.
-        draws = getattr(found, name)
-        assert quantity.r_hat == pytest.approx(float(array_stats.rhat(draws, chain_axis=0, draw_axis=1)), rel=1e-9)
-        size = float(array_stats.ess(draws, chain_axis=0, draw_axis=1))
-        assert quantity.effective_sample_size == pytest.approx(size, rel=0.02)
     assert found.converged
 
 

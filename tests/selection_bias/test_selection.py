@@ -12,7 +12,7 @@ from trimbench.papers.selection_bias.simulated_cases import class_counts, correl
 from trimbench.selection_bias.mixture_sampler import _upper_bounds
 from trimbench.selection_bias.selection import ranked, select
 
-from .brute_force import squared_correlation
+from .brute_force import ratio
 
 
 @st.composite
@@ -46,7 +46,7 @@ def enormous_classes() -> tuple[np.ndarray, np.ndarray, int, int]:
 @settings(max_examples=200)
 def test_ranks_are_those_of_exact_fractions(counts: tuple[np.ndarray, np.ndarray, int, int]) -> None:
     ones0, ones1, n0, n1 = counts
-    strengths = [squared_correlation(int(a), int(b), n0, n1) for a, b in zip(ones0, ones1, strict=True)]
+    strengths = [ratio((a, b), (n0, n1)) for a, b in zip(ones0, ones1, strict=True)]
     order = {value: rank for rank, value in enumerate(sorted(set(strengths)))}
     ranks, ratios = ranked(*tables_of(counts))
     assert ranks.tolist() == [order[value] for value in strengths]
@@ -60,7 +60,7 @@ def test_selection_takes_the_strongest_and_the_lower_number(
 ) -> None:
     ones0, ones1, n0, n1 = counts
     k = data.draw(st.integers(1, len(ones0)))
-    strengths = [squared_correlation(int(a), int(b), n0, n1) for a, b in zip(ones0, ones1, strict=True)]
+    strengths = [ratio((a, b), (n0, n1)) for a, b in zip(ones0, ones1, strict=True)]
     expected = sorted(range(len(strengths)), key=lambda j: (-strengths[j], j))
     if k < len(strengths) and strengths[expected[k - 1]] == 0:
         with pytest.raises(ValueError, match=r"k must be (at most )?\d+, (the number of|which keeps all) features"):
@@ -77,14 +77,14 @@ def test_selection_takes_the_strongest_and_the_lower_number(
 @given(n0=st.integers(1, 25), n1=st.integers(1, 25), data=st.data())
 @settings(max_examples=150)
 def test_bounds_of_strong_counts_are_what_enumeration_says(n0: int, n1: int, data: st.DataObject) -> None:
-    gamma2 = squared_correlation(data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1)), n0, n1)
+    gamma2 = ratio((data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1))), (n0, n1))
     if gamma2 == 0:
         return
     above, at_least = _upper_bounds(gamma2, n0, n1)
     for total in range(n0 + n1 + 1):
         for i1 in range(max(0, total - n0), min(total, n1) + 1):
             positive = n0 * i1 > n1 * (total - i1)
-            value = squared_correlation(total - i1, i1, n0, n1)
+            value = ratio((total - i1, i1), (n0, n1))
             assert (i1 >= above[total]) == (positive and value > gamma2)
             assert (i1 >= at_least[total]) == (positive and value >= gamma2)
 

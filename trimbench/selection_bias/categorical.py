@@ -50,7 +50,7 @@ class Categories:
         return cls(found.astype(np.int64))
 
     def codes(self, X: ArrayLike, columns: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.int8]:
-        """Return some features, -1 where a category is missing; raise ValueError for what is no category."""
+        """Return some features, -1 where a category is missing; raise ValueError for what is not a category."""
         table = checked_cases(X, len(self.numbers))
         missing = np.isnan(table)
         if ((table != np.floor(table)) | (table < 0) | (table >= self.numbers))[~missing].any():

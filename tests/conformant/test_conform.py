@@ -21,22 +21,25 @@ from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem
 from trimbench.papers.conformant.figure1 import naive_bayes_of_weights, weights_of_naive_bayes
 
+any_model = given(case=cases(), n_components=st.integers(1, 4), gaps=st.booleans(), seed=st.integers(0, 2**32))
 
-@st.composite
-def learned_models(draw: st.DrawFn) -> tuple[Case, bool, tb.ConformantModel, np.ndarray]:
-    """A case, whether its training rows have gaps, the model of one component or more, and rows with gaps."""
-    case, gaps, n_components = draw(cases()), draw(st.booleans()), draw(st.integers(1, 4))
-    hidden = hide(case.X, case.categorical, np.random.default_rng(draw(st.integers(0, 2**32))))
+
+def learned_with(case: Case, n_components: int, gaps: bool, seed: int) -> tuple[tb.ConformantModel, np.ndarray]:
+    """The model of one component or more, and rows with gaps, which it was learned from, too, or not."""
+    hidden = hide(case.X, case.categorical, np.random.default_rng(seed))
     training = np.vstack([case.X, hidden]) if gaps else case.X
     options: dict[str, Any] = {"smoothing": case.smoothing, "categorical": case.categorical}
-    return case, gaps, tb.conform(case.classifier, training, n_components=n_components, **options), hidden
+    return tb.conform(case.classifier, training, n_components=n_components, **options), hidden
 
 
-@given(found=learned_models())
+@any_model
 @settings(max_examples=80)
-def test_the_model_is_a_distribution_that_conforms_and_matches_the_moments(found: Any) -> None:
-    case, gaps, model, _ = found
-    is_plain = model.n_components == 1 and not gaps
+def test_the_model_is_a_distribution_that_conforms_and_matches_the_moments(
+    case: Case, n_components: int, gaps: bool, seed: int
+) -> None:
+    model, _ = learned_with(case, n_components, gaps, seed)
+    assert model.n_components == n_components
+    is_plain = n_components == 1 and not gaps
     assert model.residual < (1e-10 if is_plain else 1e-9)
     rows = brute_force.instances(model)
     joint = brute_force.joint(model, rows)
@@ -52,10 +55,12 @@ def test_the_model_is_a_distribution_that_conforms_and_matches_the_moments(found
         np.testing.assert_allclose(mass @ rows, case.X.mean(axis=0), atol=1e-10)
 
 
-@given(found=learned_models())
+@any_model
 @settings(max_examples=60)
-def test_predictions_are_expectations_and_likelihoods_sums_over_completions(found: Any) -> None:
-    case, _, model, hidden = found
+def test_predictions_are_expectations_and_likelihoods_sums_over_completions(
+    case: Case, n_components: int, gaps: bool, seed: int
+) -> None:
+    model, hidden = learned_with(case, n_components, gaps, seed)
     hidden = hidden[:6]
     hidden[0] = np.nan
     predicted, rows = model.predict_proba(hidden), brute_force.instances(model)

@@ -87,9 +87,11 @@ def test_opposite_counts_of_many_cases_do_not_underflow() -> None:
     assert nearly_equal == pytest.approx(2 * math.lgamma(n + 1) - math.lgamma(2 * n + 2), rel=1e-6)
 
 
-def expected_probabilities(model: Any, X: np.ndarray, y: np.ndarray, case: np.ndarray, correct: bool) -> np.ndarray:
-    """Integrate the definition; NaN is missing, in the training cases and in the new one."""
-    n_classes, theta0 = int(y.max()) + 1, model.prior.theta0
+def expected_probabilities(
+    model: Any, X: np.ndarray, y: np.ndarray, case: np.ndarray, *, theta0: float = 0.0, correct: bool = True
+) -> np.ndarray:
+    """Integrate the definition, without the prior of the classes; NaN is missing, in training cases and in the new."""
+    n_classes = int(y.max()) + 1
     seen = [[X[(y == c) & ~np.isnan(X[:, j]), j] for c in range(n_classes)] for j in range(X.shape[1])]
     ones = [[int(v.sum()) for v in of_classes] for of_classes in seen]
     sizes = [tuple(len(v) for v in of_classes) for of_classes in seen]
@@ -113,39 +115,40 @@ def expected_probabilities(model: Any, X: np.ndarray, y: np.ndarray, case: np.nd
             one = (ones[j][label] * mass + alpha * moment) / (alpha + sizes[j][label])
             scores[label, place] += math.log(mass if np.isnan(case[j]) else one if case[j] else mass - one)
     np.testing.assert_allclose(model.log_likelihood, likelihood, rtol=1e-9)
-    log_p = logsumexp(scores, axis=1) + np.log(np.bincount(y) + model.prior.pseudo_counts(n_classes))
-    return np.exp(log_p - logsumexp(log_p))
+    found = logsumexp(scores, axis=1)
+    return np.exp(found - found.max())
 
 
 @pytest.mark.parametrize(
-    ("sizes", "share", "settings"),
+    ("sizes", "share", "pseudo_counts", "settings"),
     [
-        ((3, 4, 3), 0.0, {}),
-        ((4, 3, 2), 0.15, {}),
-        ((6, 5), 0.2, {}),
-        ((5, 8), 0.0, {"theta0": 0.15, "f0": 0.7, "f1": 2.5}),
-        ((5, 8), 0.0, {"correct": False, "f0": 0.7, "f1": 2.5}),
+        ((3, 4, 3), 0.0, (1, 1, 1), {}),
+        ((4, 3, 2), 0.15, (0.5, 0.5, 0.5), {}),
+        ((6, 5), 0.2, (1, 1), {}),
+        ((5, 8), 0.0, (0.7, 2.5), {"theta0": 0.15}),
+        ((5, 8), 0.0, (0.7, 2.5), {"correct": False}),
     ],
 )
 def test_predictions_are_those_of_the_definition_at_the_grid_of_alpha(
-    sizes: tuple[int, ...], share: float, settings: dict[str, Any]
+    sizes: tuple[int, ...], share: float, pseudo_counts: tuple[float, ...], settings: dict[str, Any]
 ) -> None:
-    X, y = drawn_cases(len(sizes), sizes, 7)
+    X, y = drawn_cases(len(sizes), sizes, 4)
     rng = np.random.default_rng(1)
     X[rng.random(X.shape) < share] = np.nan
-    cases = rng.integers(0, 2, size=(3, 7)).astype(float)
-    model = tb.fit_selection_corrected(X, y, 3, n_alpha=3, **settings)
+    X = np.hstack([X, X])  # so that a discarded feature equals the last selected one
+    cases = rng.integers(0, 2, size=(3, 8)).astype(float)
+    model = tb.fit_selection_corrected(X, y, 3, n_alpha=3, f0=pseudo_counts[0], f1=pseudo_counts[1], **settings)
     cases[1, model.selected[0]] = np.nan
     cases[2] = np.nan
-    found = model.predict_proba(cases)
+    found, counts = model.predict_proba(cases), np.add(sizes, pseudo_counts)
     for case, probabilities in zip(cases, found, strict=True):
-        expected = expected_probabilities(model, X, y, case, settings.get("correct", True))
-        np.testing.assert_allclose(probabilities, expected, rtol=1e-8)
-    counts = np.add(sizes, model.prior.pseudo_counts(len(sizes)))
+        expected = counts * expected_probabilities(model, X, y, case, **settings)
+        np.testing.assert_allclose(probabilities, expected / expected.sum(), rtol=1e-8)
     np.testing.assert_allclose(found[2], counts / counts.sum(), rtol=1e-12)
     assert model.expected_error(cases) == pytest.approx((1 - found.max(axis=1)).mean())
     assert model.predict(cases).tolist() == found.argmax(axis=1).tolist()
     assert (model.log_adjustment_error == 0).all()
+    assert model.selection.n_tied > 0
     posterior = np.exp(model.log_adjustment + model.log_likelihood)
     np.testing.assert_allclose(model.alpha_posterior, posterior / posterior.sum(), rtol=1e-8)
 

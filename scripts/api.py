@@ -2,7 +2,7 @@
 
 In `docs/reference/*.md`, `<!-- api: trimbench.Trimming * -->` opens a part that is written here, up to `<!-- end -->`:
 the docstring of the object, then those of its members: its own that are documented (`*`), inherited ones as well (`**`)
-or those that are named.
+or those that are named. Properties that one paragraph describes are listed among the attributes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from numpydoc.docscrape import NumpyDocString, Parameter
@@ -42,10 +43,12 @@ def _part(name: str, members: list[str], level: str) -> str:
         classes = [base for base in thing.__mro__[::-1] if base.__module__.startswith("trimbench")]
         found = {key: value for base in (classes if "**" in members else [thing]) for key, value in vars(base).items()}
         members = [key for key, value in found.items() if not key.startswith("_") and _is_documented(value)]
-    described = [_described(f"{level} `{name}`", thing, name.rpartition(".")[2])]
-    for member in members:
-        heading = f"#{level} `{name.rpartition('.')[2]}.{member}`"
-        described.append(_described(heading, inspect.getattr_static(thing, member), member))
+    found = {member: inspect.getattr_static(thing, member) for member in members}
+    attributes = {member: value for member, value in found.items() if _is_attribute(value)}
+    described = [_described(f"{level} `{name}`", thing, name.rpartition(".")[2], attributes)]
+    for member, value in found.items():
+        if member not in attributes:
+            described.append(_described(f"#{level} `{name.rpartition('.')[2]}.{member}`", value, member))
     return "\n".join(described)
 
 
@@ -55,14 +58,29 @@ def _found(name: str) -> Any:
 
 
 def _is_documented(member: Any) -> bool:
-    function = getattr(member, "__func__", member)
-    is_member = inspect.isfunction(function) or isinstance(member, property) or hasattr(member, "attrname")
-    return is_member and bool(member.__doc__)
+    return (inspect.isfunction(getattr(member, "__func__", member)) or _is_property(member)) and bool(member.__doc__)
 
 
-def _described(heading: str, thing: Any, name: str) -> str:
-    """Return the heading, the call and the sections of a docstring as Markdown."""
-    docstring = NumpyDocString(textwrap.dedent(inspect.getdoc(thing) or ""))
+def _is_property(member: Any) -> bool:
+    return isinstance(member, property) or hasattr(member, "attrname")
+
+
+def _is_attribute(member: Any) -> bool:
+    """Return whether a member is a property that one paragraph describes."""
+    return _is_property(member) and "\n\n" not in _doc(member)
+
+
+def _doc(thing: Any) -> str:
+    return inspect.getdoc(thing) or ""
+
+
+def _described(heading: str, thing: Any, name: str, attributes: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Return the heading, the call and the sections of a docstring, with more attributes, as Markdown."""
+    docstring = NumpyDocString(textwrap.dedent(_doc(thing)))
+    texts = {key: _doc(value).splitlines() for key, value in attributes.items()}
+    own = [Parameter(key, kind, text or texts.get(key, [])) for key, kind, text in docstring["Attributes"]]
+    listed = {key for keys, _, _ in own for key in keys.split(", ")}
+    docstring["Attributes"] = own + [Parameter(key, "", text) for key, text in texts.items() if key not in listed]
     if unknown := {title for title in docstring if docstring[title]} - {*_LISTS, *_TEXTS, *_OTHERS}:
         raise ValueError(f"{heading}: write what {', '.join(sorted(unknown))} become, or rename these sections")
     parts = [heading, *_call(thing, name), _text(docstring["Summary"]), _text(docstring["Extended Summary"])]
@@ -89,7 +107,7 @@ def _call(thing: Any, name: str) -> Iterator[str]:
     parameters = [
         parameter.replace(annotation=parameter.empty)
         for key, parameter in signature.parameters.items()
-        if key not in ("self", "cls")
+        if key not in ("self", "cls") and not key.startswith("_")
     ]
     call = f"{name}{signature.replace(parameters=parameters, return_annotation=signature.empty)}"
     if len(call) > 100:

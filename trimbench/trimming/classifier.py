@@ -126,7 +126,8 @@ class BayesianClassifier:
     Attributes
     ----------
     class_names : tuple of str
-        What `predict` returns: the positive and the negative class, or the states in the order of the model.
+        What `predict` returns, in the order of every array of probabilities: the positive and the negative class, or
+        the states as the model orders them.
     positive, negative : str or None
         Names of two classes: a state, or several as in ``"b or c"``. None for the most probable class.
     positive_states, negative_states : tuple of str

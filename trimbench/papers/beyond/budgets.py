@@ -197,7 +197,7 @@ def trim_many_features(
     """Learn a naive Bayes classifier of two groups of classes and trim it; the limit is that of an exact search."""
     split = sides.split(learning)
     classifier = split.learned(POSITIVE_SIDE, learning)
-    # The limit is for searches that may go on for hours; forward selection ends by itself.
+    # The limit is for searches that may go on for hours; forward selection always ends soon.
     limit = evaluation_limit if is_exact(classifier) else None
     trimming, facts = _trimmed(split, classifier, budget, "auto", limit)
     low, high = trimming.agreement_interval
@@ -207,8 +207,8 @@ def trim_many_features(
 class Baseline(NamedTuple):
     """A selection of features to compare trimming with: its name in tables, and how it selects.
 
-    `select` takes a classifier, the rows and how it was learned, the number of features, and that of folds. It returns
-    names in the order of selection, of which the first few are the selection for a smaller budget.
+    `select` takes a classifier, the rows and how it was learned, and the numbers of features and of folds. It returns
+    names in the order of selection: the first few are the selection for a smaller budget.
     """
 
     title: str

@@ -363,7 +363,7 @@ METHODS: Mapping[str, Method] = {
 }
 
 
-# Training and test rows of one random split, as many as slow methods can cope with.
+# Training and test rows of one random split, few enough for slow methods.
 
 
 @vocab.settings
@@ -552,7 +552,7 @@ def _measured(truth: NDArray[np.int64], probabilities: Matrix) -> dict[str, voca
 
 
 class Learned(NamedTuple):
-    """What came of learning: predictions for rows with gaps, or why there are none; and the seconds it took."""
+    """The outcome of learning: predictions for rows with gaps, or why there are none, and the seconds it took."""
 
     predict: Predict | None
     status: str
@@ -577,7 +577,7 @@ class Learned(NamedTuple):
 
 
 def learn_by(name: str, training: Training) -> Learned:
-    """Learn by a method; one that fails must not cost the others."""
+    """Learn by a method; a failure is noted, so that the other methods still run."""
     start = time.perf_counter()
     try:
         predict, status, reason = METHODS[name].fit(training), OK, ""

@@ -22,7 +22,7 @@ _ANY_SPLIT = {"test_rows": [], "test_rows_file": ""}
 
 @vocab.settings
 class MissingValues:
-    """Methods on rows of which a share of the features is missing, by one mechanism or another.
+    """Methods on rows in which a share of the features is missing, by one mechanism or another.
 
     The shares `missing` are those of every mechanism, and `missing_at_random` further ones of ``mcar``. Data sets in
     `numbers` keep their numbers, the others become zeros and ones by their protocol; in images in `shrink`, squares of
@@ -138,7 +138,7 @@ def _summary(groups: Sequence[Group]) -> Iterator[tuple[object, ...]]:
 
 
 def _certain(leads: Sequence[vocab.Mean]) -> tuple[int, int]:
-    """Return how many leads are certainly positive, and how many certainly negative."""
+    """Return the numbers of leads that are certainly positive and certainly negative."""
     return sum(lead.ends[0] > 0 for lead in leads), sum(lead.ends[1] < 0 for lead in leads)
 
 

@@ -85,7 +85,7 @@ class Noise:
         )
 
     def _gaps(self, signal: str, methods: pd.DataFrame) -> vocab.LineFigure:
-        """Return by how much each method is too sure, against the correlation of the features."""
+        """Return how overconfident each method is, against the correlation of the features."""
         found = {tuple(group.values()): ours["gap"] for group, ours in vocab.groups(methods, "data", "method")}
         return vocab.LineFigure.of(
             f"Actual minus expected error, {signal}",
@@ -173,7 +173,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Cases, as many of each class, whose features come in blocks that are correlated within the classes.
+    """Cases, half of each class, whose features come in blocks that are correlated within the classes.
 
     `alpha` is that of the naive Bayes model that gives P(x_j = 1 | y); None for features that have nothing to do with
     the classes. The `correlation` is that of the normal variables behind the binary features of one block.
@@ -293,7 +293,7 @@ METHODS = {
 
 
 def wrong_by_k(X: Bits, y: Integers, X_test: Bits, y_test: Integers, ks: Sequence[int]) -> Integers:
-    """Return how many test cases naive Bayes, smoothed by one case, gets wrong with the k strongest features."""
+    """Return the number of test errors of naive Bayes, smoothed by one case, with the k strongest features."""
     n1 = int(y.sum())
     n0, order = len(y) - n1, _strongest(X, y)[: max(ks)]
     ones0, ones1 = (ones[order] for ones in class_counts(X, y))
@@ -368,7 +368,7 @@ def _against(data: str, ours: pd.DataFrame) -> Iterator[tuple[object, ...]]:
 
 
 def _summary(against: pd.DataFrame) -> str:
-    """Return on how many kinds of data the correction is better, equal and worse than each other method."""
+    """Return on how many kinds of data the correction is better than, equal to and worse than each other method."""
     counts = [
         f"{other}: " + ", ".join(f"{verdict} on {(found == verdict).sum()}" for verdict in ("better", "equal", "worse"))
         for other, found in against.groupby("against", sort=False)["the correction is"]

@@ -47,7 +47,7 @@ Selected = tuple[BayesianClassifier, Mapping[str, vocab.Json]]
 
 
 def _by_model(task: Task) -> Selected:
-    # The limit is for a search that goes on until the optimum is proven; forward selection ends by itself.
+    # The limit is for a search that goes on until the optimum is proven; forward selection always ends soon.
     limit = task.evaluation_limit if is_exact(task.classifier) else None
     return _trimmed(trim(task.classifier, task.budget, evaluation_limit=limit))
 

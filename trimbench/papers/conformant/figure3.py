@@ -136,7 +136,7 @@ def _widest_error_bar(drawn: pd.DataFrame) -> float | None:
 
 
 def _dismissed(summary: pd.DataFrame) -> float | None:
-    """Return the cross entropy of max imputation by that of the worst of the rest, at the share where it is largest."""
+    """Return the largest ratio, over the shares, of the cross entropy of max imputation to that of the worst other."""
     table = summary[summary["percent"] > 0].pivot_table(index="percent", columns="method", values="mean")
     if table.empty or "max" not in table:
         return None
@@ -165,7 +165,7 @@ def stored_contradiction(name: str, measure: str, quantity: str, stored: pd.Data
 
 
 def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame) -> Iterator[_Distance]:
-    """Give the largest distance of each method to its stored curve, with constants of training and of test rows."""
+    """Yield the largest distance of each method to its stored curve, with constants of training and of test rows."""
     fills = _PRINTED[measure][1:]
     keys = ["nacl", *fills, *(f"{fill}@test" for fill in fills)]
     summary = sweep.summarise(done, measure, keys)

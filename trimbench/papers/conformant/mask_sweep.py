@@ -146,7 +146,7 @@ def evaluation_cells(
     labels: Mapping[str, vocab.Label] | None = None,
     mixture: MixtureSettings | None = None,
 ) -> list[vocab.Cell]:
-    """Return one job for each share of missing features and repetition; a mixture is one more method of them."""
+    """Return one job for each share of missing features and repetition; a mixture is one more method in each."""
     own: dict[str, vocab.Label] = {"dataset": task.name, "title": task.title}
     return [
         vocab.Cell.of(
@@ -342,9 +342,9 @@ class MixtureSettings:
 
 @dataclass(frozen=True, eq=False)
 class LearnedMixture:
-    """A mixture, or the one model that a mixture of one component is, and the training rows that it was learned from.
+    """A mixture, or a single model for one component, and the number of training rows that it was learned from.
 
-    The seconds are of processor time, on the machine that learned it.
+    The seconds are processor time on the machine that learned it.
     """
 
     model: ConformantModel
@@ -354,7 +354,7 @@ class LearnedMixture:
 
 @lru_cache(maxsize=2)
 def conformant_mixture(task: Task, how: MixtureSettings) -> LearnedMixture:
-    """Return the mixture of a task, all components of which conform with its logistic regression.
+    """Return the mixture of a task, whose components all conform with its logistic regression.
 
     The columns of a categorical feature are one variable.
     """
@@ -487,7 +487,7 @@ def accuracies_table(groups: Iterable[tuple[Mapping[str, vocab.Label], pd.DataFr
 def least_lead(done: pd.DataFrame, measure: str) -> dict[str, object] | None:
     """Return the smallest mean lead of the mixture over naive Bayes, in points, up to 90 % missing.
 
-    With the interval of the mean over the masks, which both share; None if there is no mixture.
+    It comes with the interval of the mean over the masks, which both methods share; None if there is no mixture.
     """
     ours, theirs = (f"{method}/{measure}" for method in (MIXTURE, "naive_bayes"))
     if ours not in done.columns:

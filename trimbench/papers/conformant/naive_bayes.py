@@ -15,7 +15,7 @@ from trimbench.papers.data.masks import Missingness
 
 _BOTH = ("nacl", "naive_bayes")
 _NEVER = 100.0
-# The paper speaks of accuracy, which alone is held against it.
+# The paper speaks of accuracy: nothing else is compared with it.
 _MEASURES = {"accuracy": "accuracy", "f1_weighted": "weighted F1"}
 # The paper finds naive Bayes ahead from the start here, and NaCL ahead up to 40 % everywhere else.
 _NAIVE_BAYES_LEADS = ("splice",)
@@ -131,7 +131,7 @@ def _pairs(curve: pd.DataFrame, first: str = "nacl") -> list[tuple[float, float,
 
 
 def crossing(pairs: list[tuple[float, float, float]]) -> float:
-    """Return from which share on the second curve is no lower than the first.
+    """Return the share from which on the second curve is no lower than the first.
 
     Each of the pairs is (percent, first, second), by increasing percent.
 

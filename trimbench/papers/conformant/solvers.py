@@ -147,7 +147,7 @@ def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverNa
 
 
 def _measured(learn: Callable[[], ConformantModel], solver: Solver) -> tuple[dict[str, vocab.Json], ConformantModel]:
-    """Load what is loaded late, then measure."""
+    """Import what is imported lazily, then measure."""
     _warm_up(solver)
     start = time.perf_counter()
     model, memory = _with_memory(learn)
@@ -176,14 +176,14 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _warm_up(solver: Solver) -> None:
-    """Import the solver, and what all of them need, on a problem of one feature: the first import takes seconds."""
+    """Import the solver, and what all of them need, by a problem of one feature: the first import takes seconds."""
     statistics = FeatureStatistics(10, np.array([0.5]), np.array([0.25]))
     weights = np.array([[0.0, 1.0]])
     conform_to_statistics(weights, np.zeros(2), np.arange(2), FeatureLayout.of(1), statistics, solver)
 
 
 def _with_memory(learn: Callable[[], ConformantModel]) -> tuple[ConformantModel, float | None]:
-    """Return a model, and by how many MB this process grows meanwhile; None on systems without /proc."""
+    """Return a model, and the MB by which this process grows meanwhile; None on systems without /proc."""
     status = Path("/proc/self/statm")
     if not status.is_file():
         return learn(), None

@@ -68,7 +68,7 @@ class Table2:
         return vocab.Outcome(tables, (), [*numbers, *self._most_values(rows)])
 
     def _most_values(self, rows: pd.DataFrame) -> list[vocab.Number]:
-        """Return how many values the categorical features have at most, with what contradicts the printed number."""
+        """Return the largest number of values of a categorical feature, with what contradicts the printed one."""
         done = vocab.successes(rows, part="rows")
         if not {"adult", "covtype"} <= set(done["dataset"]) or "most_values" not in done:
             return []

@@ -94,7 +94,7 @@ def extrapolated(number: int, name: str, shares: tuple[float, ...] = (0.2, 0.4, 
 
 # How the authors count: in steps of a fifth of the features, rounded down.
 AS_RUN_ROUNDING: Rounding = "fifths"
-# And they took constants from the complete test rows.
+# The authors also took constants from the complete test rows.
 _AS_RUN_METHODS = {**{f"{fill}@test": title for fill, title in FILLS.items()}, "nacl": "NaCL"}
 _CLOSE_PERCENT = 2.0
 
@@ -147,7 +147,7 @@ class Setup:
 
 
 def means_of(done: pd.DataFrame, measure: str, methods: Mapping[str, str]) -> Iterator[tuple[float, dict[str, float]]]:
-    """Give 100 times the means of the methods at each share at which a feature is missing."""
+    """Yield each share at which a feature is missing, with 100 times the means of the methods there."""
     for fraction, group in summarise(done, measure, methods).groupby("missing"):
         if float(str(fraction)) > 0:
             titles = group["method"].map(methods)

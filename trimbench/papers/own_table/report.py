@@ -588,7 +588,7 @@ def paired_difference(gained: int, lost: int, n: int, are_folds: bool = False) -
 
     `gained` and `lost` are the numbers of rows on which only one of both is right.
     """
-    # As if one more row had been gained and one lost: without any there is an interval, too.
+    # As if one more row had been gained and one lost, so that there is an interval even if no row was.
     variance = (gained + lost + 2 - (gained - lost) ** 2 / n) / n**2 * (_SHARED if are_folds else 1)
     mean, half = (gained - lost) / n, 1.96 * math.sqrt(variance)
     return mean, max(mean - half, -1.0), min(mean + half, 1.0)
@@ -619,7 +619,7 @@ class Share:
 
 
 def _each_once(confidence: Sequence[Row]) -> list[Row]:
-    """Return one row for each number of selected columns: there may be fewer than were asked for."""
+    """Return one row for each number of columns selected: a table may have fewer than were asked for."""
     return list({(len(row["selected"]), bool(row["correct"])): row for row in confidence}.values())
 
 
@@ -669,7 +669,7 @@ def model_lines(found: Steps, source: str, target: str) -> str:
 
 
 def render_study(found: Steps, findings: Findings, lines: str, seconds: float, folder: Path) -> str:
-    """Return the page of a study, which is to be a file in the folder of its other files."""
+    """Return the page of a study, to be written into the folder of its other files."""
     part = filled(read_about(folder, findings.stem)["page"], folder)
     n_rows, n_features = found.table.features.shape
     cost = sum(float(row) for row in findings.rows["seconds"].dropna()) if "seconds" in findings.rows else 0.0

@@ -112,7 +112,7 @@ def checked_costs(
 ) -> dict[str, float]:
     """Return the cost of each feature, 1 by default; ConfigurationError if one is unknown, missing or no cost.
 
-    Costs of columns that are left out say nothing: one file of costs serves studies with other columns.
+    Costs of columns that are left out are ignored: one file of costs serves studies of different columns.
     """
     if given is None:
         return dict.fromkeys(features, 1.0)
@@ -143,7 +143,7 @@ def checked_costs(
 def read_costs(path: Path) -> dict[str, float]:
     """Read a table with the columns ``feature`` and ``cost``, one line for each feature.
 
-    Raises ConfigurationError, or DeclarationError for what is no table, each in a line.
+    Raises ConfigurationError, or DeclarationError if the file is not a table, each in one line.
     """
     if not path.is_file():
         raise ConfigurationError(
@@ -186,13 +186,13 @@ class StoredTable:
         return [str(name) for name in self.features.columns]
 
     def split(self, test_share: float, seed: int, split: int = 0, *, most: int | None = None) -> tuple[Rows, Rows]:
-        """Return training rows, all or at most a number of them, and test rows, each class with its share in both."""
+        """Return training rows (`most` of them at most) and test rows, each class with its share in both."""
         own = seed_for(purpose="own table", split=split, seed=seed)
         train, test = split_rows(len(self.labels), test_share, own, self.labels)
         return train if most is None else some_rows(train, self.labels, most, seed), test
 
     def training_rows(self, test_share: float, seed: int, most: int) -> Rows:
-        """Return the training rows, or as many of them as allowed, at random, each class with its share."""
+        """Return the training rows, or `most` of them at random, each class with its share."""
         return self.split(test_share, seed, most=most)[0]
 
     def answers(self, positive: str | None) -> NDArray[np.str_]:
@@ -204,7 +204,7 @@ class StoredTable:
 
 
 def rest_name(classes: tuple[str, ...]) -> str:
-    """Return what the other classes together are called."""
+    """Return a name for the other classes together."""
     name = _REST
     while name in classes:
         name += "_"
@@ -212,7 +212,7 @@ def rest_name(classes: tuple[str, ...]) -> str:
 
 
 def some_rows(rows: Rows, labels: NDArray[np.int64], most: int, seed: int) -> Rows:
-    """Return some of the rows, at most a number of them, at random, each class with its share."""
+    """Return the rows, or `most` of them at random, each class with its share."""
     if len(rows) <= most:
         return rows
     chosen = split_rows(len(rows), most / len(rows), seed_for(purpose="fewer rows", seed=seed), labels[rows])[1]

@@ -43,7 +43,7 @@ from trimbench.trimming.result import wilson_interval
 class Encoded:
     """Training and test rows as numbers; NaN where a value is missing.
 
-    `columns` has those of each feature in `names`, `outputs` the names of all columns.
+    `columns` holds the columns of each feature in `names`, and `outputs` the names of all columns.
     """
 
     train: NDArray[np.float64]
@@ -120,7 +120,7 @@ def select_within(
 
 
 def fitted(features: pd.DataFrame, wanted: NDArray[Any], **settings: Any) -> Any:
-    """Return a fitted `TrimmedClassifier`; names of rows and a stopped search are said in the report."""
+    """Return a fitted `TrimmedClassifier`; its warnings are left to the report."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifierColumnWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -158,7 +158,7 @@ def informative(coded: pd.DataFrame, wanted: NDArray[Any]) -> list[str]:
 
 
 def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_features: int, seed: int) -> list[str]:
-    """Return as many features as given by scikit-learn's forward selection for `CategoricalNB`."""
+    """Return `n_features` features, selected by scikit-learn's forward selection for `CategoricalNB`."""
     from sklearn.feature_selection import SequentialFeatureSelector
     from sklearn.naive_bayes import CategoricalNB
 
@@ -257,7 +257,7 @@ class _Tested:
         self._first: NDArray[np.bool_] | None = None
 
     def result(self, method: str, model: Any, seconds: float) -> dict[str, Json]:
-        """Return how good a model is, and on how many rows it is right where the first one is not, or the reverse."""
+        """Return how good a model is, and the numbers of rows on which only it, or only the first model, is right."""
         answers = model.predict(self._features)
         right = answers == self._wanted
         first = self._first = right if self._first is None else self._first

@@ -73,7 +73,7 @@ class AlphaPosterior(sim.Replicated):
 
 
 def _closer(rows: pd.DataFrame, truth: float) -> float:
-    """Return by how much closer to the truth the correction brings the mean of the posterior, over the replicates."""
+    """Return how much closer to the truth the correction brings the mean of the posterior, over the replicates."""
     corrected, uncorrected = (abs(float(rows[f"{c}_mean_log_alpha"].mean()) - truth) for c in sim.CORRECTIONS)
     return uncorrected - corrected
 

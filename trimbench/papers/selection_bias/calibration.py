@@ -26,7 +26,7 @@ _Place = tuple[str, str]
 class Calibration(sim.SimulatedCases):
     """How often y = 1 among test cases whose predicted probability is in each of ten classes, with k features selected.
 
-    The first of the class sizes is held against the printed table number by number, each of them against the table as a
+    The first of the class sizes is compared with the printed table number by number, each of them with the table as a
     whole. The jobs are shared with `Simulation`.
     """
 

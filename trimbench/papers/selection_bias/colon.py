@@ -32,8 +32,8 @@ _COLUMNS = {f"{c}_{key}": f"{c} {title}" for c in CORRECTIONS for key, title in 
 class Colon:
     """Predictions for each tissue from the others, on random subsets of the genes.
 
-    The data sets are any with two classes, of which `positive` (by default the last in alphabetical order) is called 1,
-    and features that are numbers. Each of the random `splits` makes `n_subsets` of the features; k of a subset are
+    The data sets have two classes and features that are numbers; `positive`, by default the last class in alphabetical
+    order, is called 1. Each of the random `splits` makes `n_subsets` of the features; k of a subset are
     selected inside each leave-one-out fold.
     """
 
@@ -120,7 +120,7 @@ class Colon:
 
 
 def _mean_lines(part: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """Yield the means over some subsets with and without correction, and on how many each has the lower AMLP."""
+    """Yield the means over some subsets with and without correction, and the number on which each has lower AMLP."""
     for correction, other in (CORRECTIONS, CORRECTIONS[::-1]):
         means = {title: float(part[f"{correction}_{key}"].mean()) for key, title in _QUANTITIES.items()}
         lower = part[f"{correction}_minus_log_probability"] < part[f"{other}_minus_log_probability"]

@@ -104,7 +104,7 @@ _WHY = (
 def _ratios(
     seconds: Mapping[str, Mapping[int, float]], printed: Mapping[tuple[str, int], float], selected: Sequence[int]
 ) -> vocab.Table:
-    """Return what the correction costs within one machine: on the authors', and on this one."""
+    """Return what the correction costs on one machine: the authors', and this one."""
     lines = []
     for k in selected if seconds else ():
         ours, without = (seconds[correction][k] for correction in sim.CORRECTIONS)

@@ -165,7 +165,7 @@ QUALITY = {"expected_error": SHARE, "actual_error": SHARE, "minus_log_probabilit
 
 
 def both(kinds: dict[str, Kind]) -> dict[str, Kind]:
-    """Return kinds of values with the correction and without."""
+    """Return kinds of values with and without the correction."""
     return {f"{name}_{key}": kind for name in CORRECTIONS for key, kind in kinds.items()}
 
 
@@ -210,7 +210,7 @@ class SimulatedCases:
 
     @property
     def sizes(self) -> list[int]:
-        """The class sizes of an experiment that has one pair of them; several are a ValueError."""
+        """The class sizes of an experiment that has one pair of them; ValueError if there are several."""
         if len(self.class_sizes) > 1:
             raise ValueError(f"class_sizes must be one pair of whole numbers, got {self.class_sizes}; choose one")
         return self.class_sizes[0]
@@ -221,7 +221,7 @@ class SimulatedCases:
         """Return a job that draws one data set; all jobs on the same replicate draw the same one.
 
         The function has the parameters ``data`` and ``data_seed``; others are taken from the labels and the settings.
-        The sizes join the labels, of which ``replicate`` numbers the data set.
+        The sizes join the labels; the label ``replicate`` numbers the data set.
         """
         n0, n1 = sizes
         axes = {"n": n0 + n1} if n0 == n1 else size_labels(sizes)

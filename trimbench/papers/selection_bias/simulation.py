@@ -193,7 +193,7 @@ def comparison_figures(
     return figures
 
 
-# The overall test of a printed table: whether the slides' one data set is like single data sets of ours.
+# The overall test of a printed table: whether the slides' one data set is like single data sets drawn here.
 
 _COLUMNS = {
     **dict.fromkeys(("n0", "n1", "replicates", "numbers", "outside"), ""),

@@ -28,7 +28,7 @@ _WHOLE = 1e-4
 class AuthorsNetworks:
     """Which data and which recipe give the parameters of the authors' networks.
 
-    `recipes` has the set-up of each of the networks.
+    `recipes` holds the set-up of each network.
     """
 
     networks: vocab.Axis[str]
@@ -83,7 +83,7 @@ class AuthorsNetworks:
 
 
 def _agreement(found: pd.DataFrame) -> dict[str, object]:
-    """Return how far parameters are from ratios of counts, at most."""
+    """Return the largest differences between parameters and ratios of counts."""
     worst = found.iloc[int(found["residual"].to_numpy().argmax())]
     place = f"{worst['feature']} = {worst['state']}"
     # Two states have one free number: where the file's two do not sum to 1, one of them must be wrong.
@@ -155,7 +155,7 @@ _PARAMETERS = {
 }
 
 
-# The parameters in a network's files, each held against the counts of a data set that it may come from.
+# The parameters in a network's files, each compared with the counts of a data set that it may come from.
 
 _ROUNDINGS = {"truncated": ROUND_FLOOR, "rounded": ROUND_HALF_EVEN}
 
@@ -192,7 +192,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class _Counts:
-    """Rows of a class, of how many the state was observed, and of how many the cell is missing."""
+    """How many rows a class has, in how many of them the state was observed, and in how many the cell is missing."""
 
     rows: int
     observed: int
@@ -218,7 +218,7 @@ _PARAMETER = fields(
 
 @job(n_rows=COUNT, n_positive=COUNT, parameters=listed(_PARAMETER))
 def compare_parameters(network: vocab.Input, dataset: vocab.Input, recipe: Recipe) -> dict[str, vocab.Json]:
-    """Hold every parameter in the files of a network input against a data set."""
+    """Compare every parameter in the files of a network input with the counts of a data set."""
     problem, loaded = vocab.network_of(network), vocab.dataset_of(dataset)
     states, is_missing = _states(loaded.features, recipe)
     in_class = [(loaded.target == recipe.positive).to_numpy(), (loaded.target != recipe.positive).to_numpy()]
@@ -260,7 +260,7 @@ def _blocks(network: vocab.Input) -> dict[str, list[ParameterClause]]:
 
 
 def _clauses(figures: Figures) -> dict[str, list[ParameterClause]]:
-    """Return figures as the clauses of ACE files, of which one for the class alone holds for every state."""
+    """Return figures as the clauses of ACE files; one that names only the class holds for all states of the feature."""
     target = figures.target
     blocks = {target: [ParameterClause(0, {target: state}, one) for state, one in enumerate(figures.prior)]}
     for name, rows in figures.likelihoods.items():
@@ -307,7 +307,7 @@ def _compared(weight: float, state: int, counts: _Counts, recipe: Recipe) -> dic
 
 
 def _written(ratio: float, weight: float, digits: str) -> float:
-    """Return a ratio with as many digits as a parameter in the file has."""
+    """Return a ratio with the digits that the parameter in the file has."""
     if digits not in _ROUNDINGS:
         return ratio
     last = Decimal(1).scaleb(int(Decimal(repr(weight)).as_tuple().exponent))

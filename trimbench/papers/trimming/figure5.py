@@ -135,7 +135,7 @@ class Figure5(LearnedOnSplits):
             yield number
 
     def _sizes(self, name: str, by_setup: _BySetup, printed: _Printed) -> Iterator[dict[str, object]]:
-        """Yield for each data set that may be meant of how many test rows the printed numbers can be shares."""
+        """Yield, for each data set that the paper may mean, the numbers of test rows that fit the printed shares."""
         shares = _shares(name, printed)
         for data, n_rows in _rows_of(name, by_setup).items() if shares else ():
             stated = stated_sizes(n_rows, self.test_fraction)
@@ -186,7 +186,7 @@ def _frontier(points: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
     return frontier
 
 
-# The printed numbers of Figure 5 against single splits of ours, and against the test rows that the paper states.
+# The printed numbers of Figure 5, compared with single splits here and with the test rows that the paper states.
 
 _OVERALL_TITLE = "Overall test: the numbers printed of a data set among those of single splits"
 _OVERALL = {
@@ -203,7 +203,7 @@ _SIZES = dict.fromkeys(("data", "printed", "data set", "rows", "stated test rows
 _SIZES |= {"nearest": ".0f", "percent": ".1f"}
 
 
-# Of how many test rows printed shares can be shares.
+# The numbers of test rows that fit printed shares.
 
 # A split is called 80/20 if that is right to the whole percent.
 _WHOLE_PERCENT = 0.005
@@ -242,7 +242,8 @@ def contradiction(
 ) -> str:
     """Return the proof that a printed number is no share of the stated test rows; empty if it may be one.
 
-    `shares` are all printed numbers on the same test rows, and `data` the rows of the data sets that may be meant.
+    `shares` are all printed numbers on the same test rows, and `data` the number of rows of each data set that the
+    paper may mean.
     """
     stated = {name: stated_sizes(n_rows, test_fraction) for name, n_rows in data.items()}
     if not shares or any(is_share(printed, size) for sizes in stated.values() for size in sizes):
@@ -318,7 +319,7 @@ def _shares(name: str, printed: _Printed) -> list[vocab.Reported]:
 
 
 def _rows_of(name: str, by_setup: _BySetup) -> dict[str, int]:
-    """Return the numbers of rows of the data sets that may be meant; one that both set-ups use counts once."""
+    """Return the number of rows of each data set that the paper may mean; one that both set-ups use counts once."""
     found = [ours.iloc[0] for (own, _), ours in by_setup.items() if own == name]
     return {str(first["dataset"]): int(first["n_rows"]) for first in found}
 
@@ -340,7 +341,7 @@ def _lead(ours: pd.DataFrame, pick: str, quantity: str) -> float:
 
 
 def _percent_of(ours: pd.DataFrame, holds: Callable[[Any], Any]) -> float:
-    """Return in how many percent of the splits a difference in accuracy of the two optimal picks is as asked for."""
+    """Return the percentage of splits in which something `holds` for the lead of highest ECA in accuracy."""
     return 100 * float(holds(ours["optimal_eca_accuracy"] - ours["optimal_accuracy_accuracy"]).mean())
 
 
@@ -374,7 +375,7 @@ def potential_agreements(
 ) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
     """Return all feature subsets within a budget, by position, and the maximum potential agreement of each.
 
-    For naive Bayes that is the maximum achievable agreement, too (Proposition 3).
+    For naive Bayes it equals the maximum achievable agreement (Proposition 3).
     """
     subsets, agreements = [], []
     for batch in subset_batches(DenseEngine.build(classifier).root, [1.0] * classifier.n_features, budget):

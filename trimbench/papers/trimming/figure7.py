@@ -417,11 +417,11 @@ class Figure7:
 
 
 def _numbers(claim: vocab.Table, solved: pd.DataFrame) -> list[vocab.Number]:
-    """Return in how many percent of all settings the claim holds, read in two ways, and what depends on T and class.
+    """Return the percentage of settings in which the claim holds, read in two ways, and what depends on T and class.
 
-    The others are the share of the classes whose trimming keeps other features at other thresholds, of those in which
-    the original looks at its features at some; and of the networks with several classes, the share of those in which
-    information gain selects other features for each.
+    The others are the share of classes whose trimming keeps other features at other thresholds (among those whose
+    original looks at its features at some threshold), and the share of networks with several classes for which
+    information gain selects other features for each class.
     """
     if claim.frame.empty:
         return []

@@ -159,7 +159,7 @@ def search_nodes(
     costs : sequence of float
         Of each feature, by its number.
     achieved, bound : callable
-        Give MAA of the included features, which may use which are excluded, and MPA of all but the excluded ones.
+        Return MAA of the included features, given the excluded ones, too, and MPA of all but the excluded ones.
     prune_ties : bool
         Whether a bound equal to the best agreement so far ends a branch, as in line 6 of the algorithm.
     """
@@ -193,7 +193,7 @@ def trim_by_algorithm_1(
 ) -> dict[str, vocab.Json]:
     """Trim the classifier of a network input as the paper prints it, features in reverse order of the file.
 
-    The algorithm is for naive Bayes networks: of a general one, nothing is counted.
+    The algorithm is for naive Bayes networks: for a general one, nothing is counted.
     """
     classifier, budget = _problem(network, threshold, budget_divisor)
     if not classifier.is_naive_bayes:
@@ -215,14 +215,14 @@ def _problem(network: vocab.Input, threshold: float, budget_divisor: int) -> tup
 def _found(
     classifier: BayesianClassifier, budget: int, features: Sequence[str], found: Any, seconds: float, **own: vocab.Json
 ) -> dict[str, vocab.Json]:
-    """Return what every method returns, and its own."""
+    """Return the results that every method has, and those of its own."""
     sizes = {"n_features": classifier.n_features, "budget": budget, "features": list(features)}
     counted = {"n_evaluations": found.n_evaluations, "method_seconds": seconds}
     return {**sizes, "agreement": found.agreement, **own, **counted}
 
 
 def _restricted(measure: SignedMeasure, features: Sequence[int]) -> SignedMeasure:
-    """Return the measure of some of its features."""
+    """Return the measure without all features but these."""
     for feature in measure.features:
         if feature not in features:
             measure = measure.without(feature)
@@ -239,7 +239,7 @@ class Table6:
     """Run time and evaluations of both methods on the seven naive Bayes networks (Table 6).
 
     The budget is the number of features divided by `budget_divisor`, rounded down. The printed evaluations are also
-    held against those of the paper's Algorithm 1 at `counted_threshold`, where that is one of the thresholds, and the
+    compared with those of the paper's Algorithm 1 at `counted_threshold`, if that is one of the thresholds and the
     network is naive Bayes: the algorithm is not meant for others.
     """
 
@@ -365,7 +365,7 @@ _EVALUATIONS_TITLE = "Evaluations of the criterion: printed, by our search, and 
 
 
 def _ratios(main: vocab.Table, printed: Mapping[tuple[str, str], vocab.Reported]) -> vocab.Table:
-    """Return the seconds of the trimming by those of FS-SDD on the same machine: the authors', and this one."""
+    """Return the seconds of the trimming divided by those of FS-SDD, on the authors' machine and on this one."""
     lines = []
     for line in main.frame.to_dict("records"):
         found = [printed.get((line["network"], f"{method}_seconds")) for method in _TWO]

@@ -42,10 +42,10 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Probability:
-    """How probable a number at least as far out as the printed one is, to either side, under replications of ours.
+    """The probability of a number at least as far out as the printed one, on either side, among our replications.
 
     `least` is the smallest probability that this number of replications can show. `overall` is the probability that
-    as many numbers of the same table are far out as are printed, or more; 1 for a number that stands alone.
+    at least as many numbers of the table are far out as in print; 1 for a number that stands alone.
     """
 
     value: float
@@ -155,7 +155,7 @@ _EQUAL = 1 - 1e-9
 class Outside:
     """How many numbers of a table lie in their outer 5 %, and how often one draw of the table has as many.
 
-    Of `of` numbers it is `count`; `usual` is the mean count over the replications, and `most` their largest.
+    There are `count` of `of` numbers; `usual` is the mean count over the replications, and `most` the largest.
     """
 
     count: int
@@ -175,22 +175,22 @@ class Outside:
 
 
 class Draws:
-    """Numbers that one run of the paper's size yields together: as printed, and in replications of ours.
+    """Numbers that one run of the paper's size yields together: as printed, and in our replications.
 
     Parameters
     ----------
     printed : array_like of shape (n_numbers,)
-        NaN where nothing is printed, which then is not far out.
+        NaN where nothing is printed, which does not count as far out.
     replications : array_like of shape (n_replications, n_numbers)
-        NaN where a replication has no value, which then is not far out either. The number is compared with the others.
+        NaN where a replication has no value, which does not count as far out either.
     decimals : array_like of int of shape (n_numbers,), optional
-        To how many decimals the numbers are printed. The replications are rounded alike, without which a printed number
-        would not be one of them: 0.004 would be far out among values from 0.0041 to 0.0044.
+        The decimals to which the numbers are printed. The replications are rounded in the same way: otherwise a printed
+        0.004 would be far out among values from 0.0041 to 0.0044.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit, there is no number or no replication, or a number is infinite.
+        If the shapes do not match, if there is no number or no replication, or if a number is infinite.
     """
 
     def __init__(self, printed: ArrayLike, replications: ArrayLike, decimals: ArrayLike | None = None) -> None:
@@ -229,7 +229,7 @@ class Draws:
         picked. The dependence between the numbers is that of the replications, as in the single-step min-P
         probabilities of Westfall and Young (1993): how far out a number is, is its place from the end of its column.
         Among 200 replications, though, almost every second one has the largest or smallest value of one of 60 numbers.
-        Of equal places the one counts as further out, therefore, that is further from the median of its column, in
+        Among equal places, therefore, the number further from the median of its column counts as further out, in
         units of the mean distance. These probabilities are never larger than those of min-P where every number is
         known, and can be as small as 1 / (1 + n_replications).
         """
@@ -250,8 +250,8 @@ class Draws:
     def outside(self) -> Outside:
         """Return how many of the printed numbers are in their outer 5 %, beside the replications.
 
-        A number is there if its probability `alone` is 0.05 or less, which needs 39 replications. With fewer nothing
-        is, the probability is 1, and so is the least that can be shown.
+        A number is outside if its probability `alone` is 0.05 or less, which needs 39 replications. With fewer, no
+        number is outside, the probability is 1, and so is the least that can be shown.
         """
         counts = (self._tails <= _OUTSIDE).sum(axis=1)
         of = self._tails.shape[1]

@@ -109,9 +109,9 @@ def fetch(declaration: Declaration, cache: Cache, *, verify: bool = False) -> st
 
 
 def held_against_servers(declaration: DatasetDeclaration, cache: Cache) -> list[dict[str, str]]:
-    """Download a data set afresh from each of its sources, and return what each has against what is declared.
+    """Download a data set afresh from each of its sources, and return how each differs from what is declared.
 
-    Rows in another order are no difference: they are sorted by their content, on which alone splits depend.
+    Rows in another order are no difference: they are sorted by their content, and splits depend on nothing else.
     """
     lines = []
     with tempfile.TemporaryDirectory(prefix="trimbench-verify-") as folder:

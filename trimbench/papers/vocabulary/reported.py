@@ -108,7 +108,7 @@ class Reported:
 
     @property
     def decimals(self) -> int:
-        """To how many decimals the number is printed; negative for one in whole thousands such as ``"2e3"``."""
+        """The decimals to which the number is printed; negative for one in whole thousands such as ``"2e3"``."""
         if self.printed == _TIMEOUT:
             raise ValueError(f"decimals are those of a number, but {self.label} is a {_TIMEOUT}")
         return -int(Decimal(self.printed).as_tuple().exponent)
@@ -134,13 +134,13 @@ STATED = "stated"
 
 @settings
 class Statement:
-    """What accounts for one thing that a paper reports, however often it says so.
+    """What backs one thing that a paper reports, however often the paper says so.
 
     Attributes
     ----------
     rows : dict from experiment to list of str
-        Its reported numbers: rows, quantities, or both as ``row/quantity``, of which the longest name decides; none
-        stands for all of the experiment.
+        Its reported numbers: rows, quantities, or both as ``row/quantity``; the longest name decides, and an empty
+        list stands for all numbers of the experiment.
     tests : list of str
         Tests that show what is proven and not measured, as ``file.py::test_name`` in the folder of the tests.
     reason : str
@@ -315,14 +315,14 @@ def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, co
             raise NumbersError(f"number {one.label} is reported, but has no value though all jobs succeeded")
 
 
-# Printed numbers that are one draw, beside replications of ours.
+# Printed numbers that are one draw, beside our replications.
 
 _Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
 class Held(Generic[_Key]):
-    """How probable each printed number is by its key, alone and among all of them, and the columns of their table."""
+    """The probability of each printed number, by its key, alone and among all of them, and the columns of a table."""
 
     alone: Mapping[_Key, Probability]
     together: Mapping[_Key, Probability]
@@ -331,7 +331,7 @@ class Held(Generic[_Key]):
 
 
 def held_against(printed: Mapping[_Key, Reported], replicated: Mapping[_Key, ArrayLike]) -> Held[_Key] | None:
-    """Hold printed numbers against replications of the same numbers; None if no printed number has any.
+    """Compare printed numbers with replications of the same numbers; None if no printed number has any.
 
     `replicated` has the value of every replication in the same order, NaN for one that has none.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,8 +11,9 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
+from trimbench.papers.configuration import Catalogue
 from trimbench.papers.conformant.figure3 import Figure3
-from trimbench.papers.conformant.figure6 import evidence_bars, image_grid
+from trimbench.papers.conformant.figure6 import Figure6, evidence_bars, image_grid
 from trimbench.papers.conformant.mask_sweep import (
     METHODS,
     MIXTURE,
@@ -24,15 +26,12 @@ from trimbench.papers.conformant.mask_sweep import (
 )
 from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
 from trimbench.papers.conformant.tasks import Task, encoded_rows, fitted, make_task
-from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.masks import Missingness
 from trimbench.papers.execution.job import arguments_of
-from trimbench.papers.vocabulary.cells import Outcome
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.validation import ConfigurationError
 
-from ..command_line import PROJECT, Command, file_of, table_of, write
-
-pytestmark = pytest.mark.usefixtures("undrawn")
+from ..command_line import PROJECT, write
+from ..experiments import inputs_of, keys_of, outcome_of, points_of, tables_of
 
 COMPONENTS = MixtureSettings(n_components=4, rows=600)
 TITLE = METHODS[MIXTURE]
@@ -43,7 +42,7 @@ def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for remembered in (encoded_rows, fitted, conformant_mixture):
         remembered.cache_clear()
-    return make_task(Inputs(PROJECT, Cache.from_environment(offline=True)), "digits", "paper", seed=1)
+    return make_task(inputs_of(), "digits", "paper", seed=1)
 
 
 def test_classifiers_of_the_experiments_are_at_the_optimum(digits: Task) -> None:
@@ -105,20 +104,16 @@ def masks(mixture: list[float], naive_bayes: list[float]) -> pd.DataFrame:
     return pd.DataFrame([*lines, {**common, "part": "mixture", **fit}])
 
 
-def tables(found: Outcome) -> dict[str, pd.DataFrame]:
-    return {table.name: table.frame for table in found.tables}
-
-
 def test_the_crossing_of_the_mixture_and_its_least_lead() -> None:
     experiment = NaiveBayesCrossing(datasets=["mnist"], missing=[0.0, 0.5, 0.9, 0.95], mixture=COMPONENTS)
     found = experiment.outcome(masks([0.9, 0.86, 0.75, 0.6], [0.8, 0.82, 0.7, 0.7]))
-    (lead,) = tables(found)["mixture_leads"].to_dict("records")
+    (lead,) = tables_of(found)["mixture_leads"].to_dict("records")
     # Pairs of one mask: 4 and 3 points at 50 %, where the mean is least; 10 points behind at 95 %, which is past 90.
     assert (lead["masks"], lead["at missing (%)"]) == (2, 50)
     assert lead["least lead (points)"] == pytest.approx(3.5)
     assert lead["interval low"] < 3.5 < lead["interval high"]
     assert 90 < lead["crossing (%)"] < 95
-    assert tables(found)["mixtures"]["components"].tolist() == [20]
+    assert tables_of(found)["mixtures"]["components"].tolist() == [20]
     assert {number.quantity for number in found.numbers} == {"crossing_percent", "complete_lead"}
     assert TITLE in set(found.figures[0].points["series"])
     assert any("beyond the paper" in note for note in found.notes)
@@ -127,7 +122,7 @@ def test_the_crossing_of_the_mixture_and_its_least_lead() -> None:
 def test_figure_3_shows_the_mixture_and_compares_nothing_with_it() -> None:
     experiment = Figure3(datasets=["mnist"], missing=[0.0, 0.5, 0.9, 0.95], encodings=["authors"], mixture=COMPONENTS)
     found = experiment.outcome(masks([0.9, 0.86, 0.75, 0.6], [0.8, 0.82, 0.7, 0.7]))
-    accuracy = tables(found)["mixture_accuracy"]
+    accuracy = tables_of(found)["mixture_accuracy"]
     assert accuracy["missing (%)"].tolist() == [50, 90]
     assert accuracy["mixture"].tolist() == pytest.approx([0.865, 0.755])
     assert (accuracy["interval low"] < accuracy["mixture"]).all()
@@ -137,23 +132,33 @@ def test_figure_3_shows_the_mixture_and_compares_nothing_with_it() -> None:
     (drawn,) = [figure for figure in found.figures if figure.name == "mnist_accuracy"]
     assert TITLE in set(drawn.points["series"])
     assert drawn.title == "MNIST: accuracy, with a mixture (beyond the paper)"
-    assert TITLE in tables(found)["mnist_accuracy"].columns
+    assert TITLE in tables_of(found)["mnist_accuracy"].columns
 
 
-def test_figure_6_has_pictures_beyond_the_paper(command: Command, tmp_path: Path) -> None:
+def test_figure_6_of_data_that_the_user_declares_and_its_pictures_beyond_the_paper(tmp_path: Path) -> None:
     protocol = 'dataset: digits\ntitle: Digits 3 v 5\nclasses: ["3", "5"]\nimage: [8, 8]\n'
-    write(tmp_path / "mine", {"protocol/digits_3v5.yaml": protocol})
-    words = ("--config-dir", "mine", "experiment=conformant/figure6", "executor=serial", "offline=true")
-    command(*words, "datasets=[digits_3v5]", "rows=[0,3]", "tables=[breast_cancer]", "table_rows=[2]", code=0)
-    beyond = table_of("conformant/figure6_beyond")
+    write(tmp_path / "protocol", {"digits_3v5.yaml": protocol})
+    catalogue = Catalogue((tmp_path, *PROJECT.folders))
+    experiment = Figure6(datasets=["digits_3v5"], rows=[0, 3], tables=["breast_cancer"], table_rows=[2])
+    outcome = outcome_of(experiment, catalogue)
+    shown, beyond = (tables_of(outcome)[name] for name in ("", "beyond"))
+    assert shown["data"].tolist() == ["Digits 3 v 5"] * 2
+    assert shown["row"].tolist() == [0, 3]
+    assert (shown["size of the explanation"] <= shown["support features"]).all()
     assert beyond["data"].tolist() == ["Digits 3 v 5"] * 2 + ["breast_cancer"]
     assert (beyond["probability high"] >= 0.95).all()
     assert (beyond["features kept"] >= beyond["proven least"]).all()
-    images = pd.read_csv(file_of("conformant/figure6_beyond_points.csv"))
+    images, bars = (points_of(outcome)[name] for name in ("beyond", "breast_cancer_2"))
     kept = images[images["column"].str.contains("keep the class")].groupby("row")["value"].count()
     assert sorted(kept) == sorted(beyond["features kept"][:2])
-    bars = pd.read_csv(file_of("conformant/figure6_breast_cancer_2_points.csv"))
     assert (bars["series"] == "in the explanation").sum() == beyond["features kept"].iloc[2]
+    for change, message in (
+        ({"rows": [0, 900]}, r"rows must be less than 7\d, the number of test rows of digits_3v5, got 900"),
+        ({"datasets": ["breast_cancer"]}, "datasets must be protocols with an image, got 'breast_cancer'"),
+        ({"datasets": ["digits"]}, "datasets must have two classes, got 10 in 'digits'"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            keys_of(replace(experiment, **change), catalogue)
 
 
 def test_figures_of_explanations_show_what_was_chosen() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,30 +10,34 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.em_mice import EmMice, ImputerOptions
 from trimbench.papers.conformant.figure1 import conforming_models
 from trimbench.papers.conformant.figure3 import Figure3
-from trimbench.papers.conformant.mask_sweep import curves, summarise
+from trimbench.papers.conformant.mask_sweep import MissingFeatures, curves, summarise
 from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
 from trimbench.papers.conformant.solvers import solve_synthetic
 from trimbench.papers.conformant.table2 import Table2
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
+from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.cells import Outcome
 from trimbench.papers.vocabulary.figures import LineFigure
 from trimbench.papers.vocabulary.numbers import Number
 from trimbench.papers.vocabulary.reported import interpolated, stored_curves
 
-from ..command_line import PROJECT, Command, file_of, table_of, write
+from ..command_line import PROJECT, Command, table_of, write
+from ..experiments import keys_of, outcome_of, points_of, rows_of, tables_of
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+# What the rows of every sweep hold.
+COMMON: dict[str, Any] = {"dataset": "mnist", "title": "MNIST", "encoding": "authors", "part": "masks"}
+COMMON |= {"status": "ok", "job": "one"}
+DIGITS: dict[str, Any] = {"datasets": ["digits"], "missing": [0.5], "repetitions": 2}
 
-DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "repetitions=2")
 
-
-def test_a_sweep_over_the_bundled_digits(command: Command) -> None:
-    command(*DIGITS, "missing=[0.0,0.4,0.9]", code=0)
-    accuracy, entropy = table_of("conformant/digits"), table_of("conformant/digits_cross_entropy")
+def test_a_sweep_over_the_bundled_digits() -> None:
+    experiment = MissingFeatures(**DIGITS | {"missing": [0.0, 0.4, 0.9]})
+    outcome = outcome_of(experiment)
+    accuracy, entropy = (tables_of(outcome)[name] for name in ("", "cross_entropy"))
     assert accuracy["missing (%)"].round(1).tolist() == [0.0, 39.1, 89.1]
     methods = ["NaCL", "mean", "median", "min", "max"]
     # With nothing missing all agree with the classifier.
@@ -41,26 +45,29 @@ def test_a_sweep_over_the_bundled_digits(command: Command) -> None:
     assert np.ptp(entropy.loc[0, methods].to_numpy(dtype=float)) < 1e-12
     assert (np.diff(entropy["NaCL"]) > 0).all()
     assert (entropy.loc[1:, "NaCL"] < entropy.loc[1:, "mean"]).all()
-    assert file_of("conformant/digits.png").is_file()
-    again = command(*DIGITS, "missing=[0.4]")
-    assert "2 stored, 0 to run" in again.err, "a mask depends on its own share only"
+    assert list(points_of(outcome)) == ["", "cross_entropy"]
+    assert set(keys_of(replace(experiment, missing=[0.4]))) < set(keys_of(experiment)), "a mask depends on its share"
 
 
 @pytest.mark.parametrize(
-    ("words", "least", "most"),
+    ("settings", "least", "most", "accuracy"),
     [
-        ("mechanism=block", 35, 60),
-        ("mechanism=rates +rates.pixel_3_3=1.0", 45, 55),
-        ("rounding=nearest", 50, 50),
-        ("datasets=[breast_cancer]", 50, 50),
-        ("encoding=authors datasets=[example_simulated]", 50, 50),
+        ({"mechanism": "block"}, 35, 60, 0.5),
+        ({"mechanism": "rates", "rates": {"pixel_3_3": 1.0}}, 45, 55, 0.65),
+        ({"mechanism": "depends_on_features", "datasets": ["breast_cancer"]}, 50, 50, 0.8),
+        ({"mechanism": "depends_on_value", "datasets": ["breast_cancer"]}, 50, 50, 0.8),
+        ({"rounding": "nearest"}, 50, 50, 0.7),
+        ({"datasets": ["breast_cancer"]}, 50, 50, 0.8),
+        ({"datasets": ["example_simulated"], "encoding": "authors"}, 50, 50, 0.75),
     ],
 )
-def test_settings_of_a_sweep(command: Command, words: str, least: int, most: int) -> None:
-    command(*DIGITS, "missing=[0.5]", *words.split(), code=0)
-    assert table_of("conformant/digits_rows")["missing_percent"].between(least, most).all()
+def test_settings_of_a_sweep(settings: dict[str, Any], least: int, most: int, accuracy: float) -> None:
+    rows = rows_of(MissingFeatures(**DIGITS | settings))
+    assert rows["missing_percent"].between(least, most).all()
+    assert (rows["nacl/accuracy"] > accuracy).all()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_figure_1_has_two_models_of_one_classifier(command: Command) -> None:
     answer = command("experiment=conformant/figure1", "executor=serial")
     assert "2 of 2 numbers reproduced, with profile=quick\n" in answer.out
@@ -73,12 +80,13 @@ def test_figure_1_has_two_models_of_one_classifier(command: Command) -> None:
     np.testing.assert_allclose(weights, [-1.157, 2.234, -0.201], atol=0.001)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_folder: Path) -> None:
     if not (given_folder / "openml/org/openml/www/datasets/46").is_dir():
         pytest.skip("TRIMBENCH_CACHE does not hold splice")
     command(
         *("experiment=conformant/table5", "executor=serial", "offline=true"),
-        *("datasets=[splice]", "repetitions_of.splice=60", "roundings=[fifths]"),
+        *("datasets=[splice]", "repetitions_of.splice=20", "roundings=[fifths]"),
         code=0,
     )
     table = table_of("conformant/table5").set_index("label (%)")
@@ -122,61 +130,35 @@ def number_of(outcome: Outcome, label: str) -> Number:
     return found
 
 
-def test_explanations_of_a_data_set_that_the_user_declares(command: Command, tmp_path: Path) -> None:
-    protocol = 'dataset: digits\ntitle: Digits 3 v 5\nclasses: ["3", "5"]\nimage: [8, 8]\n'
-    write(tmp_path / "mine", {"protocol/digits_3v5.yaml": protocol})
-    figure6 = ("experiment=conformant/figure6", "executor=serial", "offline=true")
-    words = ("--config-dir", "mine", *figure6, "datasets=[digits_3v5]")
-    command(*words, "rows=[0,3]", code=0)
-    table = table_of("conformant/figure6")
-    assert table["data"].tolist() == ["Digits 3 v 5"] * 2
-    assert table["row"].tolist() == [0, 3]
-    assert (table["size of the explanation"] <= table["support features"]).all()
-    answer = command(*words, "rows=[0,900]", code=2)
-    assert re.search(r"rows must be less than 7\d, the number of test rows of digits_3v5, got 900", answer.err)
-    answer = command(*figure6, "datasets=[digits]", code=2)
-    assert "datasets must have two classes, got 10 in 'digits'" in answer.err
-
-
-def test_figure_3_has_both_encodings_and_compares_one(command: Command) -> None:
-    words = ("experiment=conformant/figure3", "datasets=[digits]", "missing=[0.0,0.5]", "repetitions=1")
-    command(*words, "executor=serial", "offline=true", code=0)
+def test_figure_3_has_both_encodings_and_compares_one() -> None:
+    tables = tables_of(outcome_of(Figure3(datasets=["digits"], missing=[0.0, 0.5], repetitions=1)))
     for end in ("", "_paper"):
-        assert table_of(f"conformant/figure3_digits_accuracy{end}")["masks"].tolist() == [1, 1]
+        assert tables[f"digits_accuracy{end}"]["masks"].tolist() == [1, 1]
 
 
 def test_distances_are_those_of_the_authors_encoding() -> None:
     stored = stored_curves("mnist", "accuracy")
     at = interpolated(stored[stored["method"] == "nacl"], 50.0)
     assert at is not None
-    common: dict[str, object] = {"dataset": "mnist", "title": "MNIST", "status": "ok", "part": "masks"}
-    common |= {"missing": 0.5, "missing_percent": 50.0}
+    common = COMMON | {"missing": 0.5, "missing_percent": 50.0}
     fills = {"mean/accuracy": 0.3, "median/accuracy": 0.3, "min/accuracy": 0.95, "max/accuracy": 0.1}
     rows = pd.DataFrame(
         [
-            {**common, **fills, "encoding": "authors", "nacl/accuracy": at + 0.01, "job": "ours"},
+            {**common, **fills, "nacl/accuracy": at + 0.01},
             {**common, **fills, "encoding": "paper", "nacl/accuracy": 0.0, "job": "other"},
         ]
     )
     found = Figure3(datasets=["mnist"], missing=[0.5], repetitions=1).outcome(rows)
     assert number_of(found, "mnist accuracy/NaCL").value == pytest.approx(0.01)
-    assert number_of(found, "mnist accuracy/NaCL").jobs == ("ours",)
+    assert number_of(found, "mnist accuracy/NaCL").jobs == ("one",)
     assert number_of(found, "mnist accuracy/outperformed").value == 3
     assert found.tables[0].frame["ours"].iloc[0] == pytest.approx(at + 0.01)
 
 
 def test_max_imputation_is_compared_with_the_worst_of_the_rest() -> None:
-    common = {
-        "dataset": "mnist",
-        "title": "MNIST",
-        "status": "ok",
-        "encoding": "authors",
-        "part": "masks",
-        "job": "one",
-    }
     entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "naive_bayes": 9.0}
     rows = [
-        {**common, "missing": share, "missing_percent": 100 * share, "max/cross_entropy": of_max}
+        {**COMMON, "missing": share, "missing_percent": 100 * share, "max/cross_entropy": of_max}
         | {f"{method}/cross_entropy": value for method, value in entropies.items()}
         for share, of_max in ((0.0, 50.0), (0.1, 6.0), (0.5, 8.0), (0.9, 2.0))
     ]
@@ -218,7 +200,7 @@ def test_em_and_mice_are_compared_with_the_text() -> None:
 def test_naive_bayes_is_judged_by_accuracy_with_weighted_f1_beside(
     dataset: str, claims: dict[str, float], stored: str
 ) -> None:
-    common = {"dataset": dataset, "title": dataset, "status": "ok", "part": "masks", "job": "one"}
+    common = COMMON | {"dataset": dataset, "title": dataset, "encoding": "paper"}
     rows = [
         common
         | {"missing": share, "missing_percent": 100 * share, "nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8}
@@ -257,17 +239,9 @@ def test_table_2_says_which_data_sets_are_balanced(dataset: str, claim: str) -> 
 
 
 def test_outperformed_imputations_are_counted() -> None:
-    common = {
-        "dataset": "adult",
-        "status": "ok",
-        "encoding": "authors",
-        "rounding": "fifths",
-        "as_run": True,
-        "setup": "",
-    }
-    common |= {"repetition": 0}
+    common = COMMON | {"dataset": "adult", "rounding": "fifths", "as_run": True, "setup": "", "repetition": 0}
     values = {"nacl": 0.7, "min@test": 0.6, "max@test": 0.8, "mean@test": 0.65, "median@test": 0.7}
-    common |= {"missing": 0.2, "missing_percent": 15.4, "job": "one"}
+    common |= {"missing": 0.2, "missing_percent": 15.4}
     row = {**common, **{f"{k}/f1_weighted": v for k, v in values.items()}}
     experiment = Tables4And5(measure="f1_weighted", datasets=["adult"], missing=[0.2], repetitions=1)
     found = experiment.outcome(pd.DataFrame([row]))
@@ -286,23 +260,22 @@ def test_conformity_of_a_geometric_program_is_that_of_its_own_probabilities() ->
     assert 0 < found["gpkit"]["conformity_error"] < 1e-4
 
 
-def test_the_users_own_data_may_have_missing_numbers(command: Command, tmp_path: Path) -> None:
+def test_the_users_own_data_may_have_missing_numbers(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.normal(size=80), "smokes": rng.choice(["yes", "no"], 80)})
     table["ill"] = np.where(table["age"] + rng.normal(size=80) > 0, "yes", "no")
     table.loc[::7, "age"] = np.nan
-    path = tmp_path / "mine/clinic.csv"
-    write(tmp_path / "mine", {"dataset/clinic.yaml": "kind: csv\npath: ../clinic.csv\ntarget: ill\n"})
-    table.to_csv(path, index=False)
-    words = ("--config-dir", "mine", *DIGITS, "datasets=[clinic]", "missing=[0.0,0.5]")
-    command(*words, code=0)
-    table.assign(ill="no").to_csv(path, index=False)
-    answer = command(*words, code=2)
-    assert "data set clinic must have two classes or more, got ['no']" in answer.err
+    write(tmp_path / "dataset", {"clinic.yaml": "kind: csv\npath: clinic.csv\ntarget: ill\n"})
+    table.to_csv(tmp_path / "dataset/clinic.csv", index=False)
+    catalogue = Catalogue((tmp_path, *PROJECT.folders))
+    experiment = MissingFeatures(datasets=["clinic"], missing=[0.0, 0.5])
+    assert rows_of(experiment, catalogue)["nacl/accuracy"].between(0.4, 1).all()
+    table.assign(ill="no").to_csv(tmp_path / "dataset/clinic.csv", index=False)
+    with pytest.raises(ConfigurationError, match=r"data set clinic must have two classes or more, got \['no'\]"):
+        keys_of(experiment, catalogue)
 
 
 METHODS = ["NaCL", "mean imputation", "median imputation", "min imputation", "max imputation"]
-COMMON = {"status": "ok", "dataset": "mnist", "title": "MNIST", "encoding": "authors", "part": "masks", "job": "one"}
 
 
 def rows(**entropies: float) -> pd.DataFrame:

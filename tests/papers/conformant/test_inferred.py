@@ -30,14 +30,12 @@ from trimbench.papers.conformant.tables_4_and_5 import (
     printed,
 )
 from trimbench.papers.conformant.tasks import distinct_rows, encoded_rows, fit_lbfgs, make_task, rows_at_hand
-from trimbench.papers.data.cache import Cache
 from trimbench.papers.validation import ConfigurationError, validated
 from trimbench.papers.vocabulary.cells import Outcome
-from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.numbers import Explanation
 from trimbench.papers.vocabulary.reported import printed_numbers, stored_curves
 
-from ..command_line import PROJECT
+from ..experiments import inputs_of
 
 SHARES = (0.2, 0.4, 0.6, 0.8)
 
@@ -144,13 +142,13 @@ def test_declared_setups_differ_from_their_neighbours(number: int) -> None:
         found = [validated(Setup, setup, "inferred") for setup in setups]
         alike = [{**dataclasses.asdict(setup), "title": ""} for setup in found]
         assert all(alike.count(one) == 1 for one in alike), name
-        inputs = Inputs(PROJECT, Cache.from_environment(offline=True))
+        inputs = inputs_of()
         for setup in found:
             assert len(setup.cells(inputs, name, SHARES, 2, 0)) == 8
 
 
 def test_a_change_of_a_protocol_must_be_one_of_its_entries() -> None:
-    inputs = Inputs(PROJECT, Cache.from_environment(offline=True))
+    inputs = inputs_of()
     assert make_task(inputs, "splice", "authors", 0, inverse_penalty=2.0).protocol.inverse_penalty == 2.0
     with pytest.raises(ConfigurationError, match="solver"):
         make_task(inputs, "splice", "authors", 0, solver="saga")
@@ -175,7 +173,7 @@ def test_adult_has_the_authors_test_rows(
     if not path.is_file():
         pytest.skip("TRIMBENCH_CACHE does not hold files/nacl/adult_income")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "conformant"))
-    task = make_task(Inputs(PROJECT, Cache.from_environment(offline=True)), "adult", "authors", 0)
+    task = make_task(inputs_of(), "adult", "authors", 0)
     if rows_at_hand(task) is None:
         pytest.skip("TRIMBENCH_CACHE does not hold adult")
     rows = encoded_rows(task)

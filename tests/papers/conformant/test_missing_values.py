@@ -9,18 +9,16 @@ import pandas as pd
 import pytest
 from sklearn import metrics
 
+from trimbench.papers.beyond import incomplete_methods
 from trimbench.papers.beyond.incomplete_methods import Shape, compare_with_gaps, hidden, split_tables
 from trimbench.papers.beyond.missing_values import MissingValues, claim_lines, groups_of
-from trimbench.papers.conformant.mask_sweep import MissingFeatures
 from trimbench.papers.conformant.tasks import feature_codes
-from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.masks import Missingness
-from trimbench.papers.execution.job import arguments_of, run_job_function
+from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
-from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.numbers import mean_of
 
-from ..command_line import PROJECT
+from ..experiments import inputs_of, rows_of
 
 SETTINGS: dict[str, Any] = {"datasets": ["iris"], "mechanism": ["mcar"], "missing": [0.5]}
 METHODS = ["mixture", "nacl", "mean"]
@@ -46,8 +44,7 @@ def run_of(values: dict[tuple[str, str, float], dict[str, list[float]]]) -> pd.D
 
 def test_a_job_measures_every_method_it_can_use() -> None:
     experiment = MissingValues(**SETTINGS, incomplete=["mcar"], methods=METHODS, splits=1, numbers=["iris"])
-    (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
-    found = run_job_function(cell.job)
+    (found,) = rows_of(experiment).to_dict("records")
     assert (found["n_train"], found["n_test"], found["missing_percent"]) == (120, 30, 50.0)
     assert [(one["training"], one["method"]) for one in found["methods"]] == [
         (rows, name) for rows in ("complete", "incomplete") for name in METHODS
@@ -64,7 +61,7 @@ def test_shares_belong_to_mechanisms() -> None:
     experiment = MissingValues(
         **{**SETTINGS, "mechanism": ["block", "mcar"]}, missing_at_random=[0.1, 0.5], incomplete=["block"], splits=1
     )
-    cells = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
+    cells = experiment.cells(inputs_of())
     places = [(cell.labels["mechanism"], cell.labels["missing"], cell.job.parameters["training"]) for cell in cells]
     assert places == [
         ("block", 0.5, ["complete", "incomplete"]),
@@ -74,10 +71,7 @@ def test_shares_belong_to_mechanisms() -> None:
 
 
 def test_images_shrink_and_both_parts_share_one_mechanism() -> None:
-    (cell,) = MissingValues(**{**SETTINGS, "datasets": ["digits"]}, methods=["mixture"], splits=1).cells(
-        Inputs(PROJECT, Cache.from_environment(offline=True))
-    )
-
+    (cell,) = MissingValues(**{**SETTINGS, "datasets": ["digits"]}, methods=["mixture"], splits=1).cells(inputs_of())
     task = arguments_of(cell.job)["task"]
     size = {"numbers": False, "train_rows": 300, "test_rows": 100}
     whole, small = (split_tables(task, Shape(shrink=shrink, **size)) for shrink in (1, 2))
@@ -130,23 +124,17 @@ def test_a_failed_method_is_a_row_and_without_jobs_all_claims_are_open() -> None
 
 
 def test_a_method_that_raises_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trimbench.papers.beyond import incomplete_methods
-
     def broken(*_: object) -> Any:
         raise ValueError("singular")
 
     monkeypatch.setattr(incomplete_methods, "fit_naive_bayes", broken)
     experiment = MissingValues(**SETTINGS, methods=["mixture", "naive_bayes"], splits=1, numbers=["iris"], seed=1)
-    (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
+    (cell,) = experiment.cells(inputs_of())
     methods: Any = compare_with_gaps(**arguments_of(cell.job))["methods"]
     mixture, bayes = methods
     assert mixture["status"] == "ok"
-    assert bayes == {
-        "training": "complete",
-        "method": "naive_bayes",
-        "status": "failed",
-        "reason": "ValueError: singular",
-    }
+    failed = {"status": "failed", "reason": "ValueError: singular"}
+    assert bayes == {"training": "complete", "method": "naive_bayes", **failed}
 
 
 def test_measures_are_those_of_scikit_learn() -> None:
@@ -172,12 +160,3 @@ def test_measures_are_those_of_scikit_learn() -> None:
 def test_masks_that_depend_see_one_number_for_each_feature() -> None:
     rows = np.array([[0, 1, 0, 1], [0, 0, 1, 0], [0, 0, 0, 1]])
     assert feature_codes(rows, [(0, 1, 2), (3,)]).tolist() == [[2, 1], [3, 0], [0, 1]]
-
-
-@pytest.mark.parametrize("mechanism", ["depends_on_features", "depends_on_value"])
-def test_other_experiments_hide_by_what_rows_hold(mechanism: Any) -> None:
-    experiment = MissingFeatures(datasets=["breast_cancer"], missing=[0.5], repetitions=1, mechanism=mechanism)
-    (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
-    found = run_job_function(cell.job)
-    assert found["missing_percent"] == 50.0
-    assert found["nacl/accuracy"] > 0.8

@@ -24,14 +24,13 @@ from trimbench.papers.conformant.tasks import (
     make_task,
     rows_at_hand,
 )
-from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.cells import Cell
-from trimbench.papers.vocabulary.inputs import Inputs
 
 from ..command_line import PROJECT
+from ..experiments import inputs_of
 
 # Training and test rows, columns and features, by protocol and encoding.
 SHAPES = {
@@ -56,7 +55,7 @@ def _kept(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def declared(name: str, encoding: Encoding = "paper") -> Task:
-    return make_task(Inputs(PROJECT, Cache.from_environment(offline=True)), name, encoding, seed=2018)
+    return make_task(inputs_of(), name, encoding, seed=2018)
 
 
 def task_of(name: str, encoding: Encoding = "paper") -> Task:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.study import Study, prepared, run_study
-from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import Surroundings
+
+from ..experiments import inputs_of
 
 # One budget besides all features, one mask, two methods.
 SMALL: dict[str, Any] = {
@@ -31,10 +31,12 @@ SMALL: dict[str, Any] = {
 
 
 def breast_cancer() -> pd.DataFrame:
-    """Return the table with six of its features and names of the classes."""
+    """Return a table with five numbers and a text, of which 5 % are missing, and names of the classes."""
     data = load_breast_cancer(as_frame=True)
-    classes = data.target.map({0: "malignant", 1: "benign"})
-    return data.data.iloc[:, [21, 24, 25, 26, 27, 28]].assign(diagnosis=classes)
+    texture = pd.qcut(data.data.iloc[:, 21], 3, labels=["smooth", "medium", "coarse"]).astype(object)
+    table = data.data.iloc[:, [24, 25, 26, 27, 28]].assign(texture=texture)
+    table = table.mask(np.random.default_rng(0).random(table.shape) < 0.05)
+    return table.assign(diagnosis=data.target.map({0: "malignant", 1: "benign"}))
 
 
 def iris() -> pd.DataFrame:
@@ -47,6 +49,5 @@ def studied(table: pd.DataFrame | Path, target: str, store: Path, **changes: Any
     """Run a small study, one job after the other."""
     costs = changes.pop("costs", None)
     plan = prepared(table, target, costs, StudySettings(**{**SMALL, **changes}))
-    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment(offline=True))
-    where = Surroundings(inputs, JobStore(store), SerialExecutor(), "default")
+    where = Surroundings(inputs_of(), JobStore(store), SerialExecutor(), "default")
     return run_study(plan, "table.csv", target, where, lambda text: None)

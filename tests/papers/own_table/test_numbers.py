@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,22 +14,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
+from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.masks import Missingness, split_rows
 from trimbench.papers.data.table_reading import DETERMINES, read_table
+from trimbench.papers.execution.job import seed_for
 from trimbench.papers.measures import calibration_error
 from trimbench.papers.own_table import study
-from trimbench.papers.own_table.report import Share, conclusions, figures_of, model_lines, notes, tables_of
+from trimbench.papers.own_table.report import Share, Steps, conclusions, figures_of, model_lines, notes, tables_of
 from trimbench.papers.own_table.settings import StudySettings, keep_table
-from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, _about, choose_budget, reliability
+from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, choose_budget, reliability
 from trimbench.papers.own_table.study import Study, prepared
 from trimbench.trimming.baselines import select_by_information_gain
 from trimbench.trimming.result import wilson_interval
 
-from .studies import breast_cancer, iris, studied
+from .studies import SMALL, breast_cancer, iris, studied
+
+# Training rows at most, which are fewer than there are.
+ROWS = 300
 
 
 @pytest.fixture(scope="module")
@@ -36,27 +45,48 @@ def cancer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         patch.delenv("TRIMBENCH_CACHE", raising=False)
-        yield studied(breast_cancer(), "diagnosis", folder / "jobs")
+        yield studied(breast_cancer(), "diagnosis", folder / "jobs", rows=ROWS)
+
+
+Rows = tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]
+
+
+def features_and_classes() -> tuple[pd.DataFrame, np.ndarray]:
+    table = breast_cancer().astype({"texture": "category"})
+    return table, table.pop("diagnosis").astype(str).to_numpy()
+
+
+def chosen(rows: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
+    """Some rows by the rule of a study."""
+    seed = seed_for(purpose="fewer rows", seed=0)
+    return rows[split_rows(len(rows), most / len(rows), seed, labels[rows])[1]]
 
 
 @pytest.fixture(scope="module")
-def rows() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:
+def rows() -> Rows:
     """Training and test rows of the study, split here by its rule alone."""
-    from trimbench.papers.data.masks import split_rows
-    from trimbench.papers.execution.job import seed_for
-
-    table = breast_cancer()
-    classes = table.pop("diagnosis")
-    codes = (classes == "malignant").astype(int).to_numpy()
-    train, test = split_rows(len(table), 0.25, seed_for(purpose="own table", split=0, seed=0), codes)
-    return table.iloc[train], classes.iloc[train], table.iloc[test], classes.iloc[test]
+    X, y = features_and_classes()
+    train, test = split_rows(len(y), 0.25, seed_for(purpose="own table", split=0, seed=0), y == "malignant")
+    train = chosen(train, y == "malignant", ROWS)
+    return X.iloc[train], y[train], X.iloc[test], y[test]
 
 
-Rows = tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]
+def as_numbers(X: pd.DataFrame, X_test: pd.DataFrame) -> list[np.ndarray]:
+    """Training and test rows as standardised numbers, and zeros and ones for each known category; NaN elsewhere."""
+    columns = []
+    for name in X:
+        column, both = X[name], (X[name], X_test[name])
+        if column.dtype == "category":
+            known = sorted(column.dropna().unique())
+            columns += [[(part == one).where(part.isin(known)).astype(float) for part in both] for one in known]
+        else:
+            columns.append([(part - column.mean()) / column.std(ddof=0) for part in both])
+    return [np.column_stack(parts) for parts in zip(*columns, strict=True)]
 
 
 def test_the_trimming(cancer: Study, rows: Rows) -> None:
     X, y, X_test, y_test = rows
+    assert cancer.findings.failures == 0
     model = TrimmedClassifier(budget=2, time_limit=None).fit(X, y)
     full = TrimmedClassifier(budget=6, rows_weight=0).fit(X, y)
     found = cancer.steps.trimmings[0]
@@ -65,63 +95,81 @@ def test_the_trimming(cancer: Study, rows: Rows) -> None:
     assert found["accuracy"] == (model.predict(X_test) == y_test).mean()
     assert found["agreement"] == (model.predict(X_test) == full.predict(X_test)).mean()
     assert found["accuracy_low"] < found["accuracy"] < found["accuracy_high"]
-    assert found["model_agreement"] == model.trimming_.agreement
-    rows_agreement = model.trimming_.rows_agreement
-    assert found["rows_agreement"] == rows_agreement.value
-    weight = rows_agreement.weight
-    assert found["blended_agreement"] == weight * rows_agreement.value + (1 - weight) * model.trimming_.agreement
-    chosen = cancer.steps.selected(cancer.steps.frontier[0], INFORMATION)
-    expected = select_by_information_gain(full.trimming_.original, 2)
-    assert sorted(chosen["features"]) == sorted(expected)
+    of_model, of_rows = model.trimming_, model.trimming_.rows_agreement
+    assert found["rows_weight"] == of_rows.weight
+    assert 0 < of_rows.weight < 1
+    for end, ours, others in (
+        ("", of_rows.value, of_model.agreement),
+        ("_low", of_rows.interval[0], of_model.agreement_interval[0]),
+        ("_high", of_rows.interval[1], of_model.agreement_interval[1]),
+    ):
+        assert (found[f"rows_agreement{end}"], found[f"model_agreement{end}"]) == (ours, others)
+        assert found[f"blended_agreement{end}"] == of_rows.weight * ours + (1 - of_rows.weight) * others
+    informative = cancer.steps.selected(cancer.steps.frontier[0], INFORMATION)["features"]
+    assert sorted(informative) == sorted(select_by_information_gain(full.trimming_.original, 2))
 
 
-@pytest.mark.parametrize("weight", [0.3, 0.0])
-def test_agreement_of_rows_and_of_the_model_are_blended_by_their_weight(weight: float) -> None:
-    table = breast_cancer().iloc[::4, [0, 1, 2, 6]]
-    model = TrimmedClassifier(budget=1, rows_weight=weight).fit(table.iloc[:, :3], table["diagnosis"])
-    found, trimming = _about(model), model.trimming_
-    (low, high), rows = trimming.agreement_interval, trimming.rows_agreement
-    assert (found["model_agreement"], found["model_agreement_high"]) == (trimming.agreement, high)
-    assert rows is not None
-    assert found["rows_weight"] == rows.weight == weight
-    for end, own, other in (("", rows.value, trimming.agreement), ("_low", rows.interval[0], low)):
-        assert found[f"blended_agreement{end}"] == weight * own + (1 - weight) * other
-    assert found["blended_agreement_high"] == weight * rows.interval[1] + (1 - weight) * high
+@pytest.fixture(scope="module")
+def priced(flowers: Study, flower_jobs: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """The study of Iris with costs, and with one class against the rest."""
+    costs = dict.fromkeys(iris().columns[:4], 2.0) | {"petal width (cm)": 0.5}
+    folder = tmp_path_factory.mktemp("priced")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patch.delenv("TRIMBENCH_CACHE", raising=False)
+        store = shutil.copytree(flower_jobs, folder / "jobs")
+        return studied(iris(), "species", store, costs=costs, budgets=[0.5, 2.5], positive="virginica")
 
 
-def test_figures_and_lines_speak_of_costs_where_there_are_some(tmp_path: Path) -> None:
-    costs = dict.fromkeys(iris().columns[:4], 2.0)
-    plain, dear = (studied(iris(), "species", tmp_path, budgets=[2], costs=own).steps for own in (None, costs))
-    for found, what in ((plain, "number"), (dear, "cost")):
+def test_figures_and_lines_speak_of_costs_where_there_are_some(flowers: Study, priced: Study) -> None:
+    assert [one["cost"] for one in flowers.steps.trimmings] == [2, 4]
+    # Three features decide as all four do, which would cost 6.5.
+    assert [one["budget"] for one in priced.steps.trimmings] == [0.5, 2.5, 6.5]
+    assert [one["cost"] for one in priced.steps.trimmings] == [0.5, 2.5, 4.5]
+    assert priced.steps.trimmings[0]["features"] == ["petal width (cm)"]
+    for found, what, label, lines in (
+        (flowers.steps, "number", "features kept", []),
+        (priced.steps, "cost", "cost of the features kept", [f"costs = {priced.plan.costs!r}", "costs=costs"]),
+    ):
         accuracy, agreement, calibration, gaps, confidence = figures_of(found)
         assert accuracy.title == f"Accuracy on test rows against {what} of features"
-        assert agreement.x_label == {"number": "features kept", "cost": "cost of the features kept"}[what]
-        assert sorted(set(accuracy.points["x"])) == ([2, 4] if found is plain else [2, 8])
+        assert agreement.x_label == label
+        assert set(accuracy.points["x"]) == {one["cost"] for row in found.frontier for one in row["methods"]}
         honest = calibration.points[calibration.points["series"] == "honest"]
         assert honest["x"].tolist() == honest["y"].tolist() == [calibration.points["x"].min(), 1.0]
         assert set(gaps.points["x"]) == {40.0}
         assert set(confidence.points["x"]) == {4}
-        lines = model_lines(found, "table.csv", "species")
-        assert (f"costs = {costs!r}\n" in lines, "costs=costs" in lines) == ((False, False), (True, True))[
-            found is dear
-        ]
+        code = model_lines(found, "table.csv", "species")
+        assert re.findall(r"costs = .*|costs=costs", code) == lines
         seconds = [one["method_seconds"] for row in found.frontier for one in row["methods"]]
         assert all(0 <= one < 60 for one in seconds)
 
 
+def test_three_classes_and_one_against_the_rest(flowers: Study, priced: Study) -> None:
+    for found, labels, note in (
+        (flowers, ["setosa", "versicolor", "virginica"], "the 3 classes as they are"),
+        (priced, ["other", "virginica"], "virginica and the other 2 classes"),
+    ):
+        assert found.findings.failures == 0
+        assert found.steps.chosen is not None
+        assert found.steps.chosen["model"]["classes"]["labels"] == labels
+        assert any(note in one for one in found.findings.outcome.notes)
+        assert TRIMMING in found.findings.outcome.tables[0].frame["selected by"].to_numpy()
+
+
 @pytest.mark.parametrize(("rows", "gap_rows", "said"), [(111, 112, ["To"]), (112, 111, ["Missing"])])
-def test_notes_say_where_rows_are_left_out(tmp_path: Path, rows: int, gap_rows: int, said: list[str]) -> None:
+def test_notes_say_where_rows_are_left_out(rows: int, gap_rows: int, said: list[str]) -> None:
     """Of 150 rows, 112 are there to learn from."""
-    found = studied(iris(), "species", tmp_path, rows=rows, gap_rows=gap_rows).steps
-    told = [one.split()[0] for one in notes(found) if one.startswith(("To save time", "Missing features: "))]
-    assert told == said
+    plan = prepared(iris(), "species", None, StudySettings(**SMALL | {"rows": rows, "gap_rows": gap_rows}))
+    nothing: list[list[Any]] = [[] for _ in range(7)]
+    told = notes(Steps(plan.table, plan.costs, plan.settings, *nothing))
+    assert [one.split()[0] for one in told if one.startswith(("To save time", "Missing features: "))] == said
 
 
 def test_a_budget_is_chosen_on_training_rows_and_tested_on_others(cancer: Study, rows: Rows) -> None:
     """Nested cross-validation by folds that know no labels: no row is tested by what has seen it."""
     X, y, *_ = rows
-    table = breast_cancer()
-    labels = table.pop("diagnosis").astype(str).to_numpy()
+    table, labels = features_and_classes()
 
     def choice(X: pd.DataFrame, y: np.ndarray) -> int:
         folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(y, y))
@@ -132,13 +180,13 @@ def test_a_budget_is_chosen_on_training_rows_and_tested_on_others(cancer: Study,
         behind = right[6] - right[2]
         return 2 if behind.mean() <= behind.std() / np.sqrt(len(y)) else 6
 
-    chosen, accuracy = cancer.steps.chosen, cancer.steps.accuracy
-    assert chosen is not None
+    kept, accuracy = cancer.steps.chosen, cancer.steps.accuracy
+    assert kept is not None
     assert accuracy is not None
-    assert chosen["budget"] == choice(X, y.to_numpy())
+    assert kept["budget"] == choice(X, y)
     n_right = 0
     for test in np.array_split(np.random.default_rng(0).permutation(len(labels)), 5):
-        train = np.setdiff1d(np.arange(len(labels)), test)
+        train = chosen(np.setdiff1d(np.arange(len(labels)), test), labels == "malignant", ROWS)
         model = TrimmedClassifier(budget=choice(table.iloc[train], labels[train]))
         n_right += int((model.fit(table.iloc[train], labels[train]).predict(table.iloc[test]) == labels[test]).sum())
     assert accuracy.n_rows == len(table)
@@ -209,8 +257,7 @@ def test_methods_are_compared_by_differences_on_the_same_rows_and_splits(cancer:
 
 def test_the_confidence_after_selection(cancer: Study, rows: Rows) -> None:
     X, y, X_test, y_test = rows
-    spread = X.std(ddof=0)
-    train, test = ((part - X.mean()) / spread for part in (X, X_test))
+    train, test = as_numbers(X, X_test)
     for row in cancer.steps.confidence:
         model = SelectionCorrectedNB(k=5, correct=bool(row["correct"])).fit(train, y)
         assert row["expected_error"] == pytest.approx(model.expected_error(test), rel=1e-12)
@@ -229,7 +276,7 @@ def test_a_stated_error_that_the_correction_does_not_make_right(
         for row in cancer.steps.confidence
     ]
     said = conclusions(dataclasses.replace(cancer.steps, confidence=rows))
-    assert sum(one.startswith("After selecting 5 of 6 columns: error rate 30.0 % (25.0 to ") for one in said) == 2
+    assert sum(one.startswith("After selecting 5 of 8 columns: error rate 30.0 % (25.0 to ") for one in said) == 2
     assert ("With 5 columns the stated error is too low" in said[-1]) == is_too_low
 
 
@@ -257,13 +304,18 @@ def test_a_search_that_was_stopped_is_said(cancer: Study) -> None:
 
 def test_accuracy_and_calibration_of_all_features(cancer: Study, rows: Rows) -> None:
     X, y, X_test, y_test = rows
-    model = NaiveConformantClassifier().fit(X, y)
-    row = next(one for one in cancer.steps.baseline if one["classifier"] == "logistic_regression")
-    probabilities = model.predict_proba(X_test)
-    truth = np.searchsorted(model.classes_, y_test)
-    assert row["accuracy"] == (model.predict(X_test) == y_test).mean()
-    assert row["log_loss"] == pytest.approx(log_loss(y_test, probabilities), rel=1e-6)
-    assert row["calibration"] == pytest.approx(calibration_error(truth, probabilities), abs=1e-6)
+    train, test = as_numbers(X, X_test)
+    filled, filled_test = (np.where(np.isnan(part), np.nanmean(train, axis=0), part) for part in (train, test))
+    found = {row["classifier"]: row for row in cancer.steps.baseline}
+    truth = (y_test == "malignant").astype(int)
+    for name, model, part in (
+        ("logistic_regression", fit_logistic_regression(filled, (y == "malignant").astype(int)), filled_test),
+        ("boosted_trees", HistGradientBoostingClassifier(random_state=0).fit(train, y), test),
+    ):
+        probabilities = model.predict_proba(part)
+        assert found[name]["accuracy"] == (probabilities.argmax(axis=1) == truth).mean()
+        assert found[name]["log_loss"] == pytest.approx(log_loss(truth, probabilities), rel=1e-6)
+        assert found[name]["calibration"] == pytest.approx(calibration_error(truth, probabilities), abs=1e-6)
 
 
 def test_groups_of_similar_confidence() -> None:
@@ -278,9 +330,8 @@ def test_groups_of_similar_confidence() -> None:
 
 
 def test_the_explanations(cancer: Study, rows: Rows) -> None:
-    X, y, _, _ = rows
-    model = NaiveConformantClassifier().fit(X, y)
-    table = breast_cancer().drop(columns="diagnosis")
+    X, y, *_ = rows
+    model, (table, _) = NaiveConformantClassifier().fit(X, y), features_and_classes()
     assert len(cancer.steps.explanations) == 2
     for one in cancer.steps.explanations:
         expected = model.explain(table.iloc[one["row"]], against=one["against"])
@@ -289,20 +340,16 @@ def test_the_explanations(cancer: Study, rows: Rows) -> None:
 
 def test_predictions_with_missing_features(cancer: Study) -> None:
     """What stays of each row decides: the same masks, hidden here, give the same predictions."""
-    from trimbench.papers.data.masks import Missingness
-    from trimbench.papers.own_table.settings import StoredTable, some_rows
-
-    table = cancer.plan.table
-    data = StoredTable(table.features, table.labels, table.classes)
-    train, test = (some_rows(part, data.labels, 200, 0) for part in data.split(0.25, 0, 0))
+    X, y = features_and_classes()
+    parts = split_rows(len(y), 0.25, seed_for(purpose="own table", split=0, seed=0), y == "malignant")
+    train, test = (chosen(part, y == "malignant", 200) if len(part) > 200 else part for part in parts)
     n = len(train)
-    mask = Missingness().draw(4 * n + len(test), data.names, 0.4, np.random.default_rng([0, 0, 400000]))
-    hidden = data.features.iloc[test].mask(mask[4 * n :])
-    names = np.array(table.classes)
-    model = NaiveConformantClassifier().fit(data.features.iloc[train], names[data.labels[train]])
+    mask = Missingness().draw(4 * n + len(test), list(X.columns), 0.4, np.random.default_rng([0, 0, 400000]))
+    hidden = X.iloc[test].mask(mask[4 * n :])
+    model = NaiveConformantClassifier().fit(X.iloc[train], y[train])
     (group,) = cancer.steps.gaps
-    assert group.values("nacl", "accuracy")[0] == (model.predict(hidden) == names[data.labels[test]]).mean()
-    expected = log_loss(names[data.labels[test]], model.predict_proba(hidden))
+    assert group.values("nacl", "accuracy")[0] == (model.predict(hidden) == y[test]).mean()
+    expected = log_loss(y[test], model.predict_proba(hidden))
     assert group.values("nacl", "log_loss")[0] == pytest.approx(expected, rel=1e-5)
 
 
@@ -323,19 +370,3 @@ def test_the_lines_name_no_home(cancer: Study, tmp_path: Path, monkeypatch: pyte
     (tmp_path / "anna").mkdir()
     breast_cancer().to_csv(tmp_path / "anna/table.csv", index=False)
     assert read_table("~/table.csv", "diagnosis").name == "table"
-
-
-def test_three_classes_and_one_against_the_rest(tmp_path: Path) -> None:
-    changes = {"costs": dict.fromkeys(iris().columns[:4], 2.0) | {"petal width (cm)": 0.5}, "budgets": [0.5, 2.5]}
-    whole = studied(iris(), "species", tmp_path / "jobs", **changes)
-    against = studied(iris(), "species", tmp_path / "jobs", **changes, positive="virginica")
-    assert whole.findings.failures == against.findings.failures == 0
-    assert [one["cost"] for one in whole.steps.trimmings] == [0.5, 2.5, 6.5]
-    assert whole.steps.trimmings[0]["features"] == ["petal width (cm)"]
-    assert whole.steps.chosen is not None
-    assert whole.steps.chosen["model"]["classes"]["labels"] == ["setosa", "versicolor", "virginica"]
-    assert against.steps.chosen is not None
-    assert against.steps.chosen["model"]["classes"]["labels"] == ["other", "virginica"]
-    assert any("virginica and the other 2 classes" in note for note in against.findings.outcome.notes)
-    assert any("the 3 classes as they are" in note for note in whole.findings.outcome.notes)
-    assert TRIMMING in whole.findings.outcome.tables[0].frame["selected by"].to_numpy()

@@ -36,8 +36,13 @@ TABLE = "\n".join(["a,b,y", *ROWS]) + "\n"
         ("a,b,y\n", [], "there must be rows to learn from, got a table without any; add rows"),
         (TABLE, ["costs=target.csv"], "costs: a feature must be one of 'a', 'b', got 'y'; the target has no cost"),
         (TABLE, ["costs=unknown.csv"], "costs: a feature must be one of 'a', 'b', got 'bb' (did you mean 'b'?)"),
+        (TABLE, ["costs=partial.csv"], "costs must have a cost for each of the 2 features, got none for b; write 0"),
         (TABLE, ["costs=none.csv"], "costs must be a file with the columns feature and cost, got 'none.csv'; correct"),
         (TABLE, ["budget=-3"], "study: budget must be at least 0.0, got -3"),
+        (TABLE, ["bugdet=3"], "did you mean 'budget'?"),
+        (TABLE, ["data=null"], "task=study needs data; write for example data=patients.csv"),
+        (TABLE, ["target=null"], "task=study needs target; write for example target=diagnosis"),
+        (TABLE, ["run=published"], "run must not be 'published'"),
         (TABLE, ["types.a=numbe"], "types.a must be one of boolean, category, date, number, got 'numbe'; did you mean"),
         (TABLE, ['types={a: category, b: date}'], "types.b is date, but no value of the column is one, got '0', '1'"),
         (TABLE.replace(",", ";"), ['separator=","'], "its header line has one column, 'a;b;y'; write separator=';'"),
@@ -49,6 +54,7 @@ def test_a_table_or_its_costs_are_refused_in_a_line(
 ) -> None:
     Path("t.csv").write_bytes(body.encode() if isinstance(body, str) else body)
     Path("target.csv").write_text("feature,cost\na,1\nb,1\ny,2\n")
+    Path("partial.csv").write_text("feature,cost\na,1\n")
     Path("unknown.csv").write_text("feature;cost\na;1,5\nbb;2\n")
     given = {word.partition("=")[0] for word in words}
     usual = [word for word in ("data=t.csv", "target=y") if word.partition("=")[0] not in given]
@@ -58,6 +64,7 @@ def test_a_table_or_its_costs_are_refused_in_a_line(
     assert answer.err.count("\n") == 1
     assert len(answer.err) < 500
     assert not answer.out
+    assert not Path("results").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""A study resumes, computes nothing twice, survives a step that fails, and says in a line what is wrong."""
+"""A study computes nothing twice, survives a step that fails, and finds its table damaged or gone."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.own_table import steps
 from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, stored_table
 from trimbench.papers.own_table.steps import CANDIDATES, by_sequential_selection, informative
+from trimbench.papers.own_table.study import OwnTable, Study
 from trimbench.papers.validation import ConfigurationError, validated
 
 from ..command_line import Command
@@ -30,13 +31,10 @@ QUICK = ("mechanisms=[mcar]", "shares=[0.4]", "splits=1", "methods=[nacl]", "sel
 STUDY = ("task=study", "executor=serial", "budgets=[2]", *QUICK)
 
 
-def write_table(path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)
-    iris().to_csv(path, index=False)
-
-
+@pytest.mark.usefixtures("undrawn")
 def test_a_study_from_the_command_line(command: Command) -> None:
-    write_table(Path("a/patients.csv"))
+    Path("a").mkdir()
+    iris().to_csv("a/patients.csv", index=False)
     Path("costs.csv").write_text("feature,cost\n" + "".join(f"{n},2\n" for n in iris().columns[:4]))
     answer = command(*STUDY, "data=a/patients.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
     assert answer.out.index("How each column was read") < answer.out.index("What to keep:")
@@ -56,16 +54,31 @@ def test_a_study_from_the_command_line(command: Command) -> None:
     assert Path("results/study-others/study.csv").read_bytes() == (folder / "study.csv").read_bytes()
 
 
-def test_only_what_is_missing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = studied(iris(), "species", tmp_path)
-    records = sorted(tmp_path.glob("??/*.json"))
-    assert len(records) == len(first.findings.rows) == 15
-    written = {path: path.stat().st_mtime_ns for path in records}
-    records[0].unlink()
-    second = studied(iris(), "species", tmp_path)
-    changed = [path for path in records if path.stat().st_mtime_ns != written[path]]
-    assert changed == records[:1]
-    pd.testing.assert_frame_equal(first.findings.outcome.tables[1].frame, second.findings.outcome.tables[1].frame)
+def test_a_step_that_fails_is_a_row_and_runs_again_alone(
+    flowers: Study, flower_jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no such luck")
+
+    store = shutil.copytree(flower_jobs, tmp_path / "jobs")
+    records = sorted(store.glob("??/*.json"))
+    (trees,) = (path for path in records if "boosted_trees" in path.read_text())
+    assert len(records) == len(flowers.findings.rows) == 15
+    written = {path: path.stat().st_mtime_ns for path in records if path != trees}
+    trees.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "CLASSIFIERS", {**steps.CLASSIFIERS, "boosted_trees": ("boosted trees", fail)})
+        found = studied(iris(), "species", store)
+    (failure,) = found.findings.outcome.tables[-1].frame.to_dict("records")
+    assert (failure["step"], failure["of"]) == ("baseline", "classifier boosted_trees")
+    assert "no such luck" in failure["reason"]
+    assert len(found.steps.baseline) == 2
+    assert found.code
+    again = studied(iris(), "species", store)
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+    assert [path for path in store.glob("??/*.json") if path not in written] == [trees]
+    for ours, first in zip(again.findings.outcome.tables, flowers.findings.outcome.tables, strict=True):
+        pd.testing.assert_frame_equal(*(one.frame.drop(columns="seconds", errors="ignore") for one in (ours, first)))
 
 
 def damage(path: Path, how: str) -> None:
@@ -114,34 +127,9 @@ def test_a_stored_table_that_was_changed_is_written_again(
     pd.testing.assert_frame_equal(found.features, table.features, check_names=False)
 
 
-def test_a_step_that_fails_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise ValueError("no such luck")
-
-    broken: Mapping[str, Any] = {**steps.CLASSIFIERS, "boosted_trees": ("boosted trees", fail)}
-    monkeypatch.setattr(steps, "CLASSIFIERS", broken)
-    found = studied(iris(), "species", tmp_path)
-    (failure,) = found.findings.outcome.tables[-1].frame.to_dict("records")
-    assert failure["step"] == "baseline"
-    assert failure["of"] == "classifier boosted_trees"
-    assert "no such luck" in failure["reason"]
-    assert len(found.steps.baseline) == 2
-    assert found.code
-
-
 def test_a_class_with_fewer_rows_than_folds(tmp_path: Path) -> None:
     table = pd.DataFrame({"a": [0.1, 0.2, 0.9, 0.8] * 3, "b": list("xyxz") * 3, "y": list("ppqp") * 3})
     assert studied(table, "y", tmp_path, budgets=[1]).findings.failures == 0
-
-
-def test_missing_values_in_the_table(tmp_path: Path) -> None:
-    table = iris()
-    hidden = np.random.default_rng(0).random((len(table), 4)) < 0.1
-    table = table.mask(np.column_stack([hidden, np.zeros(len(table), dtype=bool)]))
-    found = studied(table, "species", tmp_path)
-    assert found.findings.failures == 0
-    (group,) = found.steps.gaps
-    assert group.values("nacl", "accuracy")[0] > 0.8
 
 
 @pytest.mark.parametrize(
@@ -153,16 +141,19 @@ def test_what_stands_for_missing_is_text(given: Any, expected: tuple[str, ...]) 
     assert (found.missing_values, found.drop, found.ids) == (expected, ("7",), ("8",))
 
 
-def test_what_stands_for_missing_can_be_said(command: Command) -> None:
+def test_what_stands_for_missing_can_be_said(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = OwnTable.cells
+    monkeypatch.setattr(OwnTable, "cells", lambda *given: every(*given)[:1])  # how columns are read is all that counts
     values = ["NA", "-999.0", "gone"] * 10 + ["a", "b", "c"] * 40
     iris().iloc[:, 2:].assign(x=values).to_csv("t.csv", index=False)
-    command(*STUDY, "data=t.csv", "target=species", "missing_values=[-999,gone]", "explained=0", code=0)
-    found = papers.study("t.csv", "species", missing_values=["NA"], **{**SMALL, "explained": 0})
+    command(*STUDY, "data=t.csv", "target=species", "missing_values=[-999,gone]", code=0)
+    found = papers.study("t.csv", "species", missing_values=["NA"], **SMALL)
     for card, expected in ((pd.read_csv("results/study-t/study_card.csv"), 20), (found.tables["card"], 10)):
         assert pd.DataFrame(card).set_index("column")["missing"]["x"] == expected
 
 
-def test_a_study_from_python(tmp_path: Path) -> None:
+def test_a_study_from_python(flowers: Study, flower_jobs: Path, tmp_path: Path) -> None:
+    shutil.copytree(flower_jobs, tmp_path / "jobs")  # only the confidence is judged anew
     found = papers.study(iris(), "species", folder=tmp_path / "study", **{**SMALL, "budgets": (2,), "selected": (4, 9)})
     assert list(found.tables) == ["frontier", "card", "baseline", "missing", "confidence", "explanations"]
     assert set(found.points) == {"accuracy", "agreement", "calibration", "missing_mcar", "confidence"}
@@ -176,28 +167,6 @@ def test_a_study_from_python(tmp_path: Path) -> None:
     # All four columns were selected both times, which is shown once.
     assert list(found.tables["confidence"]["columns selected"]) == [4, 4]
     assert sum(one.startswith("With all 4 columns: error rate") for one in found.conclusions) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["target=diagnosis"], "task=study needs data; write for example data=patients.csv"),
-        (["data=t.csv"], "task=study needs target; write for example target=diagnosis"),
-        (["data=t.csv", "target=diagnose"], "target must be"),
-        (["data=t.csv", "target=species", "budget=-1"], "study: budget must be at least 0"),
-        (["data=t.csv", "target=diagnosis", "bugdet=3"], "did you mean 'budget'?"),
-        (["data=t.csv", "target=species", "costs=c.csv"], "costs must have a cost for each of the 4 features"),
-        (["data=t.csv", "target=diagnosis", "run=published"], "run must not be 'published'"),
-    ],
-)
-def test_a_mistake_is_said_in_a_line(command: Command, words: list[str], complaint: str) -> None:
-    write_table(Path("t.csv"))
-    Path("c.csv").write_text("feature,cost\npetal width (cm),1\n")
-    answer = command(*STUDY, *words)
-    assert answer.code == 2
-    assert complaint in answer.err
-    assert answer.err.count("\n") == 1
-    assert not Path("results").exists()
 
 
 def test_costs_and_budgets() -> None:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from trimbench.papers.configuration import Catalogue
 from trimbench.papers.selection_bias.colon import Colon
-from trimbench.papers.selection_bias.mixture import Mixture
+from trimbench.papers.selection_bias.mixture import Mixture, MixturePrior
+from trimbench.papers.selection_bias.simulated_cases import PriorSettings
+from trimbench.papers.validation import ConfigurationError
 
-from ..command_line import Command, file_of, table_of, write
-
-pytestmark = pytest.mark.usefixtures("undrawn")
-
-FAMILY = "experiment=selection_bias/"
+from ..command_line import PROJECT, Command, table_of, write
+from ..experiments import keys_of, outcome_of, points_of, rows_of, tables_of
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_colon_on_the_real_data(command: Command, given_folder: Path) -> None:
-    answer = command(f"{FAMILY}colon", "executor=serial", "offline=true", "splits=1")
+    answer = command("experiment=selection_bias/colon", "executor=serial", "offline=true", "splits=1")
     if "data not available" in answer.out:
         pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
     subsets = table_of("selection_bias/colon_subsets")
@@ -37,21 +39,10 @@ def test_colon_on_the_real_data(command: Command, given_folder: Path) -> None:
     assert len(json.loads(rows["corrected_actual_error"][0])) == 10
 
 
-def test_mixture_reports_its_chains(command: Command) -> None:
-    command(
-        f"{FAMILY}mixture",
-        "n_features=200",
-        "n_train=30",
-        "n_test=100",
-        "ks=[4]",
-        "replicates=2",
-        "n_warmup=40",
-        "n_draws=60",
-        "prior.n_alpha=15",
-        "executor=serial",
-        code=0,
-    )
-    chains = table_of("selection_bias/mixture_chains").set_index("correction")
+def test_mixture_reports_its_chains() -> None:
+    sizes = {"n_features": 200, "n_train": 30, "n_test": 100, "replicates": 2, "n_warmup": 40, "n_draws": 60}
+    experiment = Mixture(ks=[4], response=[0.1, 0.9], prior=MixturePrior(n_alpha=15), **sizes)
+    chains = tables_of(outcome_of(experiment))["chains"].set_index("correction")
     assert (chains["largest R-hat"] > 0.9).all()
     assert (chains["smallest effective sample size"] > 1).all()
     assert chains.loc["corrected", "mean log(alpha)"] > chains.loc["uncorrected", "mean log(alpha)"]
@@ -92,21 +83,20 @@ def test_chains_that_have_not_converged_are_named() -> None:
     assert "the chains have not converged in every replicate of k = 4 corrected." in warning
 
 
-def test_data_without_declared_facts_is_read(command: Command, tmp_path: Path) -> None:
+def test_data_without_declared_facts_is_read(tmp_path: Path) -> None:
     """Three classes, then two, in a table of the user's own."""
-    folder = tmp_path / "mine/dataset"
     lines = ["g1,g2,g3,g4,state", *(f"{i},{-i},{i % 3},{i * i % 7},{'ab'[i % 2]}" for i in range(12))]
-    words = (
-        *("--config-dir", "mine", f"{FAMILY}colon", "datasets=[genes]", "n_subsets=2", "k=1", "splits=1"),
-        *("prior.n_alpha=4", "executor=serial", "offline=true"),
-    )
     declaration = "kind: csv\npath: genes.csv\ntarget: state\n"
-    write(folder, {"genes.yaml": declaration, "genes.csv": "\n".join([*lines, "1,2,3,4,c"]) + "\n"})
-    answer = command(*words)
-    assert (answer.code, "datasets must have two classes of at least 2 cases" in answer.err) == (2, True)
-    (folder / "genes.csv").write_text("\n".join(lines) + "\n")
-    command(*words, code=0)
-    assert table_of("selection_bias/colon_rows")["n_positive"].tolist() == [6]
-    assert file_of("selection_bias/colon_errors_genes.png").is_file()
-    answer = command(*words, "k=3")
-    assert "n_subsets times k must be at most 4, the number of features of genes, got 2 times 3" in answer.err
+    write(tmp_path / "dataset", {"genes.yaml": declaration, "genes.csv": "\n".join([*lines, "1,2,3,4,c"]) + "\n"})
+    catalogue = Catalogue((tmp_path, *PROJECT.folders))
+    experiment = Colon(datasets=["genes"], n_subsets=2, k=1, splits=1, prior=PriorSettings(n_alpha=4))
+    with pytest.raises(ConfigurationError, match="datasets must have two classes of at least 2 cases"):
+        keys_of(experiment, catalogue)
+    (tmp_path / "dataset/genes.csv").write_text("\n".join(lines) + "\n")
+    rows = rows_of(experiment, catalogue)
+    assert rows["n_positive"].tolist() == [6]
+    assert "errors_genes" in points_of(experiment.outcome(rows))
+    with pytest.raises(
+        ConfigurationError, match="n_subsets times k must be at most 4, the number of features of genes, got 2 times 3"
+    ):
+        keys_of(replace(experiment, k=3), catalogue)

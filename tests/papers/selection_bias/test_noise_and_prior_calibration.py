@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.naive_bayes import BernoulliNB
 
 from trimbench.papers.beyond.noise import METHODS, Drawn, Noise, SimulatedSets, cross_validated, folds_of, wrong_by_k
 from trimbench.papers.beyond.prior_calibration import VARIANTS, PriorCalibration, Sizes, draw_mixture
-
-pytestmark = pytest.mark.usefixtures("undrawn")
 
 TINY = {"n_train": 12, "n_test": 30, "n_features": 30, "k": 2, "n_alpha": 5}
 
@@ -67,8 +66,6 @@ def test_prior_calibration_finds_what_is_wrong() -> None:
 
 
 def test_naive_bayes_of_each_k_is_that_of_scikit_learn() -> None:
-    from sklearn.naive_bayes import BernoulliNB
-
     split = Drawn(20.0, 0.3, 30, 200, 50, 10).split(np.random.default_rng(0))
     with np.errstate(invalid="ignore"):  # of constant features
         strength = np.abs(np.corrcoef(split.X.T, split.y)[-1, :-1])

@@ -17,16 +17,12 @@ from trimbench.papers.selection_bias.simulated_cases import ModelSettings, class
 from trimbench.papers.vocabulary.cells import Outcome
 from trimbench.papers.vocabulary.numbers import Draws, Interval
 from trimbench.papers.vocabulary.reported import Reported, Rule, held_against, printed_numbers
-from trimbench.papers.vocabulary.tables import Table
+
+from ..experiments import keys_of, tables_of
 
 # By the slides' k; for 200 cases they are the printed ones, for 100 they are not.
 CUT_OFFS = {200: (0.355, 0.265, 0.206, 0.133), 100: (0.41, 0.345, 0.271, 0.176)}
 KS = [1, 10, 100, 1000]
-
-
-def table_called(outcome: Outcome, name: str) -> Table | None:
-    found = [table for table in outcome.tables if table.name == name]
-    return found[0] if found else None
 
 
 def scatter(n_replicates: int, sizes: list[list[int]], ks: list[int] = KS) -> Outcome:
@@ -99,9 +95,7 @@ def test_each_number_of_the_calibration_has_its_probability_among_all() -> None:
     expected = dict(zip(places, draws.together(), strict=True))
     assert {(one.row, one.quantity): one.probability for one in outcome.numbers} == expected
     assert len({one.value for one in expected.values()}) > 5, "some are far out"
-    table = table_called(outcome, "overall")
-    assert table is not None
-    first, second = table.frame.to_dict("records")
+    first, second = tables_of(outcome)["overall"].to_dict("records")
     assert (first["n0"], first["replicates"], first["numbers"]) == (100, 60, 60)
     overall = draws.outside()
     assert (first["outside"], first["usual"], first["most"]) == (overall.count, overall.usual, overall.most)
@@ -118,11 +112,10 @@ def test_the_printed_table_has_as_many_test_cases_of_each_class() -> None:
 
 
 def test_few_replicates_show_no_count_of_numbers_outside() -> None:
-    table = table_called(calibrated(8)[0], "overall")
-    assert table is not None
-    assert table.frame[["outside", "usual", "most", "probability"]].isna().all(axis=None)
-    assert table.frame["least, one number"].tolist() == pytest.approx([2 / 9, 2 / 9])
-    assert table.frame["least, all numbers"].tolist() == pytest.approx([1 / 9, 1 / 9])
+    table = tables_of(calibrated(8)[0])["overall"]
+    assert table[["outside", "usual", "most", "probability"]].isna().all(axis=None)
+    assert table["least, one number"].tolist() == pytest.approx([2 / 9, 2 / 9])
+    assert table["least, all numbers"].tolist() == pytest.approx([1 / 9, 1 / 9])
 
 
 def test_cut_offs_of_the_stated_size_are_explained_by_the_inferred_one() -> None:
@@ -141,14 +134,12 @@ def test_cut_offs_of_the_stated_size_are_explained_by_the_inferred_one() -> None
         assert stated.probability.value == pytest.approx(1 / 101)
     assert found["k = 1"].explanation is not None
     assert found["k = 1"].contradiction == "", "the largest correlation alone refutes nothing"
-    overall, unrelated = (table_called(outcome, name) for name in ("overall", "unrelated"))
-    assert overall is not None
-    assert unrelated is not None
-    likely, unlikely = overall.frame["probability"]
+    tables = tables_of(outcome)
+    likely, unlikely = tables["overall"]["probability"]
     assert unlikely == pytest.approx(1 / 101)
     assert likely > 0.05
-    assert len(unrelated.frame) == 8
-    beyond = unrelated.frame.set_index(["n0", "k"])["features beyond"]
+    assert len(tables["unrelated"]) == 8
+    beyond = tables["unrelated"].set_index(["n0", "k"])["features beyond"]
     assert all(beyond[50, k] > k > beyond[100, k] for k in (10, 100, 1000))
 
 
@@ -166,16 +157,14 @@ def test_the_stated_size_alone_is_refuted_without_an_explanation() -> None:
     for number in outcome.numbers[1:]:
         assert number.explanation is None
         assert number.contradiction
-    table = table_called(outcome, "unrelated")
-    assert table is not None
-    assert set(table.frame["n0"]) == {50}
+    assert set(tables_of(outcome)["unrelated"]["n0"]) == {50}
 
 
 def test_numbers_of_features_that_are_not_printed_have_no_probability() -> None:
     outcome = scatter(50, [[50, 50]], ks=[3, 30])
     assert [number.probability for number in outcome.numbers] == [None, None]
     assert len(outcome.tables) == 1
-    assert table_called(scatter(50, [[100, 100]]), "unrelated") is None
+    assert "unrelated" not in tables_of(scatter(50, [[100, 100]]))
 
 
 def test_an_overall_test_needs_numbers_that_are_printed_and_replicated() -> None:
@@ -235,7 +224,5 @@ def test_relations_make_more_features_be_beyond_a_bound() -> None:
 def test_the_seeds_of_replicates_do_not_depend_on_their_number() -> None:
     """More replicates are added to those that are stored."""
     few, many = (SelectionScatter(class_sizes=[[5, 5]], test_sizes=[1, 1], ks=[1], replicates=n) for n in (2, 5))
-    inputs: Any = None
-    stored = [cell.job.key for cell in few.cells(inputs)]
-    assert [cell.job.key for cell in many.cells(inputs)][:2] == stored
+    assert keys_of(many)[:2] == keys_of(few)
     assert dataclasses.replace(few, replicates=5) == many

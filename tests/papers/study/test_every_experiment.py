@@ -16,14 +16,13 @@ import yaml
 
 from trimbench.papers.commands.arguments import SHARED_KEYS, CommandLine, Composer
 from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.data.cache import Cache
 from trimbench.papers.reporting import overview
 from trimbench.papers.reporting.runs import write_findings
-from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import Findings, make_experiment
 from trimbench.papers.vocabulary.reported import Literature
 
 from ..command_line import PROJECT, Command
+from ..experiments import inputs_of
 
 
 def declared(name: str) -> dict[str, Any]:
@@ -107,7 +106,7 @@ def check_names(found: Findings) -> None:
 def test_jobs_that_all_failed_leave_nothing_to_show(name: str) -> None:
     composed = Composer(PROJECT).compose(CommandLine.of([f"experiment={name}"]).first)
     experiment = make_experiment(name, composed, SHARED_KEYS)
-    cells = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
+    cells = experiment.cells(inputs_of())
     rows = pd.DataFrame([{**cell.labels, "status": "failed", "job": cell.job.key} for cell in cells])
     outcome = experiment.outcome(rows)
     assert not any(len(figure.points) for figure in outcome.figures)

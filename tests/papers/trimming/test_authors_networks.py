@@ -14,14 +14,12 @@ import yaml
 import trimbench as tb
 from tests.networks.ace_encoder import encode_ace
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.trimming.authors_networks import AuthorsNetworks, Recipe, _blocks, _written
 from trimbench.papers.validation import ConfigurationError, validated
-from trimbench.papers.vocabulary.inputs import Inputs
 
 from ..command_line import PROJECT, Command, table_of, write
-from .experiments import rows_of
+from ..experiments import inputs_of, keys_of, rows_of
 
 RECIPE = {"dataset": "made", "positive": "ill", "cut": "mean", "smoothing": 0.5, "missing": "coin", "digits": "unknown"}
 RECIPE |= {"state_1": {"pain": "no"}}
@@ -131,7 +129,7 @@ def test_a_network_without_a_list_of_parameters_is_refused() -> None:
         "recipes": {"cpcs54": RECIPE | {"dataset": "example_simulated", "positive": "1"}},
     }
     experiment = validated(AuthorsNetworks, settings, "experiment")
-    (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
+    (cell,) = experiment.cells(inputs_of())
     with pytest.raises(ValueError, match="network 'cpcs54' must have the format 'tables' or 'ace', which list"):
         _blocks(arguments_of(cell.job)["network"])
 
@@ -155,7 +153,7 @@ def test_a_positive_class_that_the_data_does_not_have_is_refused() -> None:
     experiment = validated(AuthorsNetworks, {"networks": ["bupa"], "recipes": {"bupa": recipe}}, "experiment")
     message = r"recipes\.bupa\.positive must be a class of example_simulated, \['0', '1'\], got 'banana'"
     with pytest.raises(ValueError, match=message):
-        experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
+        keys_of(experiment)
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -14,10 +14,7 @@ from trimbench.papers.beyond.budgets import AccuracyByBudget, AgreementByBudget
 from trimbench.papers.beyond.rows import METHODS, BudgetedProblem, Rows
 from trimbench.papers.configuration import Catalogue
 
-from ..command_line import Command, file_of, table_of
-from .experiments import rows_of
-
-pytestmark = pytest.mark.usefixtures("undrawn")
+from ..experiments import points_of, rows_of
 
 
 def curve_rows(splits: int, budgets: list[int]) -> pd.DataFrame:
@@ -54,18 +51,15 @@ def test_the_curve_averages_over_splits_and_spans_them() -> None:
     assert outcome.figures[0].levels == {"accuracy with all features": 0.75}
 
 
-def test_each_data_set_has_a_figure(command: Command) -> None:
-    command(
-        *("experiment=trimming/breast_cancer", "datasets=[breast_cancer,example_simulated]", "budgets=[1,2]"),
-        *("splits=2", "evaluation_limit=30", "executor=serial"),
-        code=0,
-    )
-    for dataset in ("breast_cancer", "example_simulated"):
-        assert file_of(f"trimming/breast_cancer_{dataset}.png").is_file()
-        points = table_of(f"trimming/breast_cancer_{dataset}_points")
+def test_each_data_set_has_a_figure() -> None:
+    names = ["breast_cancer", "example_simulated"]
+    experiment = AccuracyByBudget(datasets=names, budgets=[1, 2], splits=2, evaluation_limit=30)
+    rows = rows_of(experiment)
+    figures = points_of(experiment.outcome(rows))
+    assert list(figures) == names
+    for points in figures.values():
         assert len(points) == 6
         assert (points["low"] <= points["y"]).all()
-    rows = table_of("trimming/breast_cancer_rows")
     assert (rows["agreement"] <= rows["upper_bound"] + 1e-12).all()
     # More features never agree less often.
     wide = rows.pivot_table(index=["dataset", "split"], columns="budget", values="agreement")

@@ -11,7 +11,6 @@ from scipy.stats import rankdata
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.encodings import categorize
 from trimbench.papers.data.masks import split_rows
 from trimbench.papers.execution.job import seed_for
@@ -20,14 +19,10 @@ from trimbench.papers.trimming.classifiers import two_classes
 from trimbench.papers.trimming.figure5 import Figure5, is_share, stated_sizes
 from trimbench.papers.trimming.quiz import Quiz
 from trimbench.papers.validation import validated
-from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.numbers import Draws
 from trimbench.papers.vocabulary.reported import printed_numbers
 
-from ..command_line import PROJECT
-from .experiments import TOY, rows_of, values_of
-
-pytestmark = pytest.mark.usefixtures("undrawn")
+from ..experiments import TOY, inputs_of, rows_of, values_of
 
 THRESHOLDS = {"pass": 0.07, "q3": 0.15, "q1q3": 0.10, "q2q3": 0.30}
 AGREEMENTS = {"pass": 0.32, "q3": 0.75, "q1q3": 0.91, "q2q3": 0.68}
@@ -44,7 +39,7 @@ def test_figure_5_is_what_its_definition_says() -> None:
     first = rows.iloc[0]
     assert first["n_subsets"] == 1 + 10 + 45
     # The same classifier by hand.
-    data = Inputs(PROJECT, Cache.from_environment(offline=True)).loaded("example_simulated")
+    data = inputs_of().loaded("example_simulated")
     seed = seed_for(purpose="split", dataset="example_simulated", split=0, seed=0)
     train, test = split_rows(len(data.features), 0.2, seed)
     train_rows, test_rows = categorize(data.features.iloc[train], data.features.iloc[test])

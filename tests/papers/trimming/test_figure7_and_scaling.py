@@ -21,9 +21,7 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.trimming.figure7 import Figure7, binary_roots, draw_class
 
 from ..command_line import Command, table_of
-from .experiments import TOY, rows_of, values_of
-
-pytestmark = pytest.mark.usefixtures("undrawn")
+from ..experiments import TOY, rows_of, values_of
 
 GIVEN_TITLES = [
     "Figure 7 given the competition's evidence: agreement with the original, mean over the thresholds",
@@ -153,7 +151,7 @@ def test_what_is_given_evidence_stands_apart(with_evidence: Catalogue) -> None:
     assert [number.value for number in outcome.numbers] == [number.value for number in plain.numbers]
     assert [number.jobs for number in outcome.numbers] == [number.jobs for number in plain.numbers]
     titles = [table.title for table in plain.tables]
-    assert [table.title for table in outcome.tables] == [*titles, *(f"{title}" for title in GIVEN_TITLES)]
+    assert [table.title for table in outcome.tables] == [*titles, *GIVEN_TITLES]
     seconds = ["seconds"]
     for one, other in zip(outcome.tables, plain.tables, strict=False):
         pd.testing.assert_frame_equal(
@@ -275,6 +273,7 @@ def test_one_hot_features_and_left_out_classes() -> None:
         rows_of(scaling_of_toy([2], negative=["two"]))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_figure_7_on_published_networks(given_folder: Path, command: Command) -> None:
     words = ("networks=[cpcs54,s386,bn_5]", "evidence_networks=[bn_5]", "classes=1", "thresholds=[0.3,0.6]")
     answer = command("experiment=trimming/figure7", *words, "executor=serial", "offline=true", code=0)

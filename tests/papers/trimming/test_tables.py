@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
+from trimbench.papers.configuration import Catalogue
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.trimming import table6
 from trimbench.papers.trimming.figure5 import contradiction, is_share, possible_sizes, stated_sizes
@@ -20,10 +21,10 @@ from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.trimming.table6 import Table6
 from trimbench.papers.vocabulary.reported import Literature, Reported, Rule, printed_numbers
 
-from ..command_line import PROJECT, Command
+from ..command_line import PROJECT, write
+from ..experiments import outcome_of, tables_of, values_of
+from ..experiments import rows_of as rows_of_experiment
 from .every_subset import best, potential_agreements
-from .experiments import rows_of as rows_of_experiment
-from .experiments import values_of
 from .test_authors_networks import made
 
 N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "voting": 16, "hepatitis": 19}
@@ -36,17 +37,45 @@ def rows_of(folder: Path) -> pd.DataFrame:
     return rows
 
 
-def test_a_small_network_of_ones_own_needs_no_search(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "own/network").mkdir(parents=True)
-    (tmp_path / "own/network/good.yaml").write_text(
-        "{format: tables, target: C, positive: '0', prior: [0.25, 0.75], likelihoods: {A: [[0.9, 0.1], [0.2, 0.8]]}}"
+ALARM = """
+network alarm {}
+variable Burglary { type discrete [ 2 ] { yes, no }; }
+variable John { type discrete [ 2 ] { calls, silent }; }
+variable Mary { type discrete [ 2 ] { calls, silent }; }
+variable Neighbour { type discrete [ 2 ] { calls, silent }; }
+probability ( Burglary ) { table 0.3, 0.7; }
+probability ( John | Burglary ) { (yes) 0.7, 0.3; (no) 0.1, 0.9; }
+probability ( Mary | Burglary ) { (yes) 0.6, 0.4; (no) 0.2, 0.8; }
+probability ( Neighbour | GIVEN ) { FIRST 0.9, 0.1; SECOND 0.2, 0.8; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "states", "counted"), [("Burglary", ("(yes)", "(no)"), True), ("Mary", ("(calls)", "(silent)"), False)]
+)
+def test_table_6_counts_by_the_printed_algorithm_where_it_is_meant_for_the_network(
+    tmp_path: Path, given: str, states: tuple[str, str], counted: bool
+) -> None:
+    text = ALARM.replace("GIVEN", given).replace("FIRST", states[0]).replace("SECOND", states[1])
+    declaration = 'format: bif\npath: alarm.bif\ntarget: Burglary\npositive: "yes"\n'
+    write(tmp_path / "network", {"alarm.bif": text, "alarm.yaml": declaration})
+    experiment = Table6(networks=["alarm"], thresholds=[0.3, 0.5], budget_divisor=2)
+    tables = tables_of(outcome_of(experiment, Catalogue((tmp_path, *PROJECT.folders))))
+    (line,) = tables["evaluations"].to_dict("records")
+    assert line["ours, mean"] > 0
+    assert [key for key in line if str(key).startswith("Algorithm 1") and line[key] > 0] == (
+        ["Algorithm 1 at T = 0.5", "Algorithm 1, mean"] if counted else []
     )
-    words = ["--config-dir", "own", "experiment=trimming/table6", "networks=[good]", "thresholds=[0.5]"]
-    command(*words, "executor=serial", code=0)
-    (path,) = tmp_path.rglob("*_ratios.csv")
-    (line,) = pd.read_csv(path).to_dict("records")
-    assert line["network"] == "good"
-    assert math.isnan(line["our evaluations"])
+    assert tables[""]["fs_sdd_evaluations"].item() > 0
+
+
+def test_a_small_network_of_ones_own_needs_no_search(tmp_path: Path) -> None:
+    text = "{format: tables, target: C, positive: '0', prior: [0.25, 0.75], likelihoods: {A: [[0.9, 0.1], [0.2, 0.8]]}}"
+    write(tmp_path / "network", {"good.yaml": text})
+    experiment = Table6(networks=["good"], thresholds=[0.5])
+    ratios = tables_of(outcome_of(experiment, Catalogue((tmp_path, *PROJECT.folders))))["ratios"]
+    assert ratios["network"].tolist() == ["good"]
+    assert ratios["our evaluations"].isna().all()
 
 
 @pytest.mark.parametrize("network", N_FEATURES)
@@ -119,14 +148,21 @@ def made_up(network: str, threshold: float, method: str, **result: object) -> di
     return {"network": network, "threshold": threshold, "method": method, "status": "ok", "job": job, **sizes, **result}
 
 
+def selected(agreement: float) -> dict[str, object]:
+    return dict.fromkeys(("agreement", "agreement_at_best_threshold", "agreement_of_best_tie"), agreement)
+
+
+WHOLE = [
+    made_up("a", 0.3, "eca_trim", n_evaluations=10, agreement=0.9),
+    made_up("a", 0.7, "eca_trim", n_evaluations=20, agreement=0.8),
+    made_up("a", 0.3, "fs_sdd", **selected(0.9) | {"agreement": 0.9 - 1e-12}),
+    made_up("a", 0.7, "fs_sdd", **selected(0.8)),
+]
+
+
 def test_table_6_takes_no_mean_over_fewer_thresholds() -> None:
-    rows = [
-        made_up("a", 0.3, "eca_trim", n_evaluations=10, agreement=0.9),
-        made_up("a", 0.7, "eca_trim", n_evaluations=20, agreement=0.8),
-        made_up("a", 0.3, "fs_sdd", agreement=0.9 - 1e-12, agreement_at_best_threshold=0.9, agreement_of_best_tie=0.9),
-        made_up("a", 0.7, "fs_sdd", status="failed", agreement=math.nan),
-        made_up("b", 0.3, "eca_trim", status="failed"),
-    ]
+    failed = [made_up("a", 0.7, "fs_sdd", status="failed"), made_up("b", 0.3, "eca_trim", status="failed")]
+    rows = [*WHOLE[:3], *failed]
     outcome = Table6(networks=["a", "b", "c"], thresholds=[0.3, 0.7]).outcome(pd.DataFrame(rows))
     values = {key: value for key, value in values_of(outcome).items() if value is not None and not math.isnan(value)}
     jobs = {f"{number.row}/{number.quantity}": number.jobs for number in outcome.numbers}
@@ -141,19 +177,13 @@ def test_table_6_takes_no_mean_over_fewer_thresholds() -> None:
 
 
 def test_table_6_compares_the_largest_network_and_the_share_of_a_whole_run() -> None:
-    rows = [
-        made_up("a", 0.3, "eca_trim", n_evaluations=10, agreement=0.9),
-        made_up("a", 0.7, "eca_trim", n_evaluations=20, agreement=0.8),
-        made_up("a", 0.3, "fs_sdd", agreement=0.9 - 1e-12, agreement_at_best_threshold=0.9, agreement_of_best_tie=0.9),
-        made_up("a", 0.7, "fs_sdd", agreement=0.8, agreement_at_best_threshold=0.8, agreement_of_best_tie=0.8),
-    ]
-    outcome = Table6(networks=["a"], thresholds=[0.3, 0.7]).outcome(pd.DataFrame(rows))
+    outcome = Table6(networks=["a"], thresholds=[0.3, 0.7]).outcome(pd.DataFrame(WHOLE))
     values = values_of(outcome)
     jobs = {f"{number.row}/{number.quantity}": number.jobs for number in outcome.numbers}
     assert values["largest network/eca_trim_evaluations"] == 15
     assert jobs["largest network/eca_trim_evaluations"] == ("a 0.3 eca_trim", "a 0.7 eca_trim")
     assert values["all/strictly_better_percent"] == 0.0, "equal up to rounding is not better"
-    assert len(jobs["all/strictly_better_percent"]) == len(rows)
+    assert len(jobs["all/strictly_better_percent"]) == len(WHOLE)
 
 
 def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
@@ -161,11 +191,11 @@ def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
     values = [(0.9, 0.8, 0.8, 0.9), (0.9, 0.8, 0.85, 0.85), (0.9, 0.9, 0.9, 0.9), (0.7, 0.6, 0.7, 0.7)]
     for place, (ours, kept, moved, tied) in enumerate(values):
         rows.append(made_up("a", place / 10, "eca_trim", agreement=ours))
-        selected = {"agreement": kept, "agreement_at_best_threshold": moved, "agreement_of_best_tie": tied}
-        rows.append(made_up("a", place / 10, "fs_sdd", **selected))
+        found = {"agreement": kept, "agreement_at_best_threshold": moved, "agreement_of_best_tie": tied}
+        rows.append(made_up("a", place / 10, "fs_sdd", **found))
     # On hepatitis, for which the paper's FS-SDD has no time, nothing is better by any reading.
-    selected = {"agreement": 0.9, "agreement_at_best_threshold": 0.9, "agreement_of_best_tie": 0.9}
-    rows += [made_up("hepatitis", 0.0, "eca_trim", agreement=0.9), made_up("hepatitis", 0.0, "fs_sdd", **selected)]
+    rows.append(made_up("hepatitis", 0.0, "eca_trim", agreement=0.9))
+    rows.append(made_up("hepatitis", 0.0, "fs_sdd", **selected(0.9)))
     outcome = Table6(networks=["a", "hepatitis"], thresholds=[0.0, 0.1, 0.2, 0.3]).outcome(pd.DataFrame(rows))
     table = outcome.tables[2].frame
     assert table["networks"].tolist() == ["all"] * 3 + ["without hepatitis"] * 3
@@ -180,9 +210,10 @@ def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
 
 def test_a_slower_trimming_is_not_explained_by_its_evaluations() -> None:
     networks, seconds = ["bupa", "pima", "ident"], {"eca_trim": 0.9, "fs_sdd": 0.3}
-    same = dict.fromkeys(("agreement", "agreement_at_best_threshold", "agreement_of_best_tie"), 0.9)
     rows = [
-        made_up(name, 0.5, method, method_seconds=seconds[method], **same) for name in networks for method in seconds
+        made_up(name, 0.5, method, method_seconds=seconds[method], **selected(0.9))
+        for name in networks
+        for method in seconds
     ]
     numbers = Table6(networks=networks, thresholds=[0.5]).outcome(pd.DataFrame(rows)).numbers
     judged = {one.reported.label: one for one in compare(Literature.of(PROJECT).reported("trimming/table6"), numbers)}

@@ -115,8 +115,8 @@ class EmMice(Sweep):
         """Return the notes that hold for these settings; in `nothing` are data sets whose smallest share is empty."""
         notes = [
             f"On at most {self.test_rows} test rows, drawn once, with at most {self.train_rows} training rows for "
-            "imputers; 'ms per row' is the time to fill and predict a row, 'fit (s)' that of fitting the imputer, or of "
-            "the means and the optimisation of NaCL."
+            "imputers; 'ms per row' is the time to fill and predict a row, 'fit (s)' that of fitting the imputer, or "
+            "of the means and the optimisation of NaCL."
         ]
         if {"em", "normal_draw"} & set(self.methods):
             notes.append(_EM_NOTE)

@@ -12,15 +12,15 @@ import pytest
 from .fuzz import BYTES, CHARACTERS, LARGEST, judged, mutated, ready, smaller
 from .fuzz_targets import CORPUS, TARGETS, Target, Wrong
 
-FOUND = [(path.parent.name, path) for path in sorted(CORPUS.glob("*/*"))]
+FOUND = sorted(CORPUS.glob("*/*"))
 
 
-@pytest.mark.parametrize(("name", "path"), FOUND, ids=[f"{name}/{path.name}" for name, path in FOUND])
-def test_no_file_of_the_corpus_is_a_finding(tmp_path: Path, name: str, path: Path) -> None:
+@pytest.mark.parametrize("name", sorted({path.parent.name for path in FOUND}))
+def test_no_file_of_the_corpus_is_a_finding(tmp_path: Path, name: str) -> None:
     target = TARGETS[name]
     reader = ready(target, tmp_path / "files")
-    for content in (*target.sound(), path.read_bytes()):
-        assert judged(target, reader, content, follow=False).fault == ""
+    for content in target.seeds():
+        assert judged(target, reader, content, follow=False).fault == "", content[:1000]
 
 
 def _planted(content: bytes) -> object:
@@ -62,4 +62,4 @@ def test_what_matters_of_a_finding_is_left() -> None:
 
 
 def test_the_corpus_is_small() -> None:
-    assert sum(path.stat().st_size for _, path in FOUND) < 200_000
+    assert sum(path.stat().st_size for path in FOUND) < 200_000

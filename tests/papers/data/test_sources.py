@@ -98,20 +98,6 @@ def test_wrong_declaration_of_an_own_table_is_explained(
 
 
 @pytest.mark.parametrize(
-    ("name", "body", "reason"),
-    [
-        ("t.csv", b"a,label\n\xff,2\n", "codec can't decode"),
-        ("t.csv.gz", b"\x1f\x8b,label\n1,2\n", "Unknown compression method"),
-    ],
-)
-def test_file_that_is_no_table_is_explained(cache: Cache, tmp_path: Path, name: str, body: bytes, reason: str) -> None:
-    declaration = _csv(tmp_path / name, "")
-    (tmp_path / name).write_bytes(body)
-    with pytest.raises(DeclarationError, match=f"data set 'mine': {tmp_path / name} must .*{reason}"):
-        load_dataset(declaration, cache)
-
-
-@pytest.mark.parametrize(
     ("name", "shape", "labels"),
     [("breast_cancer", (569, 30), ["malignant", "benign"]), ("digits", (1797, 64), list("0123456789"))],
 )

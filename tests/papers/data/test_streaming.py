@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -51,7 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
             while kind in _HEADERS:
                 self.wfile.write(_BYTES[kind])
                 time.sleep(0.02 if kind != "redirect" else 0)
-            for _ in range({"small": 1, "slow": 100, "endless": 10**6, "large": 200}[kind]):
+            for _ in range({"small": 1, "slow": 100, "endless": 10**6, "large": 32}[kind]):
                 self.wfile.write(b"x" * (2**20 if kind == "large" else 1000))
                 time.sleep(0.02 if kind == "slow" else 0)
 
@@ -77,51 +77,36 @@ def test_the_declared_size_is_enforced_while_bytes_arrive(server: str, tmp_path:
     assert (tmp_path / "file").stat().st_size <= 100_000
 
 
-def test_a_server_that_is_slow_on_purpose_meets_a_deadline(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 0.2)
-    with pytest.raises(TimeoutError, match=r"not done after 0.2 seconds"):
-        stream(f"{server}/slow", tmp_path / "file")
+def outcome(work: Callable[[], None]) -> str:
+    """Return how a download ends that takes at most 10 seconds: one without end fails the test and does not hang it."""
+    said = ["never"]
+
+    def follow() -> None:
+        try:
+            work()
+            said[0] = "done"
+        except TimeoutError as error:
+            said[0] = str(error)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    thread.join(10)
+    return said[0]
 
 
-@pytest.mark.parametrize("kind", ["piece", "empty"])
-def test_bytes_without_content_meet_the_deadline_too(
+@pytest.mark.parametrize("kind", ["slow", "piece", "empty", "headers"])
+def test_whatever_comes_slowly_or_has_no_content_meets_the_deadline(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 0.2)
-    outcome: list[BaseException] = []
-
-    def download() -> None:
-        try:
-            stream(f"{server}/{kind}", tmp_path / "file")
-        except TimeoutError as error:
-            outcome.append(error)
-
-    # In a thread of its own, a download without a deadline fails the test instead of hanging it.
-    thread = threading.Thread(target=download, daemon=True)
-    thread.start()
-    thread.join(10)
-    assert [str(error) for error in outcome] == ["the download was not done after 0.2 seconds"]
+    said = outcome(lambda: stream(f"{server}/{kind}", tmp_path / "file"))
+    assert said == "the download was not done after 0.2 seconds"
+    assert kind != "headers" or not (tmp_path / "file").exists()
 
 
 def test_the_body_of_a_redirect_is_not_read(server: str, tmp_path: Path) -> None:
-    thread = threading.Thread(target=stream, args=(f"{server}/redirect", tmp_path / "file"), daemon=True)
-    thread.start()
-    thread.join(10)
-    assert not thread.is_alive()
+    assert outcome(lambda: stream(f"{server}/redirect", tmp_path / "file")) == "done"
     assert (tmp_path / "file").stat().st_size == 1000
-
-
-def test_headers_that_come_slowly_meet_the_deadline_and_are_given_up(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 0.3)
-    started = time.monotonic()
-    with pytest.raises(TimeoutError, match=r"not done after 0.3 seconds"):
-        stream(f"{server}/headers", tmp_path / "file")
-    assert time.monotonic() - started < 10  # the headers take 20 seconds
-    assert not (tmp_path / "file").exists()
 
 
 def test_an_answer_that_comes_after_the_deadline_is_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -138,10 +123,10 @@ def test_an_answer_that_comes_after_the_deadline_is_closed(monkeypatch: pytest.M
 
 def test_a_large_download_takes_little_memory(server: str, tmp_path: Path) -> None:
     tracemalloc.start()
-    stream(f"{server}/large", tmp_path / "file", 200 * 2**20)
-    assert tracemalloc.get_traced_memory()[1] < 64e6
+    stream(f"{server}/large", tmp_path / "file", 2**25)
+    assert tracemalloc.get_traced_memory()[1] < 2**23
     tracemalloc.stop()
-    assert (tmp_path / "file").stat().st_size == 200 * 2**20
+    assert (tmp_path / "file").stat().st_size == 2**25
 
 
 def test_redirects_lead_to_https_or_to_this_machine(server: str, tmp_path: Path) -> None:
@@ -185,5 +170,5 @@ def test_a_download_never_takes_the_folder_of_another(tmp_path: Path) -> None:
             return (folder / "partial").read_text() == "half"
 
     with ThreadPoolExecutor(8) as threads:
-        assert all(threads.map(work, range(400)))
+        assert all(threads.map(work, range(100)))
     assert list(tmp_path.iterdir()) == []

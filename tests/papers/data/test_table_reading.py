@@ -7,7 +7,6 @@ import gzip
 import io
 import time
 from pathlib import Path
-from runpy import run_path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from trimbench.papers.configuration import configuration_folder
+from scripts.bench.study import messier_table
 from trimbench.papers.data import table_files
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import declare_dataset, load_dataset
@@ -50,36 +49,43 @@ def written(folder: Path, body: str | bytes, name: str = "t.csv") -> Path:
 
 
 def test_messy_table(tmp_path: Path) -> None:
-    path = tmp_path / "patients.csv"
-    bench = run_path(str(configuration_folder().parent / "scripts/bench/tables.py"))
-    path.write_text(bench["messy_table"](2_000), encoding="cp1252")
+    path = written(tmp_path, messier_table(2_000, 2).encode("cp1252"), "patients.csv")
     table = read_table(path, "diagnosis", TableSettings(encoding="cp1252", id="patient"))
     read_as = {card.name: card.read_as for card in table.card}
     assert read_as == {
         **{"patient": "id", "admitted": "date", "city": "left out", "crp": "number", "age": "number"},
         **{"smoker": "boolean", "ward": "category", "lab0": "number", "lab1": "number", "code": "number"},
-        **{"study": "left out", "diagnosis": "target"},
+        **{"study": "left out", "weight": "number", "pressure": "number", "region": "category", "barcode": "category"},
+        **{"Unnamed: 15": "left out", "diagnosis": "target"},
     }
-    assert table.name == "patients"
-    assert table.classes == ("healthy", "ill", "unclear")
-    assert table.positive is None
+    assert (table.name, table.classes, table.positive) == ("patients", ("healthy", "ill", "unclear"), None)
     assert list(table.features) == [name for name, kind in read_as.items() if kind not in ("id", "left out", "target")]
     assert len(table.features) == len(table.labels) < 2_000
     assert set(table.labels) == {0, 1, 2}
     text = "\n".join(table.repairs)
     for part in (
+        "no name in the header line: column 16, called 'Unnamed: 15'",
+        "blanks around names in the header line were removed: 'weight'",
         "without a class in 'diagnosis' (rows ",
-        "repeats an earlier one in all features and the class",
-        "column 'patient': it does not name rows uniquely: 2 rows share a value with another (rows 100, 101)",
+        " rows repeat an earlier one in all features and the class",
+        "column 'patient': it does not name rows uniquely: ",
         "column 'admitted': dates were read as days since 1970-01-01, the day first",
         "different values that are not read as numbers, so it is left out; write types: category to keep it",
+        "column 'crp': decimal commas were read",
         " rows have no number and count as missing: '<5' in rows ",
+        "column 'smoker': other spellings were joined: 'Ja' in ",
         "column 'lab1': decimal commas were read",
         "column 'lab1': counted as missing: ",
         "column 'code': it determines the target",
         "column 'study': it has the same value in every row, 'x', so it is left out",
+        " kg' in row ",
+        "column 'pressure': -999 in ",
+        "column 'region': taken for a category: 'unbekannt' in ",
+        "column 'region': 'Nord' and 'nord' are different values",
+        "column 'barcode': digits such as '90071992547",
+        "column 'Unnamed: 15': it numbers the rows",
     ):
-        assert part in text
+        assert part in text, part
     assert all("\n" not in repair and len(repair) < 500 for repair in table.repairs)
     source = pd.read_csv(path, sep=";", encoding="cp1252", dtype=str, keep_default_na=False)
     source = source[~source["diagnosis"].isin(["", "NA", "?"])].reset_index(drop=True)
@@ -118,24 +124,13 @@ def test_many_texts_are_left_out_unless_asked_for() -> None:
         (cycled("-5", "\u22122", "3e2"), {}, "number", -5.0),
         (cycled("00501", "10115", "20095"), {}, "category", "00501"),
         (cycled("00501", "10115", "20095"), {"types": {"x": "number"}}, "number", 501.0),
-        (cycled("1", "2", "A"), {}, "category", "1"),
-        (cycled("yes", "no", "No"), {}, "boolean", "yes"),
         (cycled("0", "1"), {"types": {"x": "boolean"}}, "boolean", "0"),
         (cycled(1, 2), {"types": {"x": "category"}}, "category", "1"),
-        (cycled(True, False), {}, "boolean", "True"),
-        (cycled(True, False, None), {}, "boolean", "True"),
-        (cycled("1970-01-03", "2020-02-29"), {}, "date", 2.0),
         (cycled("1970-01-03T12:00:00Z", "2020-02-29 1:02:03+01:00"), {}, "date", 2.5),
         (cycled("3/1/1970", "13/1/1970"), {}, "date", 2.0),
-        (cycled("1/3/1970", "1/13/1970"), {}, "date", 2.0),
         (cycled("3.1.1970", "2.1.1970"), {}, "date", 2.0),
         (cycled("3/1/1970", "2/1/1970"), {}, "left out", None),
-        (cycled("3 Jan 1970", "January 5, 1970"), {}, "date", 2.0),
         (cycled("1970-01-03", "2020-02-29"), {"types": {"x": "category"}}, "category", "1970-01-03"),
-        (list(pd.to_datetime(cycled("1970-01-03", "2020-02-29"))), {}, "date", 2.0),
-        (cycled(-999, 4, 5), {"missing_values": ("-999",)}, "number", np.nan),
-        (cycled(4.0, float("inf")), {"missing_values": ("inf",)}, "number", 4.0),
-        (cycled("", "NA", None), {}, "left out", None),
         ([str(row) for row in range(ROWS)], {}, "left out", None),
         ([str(row) for row in range(ROWS)], {"types": {"x": "number"}}, "number", 0.0),
     ],
@@ -242,9 +237,6 @@ def test_wrong_settings_are_explained(settings: dict[str, Any], message: str) ->
 
 LINES = [f"{row % 7},{row % 2},{name}" for row, name in enumerate(CLASSES)]
 TABLE = "\n".join(["a,b,y", *LINES]) + "\n"
-WIDE = (
-    ",".join(f"c{i}" for i in range(10_000)) + ",y\n" + ("1," * 10_000 + "p\n" + "2," * 10_000 + "q\n") * 6
-).encode()
 
 
 @pytest.mark.parametrize(
@@ -265,7 +257,6 @@ WIDE = (
         (b"ARROW1", "reading it failed"),
         (b"\x1f\x8b" + bytes(100), "reading it failed"),
         (gzip.compress(TABLE.encode(), mtime=0)[:-9], "reading it failed"),
-        (WIDE, "at most 5,000 columns can be features, got 10,000"),
         (("a,y\n" + "\n".join(f"{i % 3},{i}" for i in range(90))).encode(), "classes, got 90 different values such as"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
@@ -407,6 +398,9 @@ def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path) -> None:
         (tmp_path / "no" / "x.csv", "data must be an existing file, got .*; correct the path"),
         (tmp_path, "data must be a file, got the folder"),
         (np.zeros((3, 3)), "data must be a path of a table or a frame of pandas, polars or pyarrow, got ndarray"),
+        (pd.Series([1, 2], name="y"), "data must be a path .*, got Series; give the whole frame, not one column"),
+        (pa.array([1, 2]), "data must be a path .*, got Int64Array; give the whole frame, not one column"),
+        (pa.chunked_array([[1, 2]]), "data must be a path .*, got ChunkedArray; give the whole frame, not one column"),
         (twice, "every column must have a name of its own, got 'a' more than once"),
         (pa.Table.from_arrays([[1], [2]], names=["a", "a"]), "every column must have a name of its own"),
         (infinite, r"column 'a' must have finite numbers, got inf in rows 2, 4, 6, 8, 10 and 5 more"),

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from scripts.bench.study import messier_table
 from trimbench.papers.data.table_reading import ReadTable, read_table
 from trimbench.papers.data.table_texts import TableSettings
 from trimbench.papers.validation import DeclarationError
@@ -249,42 +248,12 @@ def test_a_text_table_may_begin_like_another_format(tmp_path: Path) -> None:
         assert name in read_table(written(tmp_path, "\n".join([f"{name};b;y", *LINES])), "y").features
 
 
-@pytest.mark.parametrize("source", [pd.Series([1, 2], name="y"), pa.array([1, 2]), pa.chunked_array([[1, 2]])])
-def test_a_single_column_is_no_table(source: Any) -> None:
-    with pytest.raises(DeclarationError, match=r"data must be a path .*, got .*; give the whole frame, not one"):
-        read_table(source, "y")
-
-
 def test_names_are_checked_before_the_lines_are_read(tmp_path: Path) -> None:
     # The second line is wrong, too, but nobody gets as far.
     wide = ",".join(f"c{place}" for place in range(10_000)) + ",y\n1,2\n"
     for target, message in (("y", "at most 5,000 columns can be features, got 10,000"), ("Y", "did you mean 'y'")):
         with pytest.raises(DeclarationError, match=message):
             read_table(written(tmp_path, wide), target)
-
-
-def test_every_repair_of_the_benchmark_is_on_the_card(tmp_path: Path) -> None:
-    path = written(tmp_path, messier_table(2_000, 1).encode("cp1252"))
-    repairs = read_table(path, "diagnosis", TableSettings(encoding="cp1252", id="patient")).repairs
-    for part in (
-        "no name in the header line: column 15",
-        "blanks around names in the header line were removed: 'weight'",
-        " rows repeat an earlier one in all features and the class",
-        "'patient': it does not name rows uniquely",
-        "'crp': decimal commas were read",
-        " rows have no number and count as missing: '<5' in rows",
-        "'smoker': other spellings were joined: 'Ja' in ",
-        "'code': it determines the target",
-        "'study': it has the same value in every row",
-        " kg' in row ",
-        "'pressure': -999 in ",
-        "'region': taken for a category: 'unbekannt' in ",
-        "'region': 'Nord' and 'nord' are different values",
-        "'barcode': digits such as '90071992547",
-        "'Unnamed: 14': it numbers the rows",
-        "without a class in 'diagnosis'",
-    ):
-        assert any(part in line for line in repairs), part
 
 
 # A type is a statement.

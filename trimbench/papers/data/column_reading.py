@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 MAX_CATEGORIES = 50
 _ANSWERS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "nein"}, {"oui", "non"})
-# Among the rows with a value: the fewest numbers where all else are limits such as <5, and the most values of a column
-# of numbers or dates that may be something else.
+# Shares of the rows with a value: of numbers, at least, where all else are limits such as <5; and of what is neither,
+# at most, in a column of numbers or dates.
 _NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
 _FEW_NUMBERS = 10
 _ROWS_NAMED = 5
@@ -100,9 +100,8 @@ def read_texts(
 ) -> ReadColumn:
     """Read a column of text as the settings say, or as categories if its type has them, or as its values look.
 
-    Where the numbers of the column do not say what stands before decimals, the declared mark does, or `marks`, which
-    are those of the whole table. Raises `DeclarationError` if the column cannot be read as its type, or has infinite
-    values.
+    If the numbers of the column do not show which mark stands before decimals, the declared one counts, or `marks`,
+    those of the whole table. Raises `DeclarationError` if the column cannot be read as its type or has infinite values.
     """
     gaps = column.missing_notes()
     if not column.texts:
@@ -237,7 +236,7 @@ def read_categories(column: TextColumn, parsed: NDArray[np.float64] | None = Non
 
 
 def _what_else(column: TextColumn, parsed: NDArray[np.float64]) -> list[str]:
-    """Return what else categories may be, if so; advice that would end in an error is none."""
+    """Return what else the categories may be, if anything, without advice that would end in an error."""
     known = ~np.isnan(parsed)
     are_finite = bool(np.isfinite(parsed[known]).all())
     if known.all() and (code := next(filter(is_code, column.texts), None)):
@@ -279,7 +278,7 @@ def _key(text: str) -> str:
 
 
 def _said_of(column: TextColumn, chosen: NDArray[np.bool_], what: str) -> str:
-    """Return how many rows have one of the chosen texts, `what` that means, and the most frequent ones with rows."""
+    """Say how many rows have a chosen text, `what` follows from it, and which texts are most frequent, with rows."""
     places = sorted(np.flatnonzero(chosen).tolist(), key=lambda place: -column.counts[place])
     parts = [(quoted(column.texts[place]), [place]) for place in places[:3]]
     if len(places) > 3:
@@ -382,7 +381,7 @@ class TextColumn:
 
     @functools.cached_property
     def _numbers(self) -> dict[str, NDArray[np.float64]]:
-        """The number that each signed text is, by the mark before decimals, NaN where it is none."""
+        """The number in each signed text, by the mark before decimals; NaN where there is none."""
         return {mark: np.array([number_of(text, mark) for text in self.signed]) for mark in ".,"}
 
     @functools.cached_property
@@ -394,7 +393,7 @@ class TextColumn:
         return {one for one, other in pairs if (np.isnan(self._numbers[other]) & ~np.isnan(self._numbers[one])).any()}
 
     def parsed(self, mark: str) -> NDArray[np.float64]:
-        """Return the number that each text is, with `mark` before decimals, NaN where it is none."""
+        """Return the number in each text, with `mark` before decimals; NaN where there is none."""
         if self.is_plain and mark == ".":
             return np.array([*map(float, self.texts)])
         # Beside plain numbers, signs of accounting are signs.
@@ -505,7 +504,7 @@ def _days(column: pd.Series[Any], found: str) -> NDArray[np.float64]:
 
 
 def _words_for_missing(column: TextColumn) -> list[str]:
-    """Return which texts are categories although they may stand for missing values."""
+    """Return which categories may stand for missing values."""
     numbers = np.array([math.nan if is_code(text) else number_of(text) for text in column.texts])
     known = ~np.isnan(numbers)
     # A code beside other numbers is judged with them, below.

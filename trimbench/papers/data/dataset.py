@@ -140,7 +140,7 @@ def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[n
 
 
 def _sortable(column: pd.Series[Any]) -> NDArray[Any]:
-    """Return numbers in the order of the values, NaN last: short ones if they can be, which sort in a third of time."""
+    """Return numbers in the order of the values, NaN last; as int16 where possible, which takes a third of the time."""
     if is_number_column(column):
         values = column.to_numpy(dtype="float64", na_value=np.nan)
         with np.errstate(invalid="ignore"):
@@ -186,8 +186,7 @@ def fingerprint(features: pd.DataFrame, target: pd.Series[Any]) -> str:
 
     The hash does not depend on the width of a dtype, on the order of categories or unused ones, on the index, or on the
     order of the rows, which enter in their `canonical_order`. It depends on every value, every name, and the order of
-    the columns. Numbers enter as little-endian float64 (with
-    one NaN and one zero), labels as length-prefixed UTF-8.
+    the columns. Numbers enter as little-endian float64 (with one NaN and one zero), labels as length-prefixed UTF-8.
     """
     return _digest(*_in_order(features, target))
 

@@ -1,4 +1,4 @@
-"""Data sets and networks as they are declared in YAML: checked, loaded, and whether they are at hand."""
+"""Data sets and networks that YAML declares: their checks, how they are loaded, and whether their files are here."""
 
 from __future__ import annotations
 
@@ -446,7 +446,7 @@ def _is_readable(needed: list[list[Path]]) -> bool:
 
 
 def obstacle(declaration: Declaration, cache: Cache) -> str:
-    """Return which file of the data is there and cannot be read, and what to do; empty if there is none.
+    """Return which file of the data exists but cannot be read, and what to do; empty if there is none.
 
     A file of which another folder of the cache has a readable copy is no obstacle.
     """

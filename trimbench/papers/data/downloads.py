@@ -223,11 +223,11 @@ def stream(url: str, path: Path, size: int | None = None, api_key: str = "") -> 
     """Download `url` to `path`, piece by piece.
 
     Raises an OSError if the server answers with an error, is silent for 20 seconds or not done after half an hour, and
-    a ValueError if it sends more than `size` bytes, or other than that many (default: at most 1 GiB), or redirects to
-    an address without https that is not on this machine.
+    a ValueError if it does not send exactly `size` bytes (by default, if it sends more than 1 GiB), or redirects to an
+    address without https that is not on this machine.
 
-    The timeout of requests starts again with each byte, of headers or of what has no content, such as empty compressed
-    blocks. So a thread waits for the server; after half an hour it is left alone, until the server is silent.
+    The timeout of requests starts again with each byte, even of headers or of empty compressed blocks. So a thread
+    waits for the server; after half an hour it is abandoned, and ends when the server falls silent.
     """
     late, done = threading.Event(), Future[None]()
 
@@ -306,9 +306,9 @@ def _is_this_machine(url: str) -> bool:
 
 
 def openml_server(cache: Cache) -> tuple[str, str]:
-    """Return the address of OpenML's interface and the key to it, as the package's own configuration has them.
+    """Return the address of OpenML's interface and the key to it, from the package's own configuration.
 
-    Where nothing will be asked, that is not read: the package takes a second to load.
+    If nothing will be asked, the configuration is not read: the package takes a second to load.
     """
     if cache.openml_server is not None:
         return cache.openml_server, ""
@@ -319,7 +319,7 @@ def openml_server(cache: Cache) -> tuple[str, str]:
 
 
 def openml_package() -> ModuleType:
-    """Import the package, which reads and creates files in the user's home: where it cannot, in temporary ones."""
+    """Import the package, which reads and creates files in the user's home, or in a temporary folder if it cannot."""
     try:
         import openml
     except (OSError, ValueError, RuntimeError, configparser.Error):

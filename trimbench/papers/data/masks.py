@@ -14,7 +14,7 @@ Mechanism = Literal["mcar", "rates", "block", "depends_on_features", "depends_on
 Rounding = Literal["down", "nearest", "fifths"]
 Unit = Literal["feature", "column"]
 DEPENDENT: tuple[Mechanism, ...] = ("depends_on_features", "depends_on_value")
-# How many times as probable as after the lowest value a feature is the next to go missing after the highest one.
+# The odds that a feature with the highest value goes missing next, as a multiple of those with the lowest value.
 _HIGHEST_TO_LOWEST = 4.0
 _ALWAYS_OBSERVED = 0.1
 

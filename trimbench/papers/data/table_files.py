@@ -474,12 +474,12 @@ def _values(lines: Iterator[tuple[int, list[str]]], names: list[str], separator:
     return table.drop(columns=width - 1 if at_end else 0).set_axis(names, axis="columns"), [note]
 
 
-# Whatever holds a table, as a frame of pandas with names of text.
+# Any source of a table, as a pandas frame whose column names are text.
 
 
 @dataclass(frozen=True, eq=False)
 class SourceTable:
-    """A table as its source has it; `owner` begins the messages about it, `repairs` say what was changed already."""
+    """A table as it was found; `owner` begins the messages about it, `repairs` say what has been changed already."""
 
     name: str
     owner: str

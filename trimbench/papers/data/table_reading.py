@@ -220,7 +220,7 @@ _ERRORS_LEFT = 0.01
 
 
 def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
-    """Return why a column cannot serve as a feature, if so: it never changes, or numbers the rows and is not wanted."""
+    """Return why a column cannot be a feature, if so: it never changes, or numbers the rows and nobody asked for it."""
     values = _array(column)
     known = _known(values)
     if not len(known):
@@ -256,7 +256,7 @@ def suspicion(
 
 
 def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> list[str]:
-    """Return that rows occur more than once, if so, given the codes of all columns and of the target."""
+    """Say how many rows repeat an earlier one, if any, given the codes of all columns and of the target."""
     rows = [row.tobytes() for row in np.column_stack(codes)]
     n_again = len(rows) - len(set(rows))
     verb = "repeats" if n_again == 1 else "repeat"

@@ -155,7 +155,7 @@ def number_of(text: str, decimal: str | None = None) -> float:
     (-999.0, -999.0, nan)
     """
     if text[:1].isalpha() and text[0] not in "iI":
-        return math.nan  # by far the most texts of other columns
+        return math.nan  # like most texts of other columns
     text = text.replace("\u2212", "-")
     if (decimal is None or (",", ".")[decimal == ","] not in text) and _PLAIN.fullmatch(text):
         return float(text.replace(",", "."))
@@ -251,7 +251,7 @@ def date_in(text: str, day_comes_first: bool = True) -> re.Match[str] | None:
     """Return the year, month, day, clock, half of the day and zone of a date, if a text looks like one."""
     text = _WEEKDAY.sub("", text)
     if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
-        return None  # by far the most texts of other columns
+        return None  # like most texts of other columns
     forms = (_DATES[0], YEAR_LAST[day_comes_first], *_DATES[1:])
     return next((match for form in forms if (match := form.fullmatch(text))), None)
 
@@ -366,7 +366,7 @@ def stands_for_missing(text: str) -> bool:
     return word in _WORDS or word.strip("()[]{}<>") in _WORDS or bool(_ERROR.fullmatch(word))
 
 
-# What a file that is no table looks like, by how it begins, and what to do.
+# What files of other formats begin with, what they are, and what to do.
 
 SEARCHED = 1 << 16
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -395,7 +395,7 @@ _OTHER: Mapping[bytes, str] = {
 
 
 def other_format(body: bytes) -> str | None:
-    """Return what a file looks like that is no table, and what to do; None if it does not look like another format."""
+    """Return which other format a file seems to have, and what to do; None if it may be a table."""
     ends = body[:SEARCHED].removeprefix(b"\xef\xbb\xbf") + body[-SEARCHED:]
     forms = (what for form, what in _OTHER.items() if re.match(form, ends, re.DOTALL | re.IGNORECASE))
     return next(forms, None)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -176,6 +177,16 @@ def test_a_pipe_or_a_huge_file_in_the_place_of_a_record_counts_as_missing(store:
     assert store.get(JOB) == OK
     os.truncate(path, 2**40)  # one that takes no room
     assert store.get(JOB) is None
+
+
+def test_a_small_record_takes_little_memory_to_read(store: JobStore) -> None:
+    store.put(OK)
+    tracemalloc.start()
+    try:
+        assert store.get(JOB) == OK
+        assert tracemalloc.get_traced_memory()[1] < 1e6
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("step", ["write_bytes", "replace"])

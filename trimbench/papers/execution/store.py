@@ -334,10 +334,10 @@ def _opened(path: Path) -> BinaryIO:
 def _content(path: Path, limit: int) -> bytes:
     """Read a file; raise a ValueError if it has more bytes than the limit."""
     with _opened(path) as stream:
-        content = stream.read(limit + 1)
-    if len(content) > limit:
-        raise ValueError(f"it has more than {in_megabytes(limit)}")
-    return content
+        size = os.fstat(stream.fileno()).st_size
+        if size > limit:
+            raise ValueError(f"it has more than {in_megabytes(limit)}")
+        return stream.read(size)  # not the limit, for which Python would reserve memory
 
 
 def _beside(path: Path) -> Path:

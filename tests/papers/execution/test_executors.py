@@ -238,7 +238,7 @@ def test_where_workers_cannot_be_started_another_executor_is_named(monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "no room for a semaphore")
 
-    monkeypatch.setattr("_multiprocessing.SemLock", refuse)
+    monkeypatch.setattr("multiprocessing.synchronize._multiprocessing.SemLock", refuse)
     with pytest.raises(ExecutorError, match=r"cannot be started here: .*no room.*; run with executor=serial"):
         ProcessExecutor(workers=1).run(squares(2), lambda record: None)
 

@@ -52,11 +52,6 @@ def test_the_newest_heading_of_the_changelog_is_this_version() -> None:
     assert headings[0] == PROJECT["version"]
 
 
-def test_the_archive_states_the_version_of_the_project() -> None:
-    archive = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
-    assert archive["version"] == PROJECT["version"]
-
-
 def test_hooks_before_a_commit_are_checks_of_the_check_command() -> None:
     script = (ROOT / "scripts/test").read_text(encoding="utf-8")
     (repository,) = declared(".pre-commit-config.yaml")["repos"]

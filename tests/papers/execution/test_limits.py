@@ -152,7 +152,7 @@ def test_a_log_is_cut_again_and_again_while_it_grows(tmp_path: Path, monkeypatch
         assert len(log) < 2100
     assert not path.exists()
     assert memory.tell() < 4200
-    for size in (2000, 2001):  # of exactly so many bytes, nothing is cut
+    for size in (2000, 2001):  # of a file of exactly the limit, nothing is cut
         path.write_bytes(b"x" * size)
         shorten_file(path, 0)
         assert (b"bytes are cut here" in path.read_bytes()) == (size > 2000)

@@ -110,7 +110,7 @@ def cluster(tmp_path: Path) -> Iterator[Pretended]:
     pretended.clear()
 
 
-def test_jobs_are_cut_into_tasks_of_which_so_many_run(cluster: Pretended) -> None:
+def test_jobs_are_cut_into_tasks_and_a_few_run_at_once(cluster: Pretended) -> None:
     jobs = squares(9)
     assert all(record.ok for record in run(PretendingExecutor(), jobs).values())
     assert [list(task) for task in cluster.tasks] == [jobs[0:2], jobs[2:4], jobs[4:6], jobs[6:8], jobs[8:]]

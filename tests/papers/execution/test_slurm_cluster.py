@@ -113,7 +113,7 @@ def test_files_of_tasks_are_in_no_folder_with_a_percent_sign(tmp_path: Path, nam
     assert list(tmp_path.iterdir()) == [folder.parent]
 
 
-# What Slurm's programs do, as far as submitit sees: `sbatch` runs a script once for each task of an array, and there
+# What Slurm's programs do that submitit sees: `sbatch` runs a script once for each task of an array, and there
 # `srun` runs a command on each node of the task. The second node does not see the data.
 SLURM = """#!{python}
 import os, re, subprocess, sys, time

@@ -27,6 +27,8 @@ from trimbench.papers.vocabulary.tables import Table
 from ..command_line import results
 from .builders import POINTS, findings, judged, line_figure, record, reported
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 NUMBERS = [reported("a", "0.3"), reported("b", "7")]
 DEFAULT = FigureSettings()
 

@@ -17,6 +17,8 @@ from trimbench.papers.vocabulary.reported import Literature
 
 from .builders import findings, record
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 REPORTED = """
 family/one:
   source: A paper

@@ -381,7 +381,7 @@ def completions(line: str) -> list[str]:
 
 
 def _values(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequence[str]:
-    """Return the values that a key can have, as far as there are few."""
+    """Return the values that a key can have, where they are few."""
     if key in ("run", "runs"):
         return sorted(path.parent.name for path in Path(given.get("results", "results")).glob("*/run.json"))
     if key in GROUPS:

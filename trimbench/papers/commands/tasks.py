@@ -468,7 +468,7 @@ def measured(catalogue: Catalogue, profile: str) -> dict[str, dict[str, float]]:
 
 
 def expected_seconds(jobs: Iterable[Job], done: Mapping[str, float], typical: Mapping[str, float]) -> dict[str, float]:
-    """Return the processor seconds that jobs are expected to take, by key, as far as there is a basis for it.
+    """Return the processor seconds that jobs are expected to take, by key, where there is a basis for it.
 
     Parameters
     ----------

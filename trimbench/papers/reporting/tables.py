@@ -54,7 +54,7 @@ def markdown_rows(
 ) -> str:
     """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas.
 
-    With a `width`, for a terminal, the widest texts are broken until the lines fit, as far as numbers leave room.
+    With a `width`, for a terminal, the widest texts are broken until the lines fit, if the numbers leave room.
     """
     cells = [[markdown_text(text) for text in row] for row in rows]
     # Words before the signs are escaped: an underscore of a name becomes a space.

@@ -32,7 +32,8 @@ def asked_for(*lists: list[str | dict[str, str]]) -> Iterator[str]:
 STATED = sorted(set(asked_for(PROJECT["dependencies"], *EXTRAS.values())))
 TESTED = [*STATED, *asked_for(*(GROUPS[name] for name in GROUPS if name != "bench"))]
 REQUIRED = {
-    "run": [*STATED, *asked_for(GROUPS["build"])],
+    "run": asked_for(PROJECT["dependencies"], *(EXTRAS[name] for name in EXTRAS if name != "ray"), GROUPS["build"]),
+    "ray": [*asked_for(EXTRAS["ray"])],
     "test": TESTED,
     "bench": [*STATED, *asked_for(GROUPS["build"], GROUPS["bench"])],
     "lowest": TESTED,
@@ -58,9 +59,9 @@ def test_every_requirement_is_locked_to_a_version_it_allows(lock: str, requireme
     assert all(wanted.specifier.contains(version) for version in versions)
 
 
-def test_the_extra_papers_includes_all_others() -> None:
+def test_the_extra_papers_includes_all_others_but_ray_which_has_a_lock_of_its_own() -> None:
     (own,) = [Requirement(entry) for entry in EXTRAS["papers"] if Requirement(entry).name == PROJECT["name"]]
-    assert own.extras | {"papers"} == set(EXTRAS)
+    assert own.extras | {"papers", "ray"} == set(EXTRAS)
 
 
 @pytest.mark.parametrize("name", ["test", "bench"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -151,6 +152,20 @@ def test_what_is_missing_is_named(command: Command, root: Path, tmp_path: Path) 
     assert "quick/trimming/curves.json cannot be read" in command("task=plot", "run=quick", code=2).err
     nothing = command("task=plot", f"results={tmp_path / 'nowhere'}", code=2)
     assert re.match("no run has written to '.*nowhere' yet; start one with task=run", nothing.err)
+
+
+@pytest.mark.parametrize("said", ["pictures", "points", "files", "data", "nested"])
+def test_a_run_of_somebody_else_names_no_file_elsewhere(command: Command, root: Path, said: str) -> None:
+    about = root / "quick/trimming/curves.json"
+    content = json.loads(about.read_text(encoding="utf-8"))
+    changed: dict[str, object] = {"files": 5, "data": None, "pictures": ["../../../x.png"], "points": "/tmp/x.csv"}
+    content |= {said: changed.get(said)}
+    content["figures"][0] |= {said: changed.get(said)}
+    about.write_text("[" * 100_000 if said == "nested" else json.dumps(content))
+    os.mkfifo(root / "quick/trimming/pipe.json")
+    for words in ("task=plot run=quick", "task=compare runs=[quick,quick]"):
+        assert "quick/trimming/curves.json cannot be read: " in command(*words.split(), code=2).err
+    assert not (root.parent / "x.png").exists()
 
 
 def test_points_that_cannot_be_read_are_named(command: Command, root: Path) -> None:

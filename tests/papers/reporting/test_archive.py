@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,12 +164,12 @@ def test_the_papers_of_the_experiments_are_cited(tmp_path: Path) -> None:
 
 def test_no_home_and_no_user_is_named(tmp_path: Path) -> None:
     home = "/home/adé/data"
+    JobStore(tmp_path / "jobs").put(one := record(1, "failed", f"no {home}"))
     configuration = {"results": f"{home}/r", "seed": 1, "folder": home}
     texts = {"family/one_table.csv": f"a\n{home}/t.csv\n", "family/more.md": f"see {home}"}
-    run = stored_runs.run(tmp_path / "run", texts, configuration=configuration, **RAN | {"jobs": {"ab" * 6: "ok"}})
+    ran = RAN | {"jobs": {one.job.key: "failed"}, "configuration": configuration}
+    run = stored_runs.run(tmp_path / "run", texts, **ran)
     (run / "family/one_rows.csv.gz").write_bytes(gzip.compress(f"error\n{home}\n".encode()))
-    (tmp_path / "jobs/ab").mkdir(parents=True)
-    (tmp_path / f"jobs/ab/{'ab' * 32}.json").write_text(json.dumps({"declared": {"path": home}}))
     (run / "family/linked.csv").symlink_to("/etc/hostname")
     found = contents(archived(run))
     assert "family/linked.csv" not in found
@@ -177,7 +178,7 @@ def test_no_home_and_no_user_is_named(tmp_path: Path) -> None:
         assert b"/home" not in content, name
         assert b"\\u00e9" not in content, name
     assert found["family/one_table.csv"] == b"a\n~/data/t.csv\n"
-    assert json.loads(found["provenance/jobs.jsonl"]) == {"declared": {"path": "~/data"}}
+    assert json.loads(found["provenance/jobs.jsonl"])["error"] == "no ~/data"
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -216,6 +217,24 @@ def test_jobs_of_an_archive_are_keys(tmp_path: Path) -> None:
     (tmp_path / "run/x.json").write_text(json.dumps({**RAN, "experiment": "x", "jobs": {"../../secret": "ok"}}))
     with pytest.raises(ConfigurationError, match=r"jobs of a run must be named by their keys, got '\.\./\.\./secret'"):
         archived(tmp_path / "run")
+
+
+def test_only_sound_records_are_archived(tmp_path: Path) -> None:
+    store = JobStore(tmp_path / "jobs")
+    paths = []
+    for value in range(4):
+        store.put(one := record(value))
+        paths.append(store.path(one.job))
+    paths[1].write_bytes(paths[0].read_bytes())
+    paths[2].write_bytes(b"\xff" + paths[2].read_bytes()[:100])
+    paths[3].unlink()
+    os.mkfifo(paths[3])
+    run = stored_runs.run(tmp_path / "run", **{**RAN, "jobs": {path.stem: "ok" for path in paths}})
+    jobs = contents(archived(run))["provenance/jobs.jsonl"].splitlines()
+    assert [json.loads(line)["key"] for line in jobs] == [paths[0].stem]
+    (run / "family/one.json").write_text(json.dumps({"experiment": "family/one", "jobs": {}}))
+    with pytest.raises(ConfigurationError, match=r"family/one\.json of the run must say computed_with"):
+        archived(run)
 
 
 def test_a_wheel_has_what_the_citation_is_made_of() -> None:

@@ -238,12 +238,25 @@ class JobStore:
         A file that cannot be read or was changed, or a result that its function does not declare, gives a warning and
         None, like no file at all: running the job again repairs it.
         """
-        path = self.path(job)
+        return self._read(self.path(job), functools.partial(Record.of, job))
+
+    def is_sound(self, path: Path) -> bool:
+        """Tell whether a file of the store holds the record that its name says; a warning says what else it is."""
+
+        def named(content: bytes) -> Record:
+            record = Record.from_json(content)
+            if record.job.key != path.stem:
+                raise ValueError("it is the record of another job")
+            return record
+
+        return self._read(path, named) is not None
+
+    def _read(self, path: Path, parse: Callable[[bytes], Record]) -> Record | None:
         try:
             content = _content(path, 2 * RESULT_BYTES)
             if not content.endswith(_END):
                 raise ValueError("the file is cut short")
-            return Record.of(job, content)
+            return parse(content)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:

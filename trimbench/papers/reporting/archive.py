@@ -29,6 +29,7 @@ _PICTURES = (".pdf", ".png")
 # Without the time of writing, the same run gives the same bytes.
 _KEY = re.compile("[0-9a-f]{8,64}")
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
+_NEEDED = {"configuration", "data", "missing", "computed_with", "written_with", "files"}
 
 
 def experiments_of(folder: Path) -> dict[str, Mapping[str, Any]]:
@@ -67,15 +68,17 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _records(about: Mapping[str, Any], store: JobStore) -> Iterator[Path]:
-    """Give the records of an experiment's jobs that are stored; its provenance has the beginnings of their keys."""
+    """Give the sound records of an experiment's jobs; its provenance has the beginnings of their keys."""
     for key in about["jobs"]:
         if not _KEY.fullmatch(key):
             raise ConfigurationError(f"jobs of a run must be named by their keys, got {brief(key)}; run it again")
-        yield from store.folder.glob(f"{key[:2]}/{key}*.json")
+        yield from filter(store.is_sound, store.folder.glob(f"{key[:2]}/{key}*.json"))
 
 
 def _execution(stem: str, about: Mapping[str, Any], records: Sequence[Path]) -> Execution:
     """Return when an experiment ran: from the start of its first worker until its last job was stored."""
+    if absent := sorted(_NEEDED - about.keys()):
+        raise ConfigurationError(f"the file {stem}.json of the run must say {absent[0]}; task=report writes it again")
     written = about["written_with"]["time"]
     started = min((entry["time"] for entry in about["computed_with"]), default=written)
     stored = max((record.stat().st_mtime for record in records), default=None)

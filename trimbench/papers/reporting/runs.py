@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote
 
+from trimbench.papers.execution.job import TEXT, Kind, fields
+from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import Record, provenance
 from trimbench.papers.files import (
     as_it_was,
@@ -281,19 +283,41 @@ class StoredRun:
     experiments: Mapping[str, StoredExperiment]
 
 
+# What a run, which may be from somebody else, says of an experiment or a sweep: its files are beside what it says.
+_ANY = Kind("anything", lambda _: True)
+_BESIDE = Kind("the name of a file beside it", lambda name: isinstance(name, str) and Path(name).name == name)
+_PICTURE = Kind(
+    "the name of a picture beside it", lambda name: _BESIDE.holds(name) and str(name).endswith((*_SHOWN, ".pdf"))
+)
+_MAPPING, _TEXTS, _ENVIRONMENT = fields(**{"*": _ANY}), fields(**{"*": TEXT}), fields(time=TEXT, **{"*": _ANY})
+_SAID = {
+    "configuration": _MAPPING,
+    "data": _TEXTS,
+    "missing": _TEXTS,
+    "jobs": _TEXTS,
+    "computed_with": each(_ENVIRONMENT),
+    "written_with": _ENVIRONMENT,
+    "files": each(_BESIDE),
+    "figures": each(fields(points=_BESIDE, pictures=each(_PICTURE), **{"*": _ANY})),
+}
+
+
 def described_in(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield the files below a folder that say of an experiment or a sweep how it was run, and what they say.
 
-    Raises ConfigurationError if one cannot be read.
+    Raises ConfigurationError if one cannot be read, or names a file that is not beside it.
     """
     for path in sorted(folder.rglob("*.json")):
-        if not any(part.startswith(".") or part.endswith(".tmp") for part in path.relative_to(folder).parts):
+        if path.is_file() and not any(p.startswith(".") or p.endswith(".tmp") for p in path.relative_to(folder).parts):
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as error:
+                if not isinstance(content, dict) or "experiment" not in content:
+                    continue
+                if wrong := [key for key in _SAID.keys() & content.keys() if not _SAID[key].holds(content[key])]:
+                    raise ValueError(f"{min(wrong)} must be {_SAID[min(wrong)].words}")
+            except (ValueError, RecursionError) as error:
                 raise ConfigurationError(f"{path} cannot be read: {error}; task=report writes it again") from error
-            if isinstance(content, dict) and "experiment" in content:
-                yield path, content
+            yield path, content
 
 
 def read_about(folder: Path, stem: str) -> dict[str, Any]:
@@ -318,15 +342,11 @@ def read_run(name: str, folder: Path) -> StoredRun:
 def _descriptions(folder: Path) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
     """Yield the file with the provenance of each experiment, its stem, and its content."""
     for family in folder.iterdir() if folder.is_dir() else ():
-        for path in family.rglob("*.json") if family.is_dir() and family.name not in _NOT_FAMILIES else ():
-            try:
-                about = json.loads(path.read_text(encoding="utf-8"))
-                name, _ = str(about["experiment"]), about["files"]
-            except (OSError, ValueError, KeyError, TypeError):
-                continue
+        for path, about in described_in(family) if family.is_dir() and family.name not in _NOT_FAMILIES else ():
+            name = str(about["experiment"])
             stem = path.relative_to(folder).with_suffix("").as_posix()
             # In the folder above several runs, the stem begins with the name of a run.
-            if stem == name or stem.startswith(f"{name},"):
+            if "files" in about and (stem == name or stem.startswith(f"{name},")):
                 yield path, stem, about
 
 

@@ -10,9 +10,9 @@ import hypothesis
 import pytest
 
 # A loaded machine makes a test slow, not wrong. Examples are the same in every run, so that a change is judged by what
-# it changes; `--hypothesis-profile fresh` looks for others.
+# it changes; `--hypothesis-profile fresh` looks for others, as `scripts/nightly` does.
 hypothesis.settings.register_profile("trimbench", deadline=None, derandomize=True)
-hypothesis.settings.register_profile("fresh", deadline=None)
+hypothesis.settings.register_profile("fresh", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("trimbench")
 
 # Fixtures that take long to make. All tests that ask for one run in the same worker, which makes it once.

@@ -1,4 +1,4 @@
-"""The definitions of the paper, instance by instance: slow, obvious twins of the engines."""
+"""The definitions of the paper, instance by instance: slow, obvious twins of the engines, also with fractions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import trimbench as tb
 from tests.networks.random_models import distributions
+from trimbench.trimming.costs import Choice
 
-TOLERANCE = 1e-12
-Joint = dict[tuple[int, ...], tuple[float, float]]
+# Odds closer than this are equal.
+TIE, EXACT_TIE = 1e-12, Fraction(1, 10**12)
+# Pr(class, instance) of each class, all of one type of number.
+Joint = dict[tuple[int, ...], tuple[Any, ...]]
 
 
 def network_of(classifier: tb.BayesianClassifier) -> tb.BayesianNetwork:
@@ -23,8 +29,12 @@ def network_of(classifier: tb.BayesianClassifier) -> tb.BayesianNetwork:
 
 @functools.lru_cache(maxsize=4)
 def whole(classifier: tb.BayesianClassifier) -> Joint:
-    """Sum the product of all tables over every state of the network: Pr(c, f | e), Pr(not c, f | e) of all features."""
+    """Sum the product of all tables over every state of the network: Pr(class, f | e) of all features."""
     network = network_of(classifier)
+    states = [classifier.positive_states, classifier.negative_states]
+    if classifier.threshold is None:
+        states = [(name,) for name in classifier.class_names]
+    class_of = {state: place for place, names in enumerate(states) for state in names}
     table: dict[tuple[int, ...], list[float]] = {}
     for values in itertools.product(*(range(network.cardinality(node)) for node in network.nodes)):
         at = dict(zip(network.nodes, values, strict=True))
@@ -34,25 +44,36 @@ def whole(classifier: tb.BayesianClassifier) -> Joint:
             float(network.table(node)[(*(at[parent] for parent in network.parents(node)), at[node])])
             for node in network.nodes
         )
-        side = 0 if network.states(classifier.target)[at[classifier.target]] in classifier.positive_states else 1
-        table.setdefault(tuple(at[name] for name in classifier.features), [0.0, 0.0])[side] += mass
+        masses = table.setdefault(tuple(at[name] for name in classifier.features), [0.0] * len(states))
+        masses[class_of[network.states(classifier.target)[at[classifier.target]]]] += mass
     total = sum(map(sum, table.values())) if classifier.evidence else 1.0
-    return {values: (pair[0] / total, pair[1] / total) for values, pair in table.items()}
+    return {values: tuple(mass / total for mass in masses) for values, masses in table.items()}
 
 
-def instances(classifier: tb.BayesianClassifier, features: Sequence[int]) -> Joint:
-    """Return Pr(c, f'), Pr(not c, f') for every instance of the features at the given positions."""
+def part(joint: Joint, features: Sequence[int]) -> Joint:
+    """Return Pr(class, f') for every instance of the features at the given positions."""
     table: Joint = {}
-    for values, pair in whole(classifier).items():
+    for values, masses in joint.items():
         kept = tuple(values[i] for i in features)
-        seen = table.get(kept, (0.0, 0.0))
-        table[kept] = (seen[0] + pair[0], seen[1] + pair[1])
+        table[kept] = tuple(map(sum, zip(table[kept], masses, strict=True))) if kept in table else masses
     return table
 
 
-def positive(joint: tuple[float, float], threshold: float) -> bool:
+def instances(classifier: tb.BayesianClassifier, features: Sequence[int]) -> Joint:
+    return part(whole(classifier), features)
+
+
+def positive(joint: Sequence[Any], threshold: Any) -> bool:
     """Return Pr(c | f) >= T, with odds equal up to rounding counted as equal."""
-    return joint[0] * (1 - threshold) >= joint[1] * threshold * (1 - TOLERANCE)
+    tie = EXACT_TIE if isinstance(threshold, Fraction) else TIE
+    return bool(joint[0] * (1 - threshold) >= joint[1] * threshold * (1 - tie))
+
+
+def decision(masses: Sequence[Any], threshold: Any) -> int:
+    """Return the position of the class that is given: the first of the most probable ones without a threshold."""
+    if threshold is None:
+        return next(k for k, mass in enumerate(masses) if mass >= max(masses) * (1 - TIE))
+    return 0 if positive(masses, threshold) else 1
 
 
 def same_decision_probabilities(
@@ -71,15 +92,34 @@ def same_decision_probabilities(
     return found
 
 
-def expected_agreement(classifier: tb.BayesianClassifier, features: Sequence[int], threshold: float) -> float:
-    """Definition 2."""
-    part = instances(classifier, features)
-    total = 0.0
-    for values, joint in whole(classifier).items():
-        seen = part[tuple(values[i] for i in features)]
-        if positive(joint, classifier.threshold) == positive(seen, threshold):
-            total += sum(joint)
-    return total
+def decisions(joint: Joint, threshold: Any) -> dict[tuple[int, ...], int]:
+    return {values: decision(masses, threshold) for values, masses in joint.items()}
+
+
+@functools.lru_cache(maxsize=4)
+def original(classifier: tb.BayesianClassifier) -> dict[tuple[int, ...], int]:
+    return decisions(whole(classifier), classifier.threshold)
+
+
+def agreement(joint: Joint, features: Sequence[int], decided: dict[tuple[int, ...], int], threshold: Any) -> Any:
+    """Definition 2, for the decisions of the original."""
+    seen = decisions(part(joint, features), threshold)
+    return sum(sum(joint[values]) for values, k in decided.items() if k == seen[tuple(values[i] for i in features)])
+
+
+def potential(joint: Joint, features: Sequence[int], decided: dict[tuple[int, ...], int]) -> Any:
+    """Definition 4, for the decisions of the original."""
+    sums: dict[tuple[int, ...], dict[int, Any]] = {}
+    for values, masses in joint.items():
+        of_class = sums.setdefault(tuple(values[i] for i in features), {})
+        of_class[decided[values]] = of_class.get(decided[values], 0) + sum(masses)
+    return sum(max(of_class.values()) for of_class in sums.values())
+
+
+def expected_agreement(
+    classifier: tb.BayesianClassifier, features: Sequence[int], threshold: float | None = None
+) -> float:
+    return float(agreement(whole(classifier), features, original(classifier), threshold))
 
 
 def candidate_thresholds(classifier: tb.BayesianClassifier, features: Sequence[int]) -> list[float]:
@@ -94,22 +134,30 @@ def achievable_agreement(classifier: tb.BayesianClassifier, features: Sequence[i
 
 
 def potential_agreement(classifier: tb.BayesianClassifier, features: Sequence[int]) -> float:
-    """Definition 4."""
-    masses = {values: [0.0, 0.0] for values in instances(classifier, features)}
-    for values, joint in whole(classifier).items():
-        side = 0 if positive(joint, classifier.threshold) else 1
-        masses[tuple(values[i] for i in features)][side] += sum(joint)
-    return sum(max(pair) for pair in masses.values())
+    return float(potential(whole(classifier), features, original(classifier)))
+
+
+def all_subsets(n: int, most: int | None = None) -> list[tuple[int, ...]]:
+    """Return all subsets of n things, or those of at most so many."""
+    sizes = range((n if most is None else min(n, most)) + 1)
+    return [kept for size in sizes for kept in itertools.combinations(range(n), size)]
 
 
 def affordable_subsets(costs: Sequence[float], budget: float) -> list[tuple[int, ...]]:
     """Return all subsets whose costs add up to at most the budget."""
-    return [
-        subset
-        for size in range(len(costs) + 1)
-        for subset in itertools.combinations(range(len(costs)), size)
-        if sum(costs[i] for i in subset) <= budget + 1e-9
-    ]
+    return [subset for subset in all_subsets(len(costs)) if sum(costs[i] for i in subset) <= budget + 1e-9]
+
+
+def allowed_subsets(choice: Choice) -> list[tuple[int, ...]]:
+    """Return the features of all sets of units that a choice allows."""
+    found = [choice.features(units) for units in affordable_subsets(choice.costs, choice.budget)]
+    return [kept for kept in found if choice.required <= set(kept)]
+
+
+def frame_of(classifier: tb.BayesianClassifier, codes: Any) -> pd.DataFrame:
+    """Return rows of value indices as a table of the names of the values."""
+    named = [[names[code] for names, code in zip(classifier.value_names, row, strict=True)] for row in codes]
+    return pd.DataFrame(named, columns=list(classifier.features), index=range(len(named)))
 
 
 def random_classifier(
@@ -120,6 +168,13 @@ def random_classifier(
     tables = [distributions(rng, (2, cardinality), coarse=coarse) for cardinality in cardinalities]
     model = tb.NaiveBayes(prior, tables)
     return tb.BayesianClassifier(model, positive="0", threshold=threshold)
+
+
+def beta_classifier(n_features: int, concentration: float) -> tb.BayesianClassifier:
+    """Return naive Bayes with probabilities from Beta(concentration, concentration)."""
+    chances = np.random.default_rng(0).beta(concentration, concentration, size=(n_features, 2))
+    model = tb.NaiveBayes([0.4, 0.6], [np.stack([both, 1 - both], axis=1) for both in chances])
+    return tb.BayesianClassifier(model, positive="0")
 
 
 def random_network_classifier(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.trimming.exact_fractions import ENGINES, failures, is_positive, random_case
+import trimbench as tb
+from tests.trimming import brute_force
+from trimbench.trimming.engines.choice import EngineName
 from trimbench.trimming.thresholds import Instances, best_cut
 
 ULP = 2.0**-53
@@ -19,7 +25,7 @@ PREFERRED = (0.0, 0.5, 1.0, 1e-9, 1 - 1e-9, 1 - 2 * ULP)
 def exact_agreement(instances: Instances, threshold: float) -> float:
     level, balance = Fraction(threshold), Fraction(0)
     for positive, negative, signed in zip(instances.positive, instances.negative, instances.signed, strict=True):
-        above = is_positive((Fraction(float(positive)), Fraction(float(negative))), level)
+        above = brute_force.positive((Fraction(float(positive)), Fraction(float(negative))), level)
         balance += Fraction(float(signed)) if above else -Fraction(float(signed))
     return float((1 + balance) / 2)
 
@@ -62,12 +68,125 @@ def around(posteriors: NDArray[np.float64], n_steps: int = 3) -> set[float]:
     return set(np.concatenate(found).tolist())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("block", range(4))
-def test_trimmings_are_optimal_in_exact_arithmetic(engine: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Compiled loops in every other block.
-    monkeypatch.setattr("trimbench.trimming.search.lattices._SHORT_SEARCH", 0.0 if block % 2 else 2.0**27)
-    for seed in range(25):
-        case = random_case(np.random.default_rng([block, seed]))
-        wrong = failures(case, engine, n_jobs=1 + seed % 3)
-        assert not wrong, (case, wrong)
+# Few different parameters make zeros, ties and duplicates of features common.
+THRESHOLDS = [Fraction(0), Fraction(1, 10**9), Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4)]
+THRESHOLDS += [1 - Fraction(1, 10**9), Fraction(1)]
+Table = list[list[Fraction]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A trimming problem: the joint distribution is `prior` times one entry of each table."""
+
+    prior: list[Fraction]
+    tables: list[Table]
+    threshold: Fraction
+    costs: list[int]
+    budget: int
+    groups: dict[str, list[str]]
+    required: list[str]
+    forbidden: list[str]
+
+    @property
+    def names(self) -> list[str]:
+        return [f"x{i}" for i in range(len(self.tables))]
+
+    def classifier(self) -> tb.BayesianClassifier:
+        model = tb.NaiveBayes(
+            [float(value) for value in self.prior],
+            [[[float(value) for value in row] for row in table] for table in self.tables],
+        )
+        return tb.BayesianClassifier(model, positive="0", threshold=float(self.threshold))
+
+    def trim(self, engine: EngineName) -> tb.Trimming:
+        grouped = {name for members in self.groups.values() for name in members}
+        costs = {name: cost for name, cost in zip(self.names, self.costs, strict=True) if name not in grouped}
+        costs |= {name: self.costs[self.names.index(members[0])] for name, members in self.groups.items()}
+        return tb.trim(
+            self.classifier(),
+            self.budget,
+            costs,
+            groups=self.groups or None,
+            required=self.required,
+            forbidden=self.forbidden,
+            engine=engine,
+        )
+
+    def subsets(self) -> list[tuple[int, ...]]:
+        """Return all subsets that are allowed."""
+        names, price = self.names, self.costs
+        group_of = {name: group for group, members in self.groups.items() for name in members}
+        found = []
+        for subset in brute_force.all_subsets(len(names)):
+            chosen = {names[i] for i in subset}
+            bought = {group_of.get(names[i], names[i]): i for i in subset}
+            cost = sum(
+                price[names.index(self.groups[unit][0])] if unit in self.groups else price[i]
+                for unit, i in bought.items()
+            )
+            if cost <= self.budget and set(self.required) <= chosen and not chosen & set(self.forbidden):
+                found.append(subset)
+        return found
+
+    def joint(self) -> brute_force.Joint:
+        found: brute_force.Joint = {}
+        for values in itertools.product(*(range(len(table[0])) for table in self.tables)):
+            pair = list(self.prior)
+            for table, value in zip(self.tables, values, strict=True):
+                pair = [mass * table[side][value] for side, mass in enumerate(pair)]
+            found[values] = (pair[0], pair[1])
+        return found
+
+
+def random_case(rng: np.random.Generator) -> Case:
+    """Return a problem with up to 6 features of 1 to 3 values."""
+    n_features = int(rng.integers(1, 7))
+    levels = int(rng.choice([2, 4, 10]))
+    tables: list[Table] = []
+    for _ in range(n_features):
+        if tables and rng.random() < 0.3:
+            tables.append(tables[int(rng.integers(len(tables)))])
+        else:
+            size = int(rng.choice([1, 2, 2, 2, 3]))
+            tables.append([_distribution(rng, size, levels) for _ in range(2)])
+    names = [f"x{i}" for i in range(n_features)]
+    order = [str(name) for name in rng.permutation(names)]
+    groups = {"g": order[: int(rng.integers(1, n_features + 1))]} if rng.random() < 0.4 else {}
+    costs = [1] * n_features if rng.random() < 0.5 else [int(cost) for cost in rng.integers(0, 4, n_features)]
+    budget = int(rng.integers(0, sum(costs) + 1))
+    case = Case(
+        prior=_distribution(rng, 2, levels),
+        tables=tables,
+        threshold=THRESHOLDS[int(rng.integers(len(THRESHOLDS)))],
+        costs=costs,
+        budget=budget,
+        groups=groups,
+        required=order[-1:] if rng.random() < 0.3 else [],
+        forbidden=order[:1] if n_features > 1 and rng.random() < 0.3 else [],
+    )
+    return case if case.subsets() else random_case(rng)
+
+
+def _distribution(rng: np.random.Generator, size: int, levels: int) -> list[Fraction]:
+    parts = rng.multinomial(levels, np.full(size, 1.0 / size))
+    return [Fraction(int(part), levels) for part in parts]
+
+
+@pytest.mark.parametrize("is_short", [False, True])
+@pytest.mark.parametrize("engine", ["log_odds", "dense"])
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=50)
+def test_trimmings_are_optimal_in_exact_arithmetic(engine: EngineName, is_short: bool, seed: int) -> None:
+    case = random_case(np.random.default_rng(seed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trimbench.trimming.search.lattices._SHORT_SEARCH", 2.0**27 if is_short else 0.0)  # else compiled
+        found = case.trim(engine)
+    joint = case.joint()
+    decided = brute_force.decisions(joint, case.threshold)
+    assert found.kept in case.subsets()
+    assert found.optimal
+    # The highest potential agreement is achieved (Proposition 3).
+    best = max(brute_force.potential(joint, subset, decided) for subset in case.subsets())
+    assert found.agreement == pytest.approx(float(best), abs=1e-11)
+    reached = brute_force.agreement(joint, found.kept, decided, Fraction(found.threshold))
+    assert float(reached) == pytest.approx(found.agreement, abs=1e-11)

@@ -1,1 +1,0 @@
-"""Comparisons of random models that run for as long as they are given: `scripts/nightly`."""

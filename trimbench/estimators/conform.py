@@ -53,7 +53,7 @@ def conform(  # noqa: D103
 ) -> ConformantModel | NaiveConformantClassifier:
     inner = logistic_regression
     if not hasattr(inner, "coef_"):
-        # No linear classifier: only here is needed what takes others apart.
+        # Taking anything but a linear classifier apart needs scikit-learn, which is loaded only here.
         from sklearn.pipeline import Pipeline
 
         from trimbench.estimators.fitted_pipeline import is_naive_bayes, unwrapped

@@ -19,7 +19,7 @@ _PROBED_ROWS = 200
 _KINDS = "a fitted LogisticRegression, BernoulliNB or CategoricalNB, or a fitted pipeline that ends in one"
 
 
-# Parameters that an estimator with columns of its own leaves nothing to, and their defaults.
+# Parameters that mean nothing where the estimator has columns of its own, and their defaults.
 _LEFT_OUT = {"categorical_features": (None, "from_dtype"), "numeric": ("gaussian",), "class_weight": (None,)}
 
 

@@ -21,7 +21,7 @@ def trim(  # noqa: D103
     classifier: Any, budget: float, costs: Costs = None, **settings: Unpack[trimming.TrimSettings]
 ) -> Trimming:
     if not isinstance(classifier, BayesianClassifier):
-        # Only an estimator needs what takes it apart, and scikit-learn with it.
+        # Taking an estimator apart needs scikit-learn, which is loaded only here.
         from trimbench.estimators.columns import cost_by_name
         from trimbench.estimators.pipeline_values import columns_of, is_estimator, rows_of
 

@@ -57,7 +57,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     groups : mapping from name to columns, optional
         Columns that are bought together for one cost.
     required, forbidden : sequence of names or positions, optional
-        Columns to keep or to leave out in any case.
+        Columns that are always kept, or always left out.
     density : {"naive_bayes", "tree_augmented", "mixture"}
         The distribution: columns are independent given the class, or each may depend on one other, or they are
         independent given the class and a hidden component of it.

@@ -196,7 +196,7 @@ def _joint(classifier: BayesianClassifier, features: Sequence[int], engine: Engi
 def most_informative_units(classifier: BayesianClassifier, choice: Choice) -> frozenset[int]:
     """Return the required units and, while the budget lasts, those that say most of the class for their cost.
 
-    Each feature counts by itself, so that this takes next to no time.
+    Each feature counts by itself, so that this takes hardly any time.
     """
     # Rounded, as gains that are equal may differ by how their joint probabilities were summed: the first one is taken.
     gains = [

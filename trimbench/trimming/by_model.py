@@ -87,7 +87,7 @@ def _may_try_all(classifier: BayesianClassifier, choice: Choice, limits: Limits)
     if limits.evaluation_limit is not None or (left is not None and left < _SECONDS_OF_ENTRY * entries):
         return False
     n_units = choice.n_affordable(range(len(choice.units)))
-    instances = [1, *[0] * n_units]  # of all sets of so many units
+    instances = [1, *[0] * n_units]  # of all sets of each size
     for unit in choice.units:
         size = math.prod(classifier.cardinalities[i] for i in unit)
         instances = [here + size * before for here, before in zip(instances, [0, *instances], strict=False)]

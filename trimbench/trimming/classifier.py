@@ -160,7 +160,7 @@ class BayesianClassifier:
     positive_states: tuple[str, ...]
     negative_states: tuple[str, ...]
     features: tuple[str, ...]
-    # `Any` for None, so that whoever has a positive class need not ask each time.
+    # `Any` for None, so that code with a positive class need not check it each time.
     threshold: float | Any
     evidence: Mapping[str, str]
     # None where the features depend on each other given the class.
@@ -429,10 +429,10 @@ class BayesianClassifier:
         return is_positive(positive, negative, self.threshold)
 
     def decide(self, codes: IntegerArray) -> NDArray[Any]:
-        """Return the decision, as `decided` has it, on each row of value indices, shape (n_rows, n_features).
+        """Return what `decided` does, for rows of value indices, shape (n_rows, n_features).
 
-        An impossible row has that of a row without features: not what the arithmetic of nothing gives, which depends
-        on the class that is called positive.
+        The decision on an impossible row is that on a row without features: 0 / 0 would give one that depends on which
+        class is called positive.
         """
         return self._decided_rows(self.weights(codes))
 

@@ -62,7 +62,7 @@ class Choice:
 
     @property
     def required_units(self) -> frozenset[int]:
-        """Positions of the units that are bought in any case."""
+        """Positions of the units that are always bought."""
         return frozenset(self.unit_of[feature] for feature in self.required)
 
     def cost(self, features: Iterable[int]) -> float:

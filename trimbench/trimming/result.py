@@ -146,7 +146,7 @@ class Trimming:
 
     original: BayesianClassifier
     features: tuple[str, ...]
-    # `Any` for None, so that whoever has a threshold need not ask each time.
+    # `Any` for None, so that code with a threshold need not check it each time.
     threshold: float | Any
     threshold_interval: tuple[float, float] | Any
     agreement: float

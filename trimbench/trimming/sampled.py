@@ -178,7 +178,7 @@ class _Clock:
 
     @property
     def seconds(self) -> float:
-        """The time that there is; a moment in any case."""
+        """The time limit, but at least a moment."""
         return _LONGEST if self.limit is None else max(self.limit, _MOMENT)
 
     def rows_left(self, rows: _Rows, operations: int) -> int:

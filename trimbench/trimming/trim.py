@@ -71,7 +71,7 @@ def trim(
     groups : mapping from group name to feature names, optional
         Features that are bought together, at one cost: one blood sample gives several values.
     required : sequence of str, optional
-        Features that are kept in any case. Their costs count.
+        Features that are always kept. Their costs count.
     forbidden : sequence of str, optional
         Features that are never kept.
     rows : DataFrame with (at least) one column for each feature, optional

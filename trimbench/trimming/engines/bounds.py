@@ -264,7 +264,7 @@ class CertifiedEngine:
         with np.errstate(divide="ignore"):
             losses = [-float(np.log(np.sqrt(table[0] * table[1]).sum())) for table in self.classifier.tables]
         gains = [sum(losses[i] for i in members) for members in choice.units]
-        # What is required is bought in any case, and its cost counts.
+        # Required units are always bought, and their costs count.
         costs = [0.0 if unit in choice.required_units else cost for unit, cost in enumerate(choice.costs)]
         budget = highest_cost(choice.budget) - sum(choice.costs[unit] for unit in choice.required_units)
         coefficient = math.exp(-_cut_knapsack(gains, costs, max(0.0, budget)))

@@ -24,7 +24,7 @@ EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 _DENSE_IS_FASTER = 2**17
 # A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
-# Instances of more features make a diagram too large even so.
+# With more features than this the diagram is too large even so.
 _MOST_CIRCUIT_FEATURES = 64
 _CIRCUIT_SECONDS = 120.0
 _MOMENT = 0.1
@@ -112,7 +112,7 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
 
     The engine of circuits is chosen where zeros make them small; it is skipped where PySDD is not installed.
     """
-    # What takes less than a moment is done in any case.
+    # Less than a moment is always spent.
     seconds = max(seconds, _MOMENT)
     if is_installed("pysdd") and has_small_circuit(classifier):
         try:

@@ -332,7 +332,7 @@ class WeightSums:
         if found is None:
             found = self.sums(group[:-1]).plus(self._single[group[-1]])
             self._bytes += found.nbytes
-        # The most recently used stay, this one in any case.
+        # The most recently used stay, and this one always.
         self._kept[group] = found
         while self._bytes > _CACHE_BYTES and len(self._kept) > 1:
             _, oldest = self._kept.popitem(last=False)

@@ -347,7 +347,7 @@ class LatticeSearch:
     def _needs_more(self, removed: Removed, free: Sequence[int], left: float) -> bool:
         """Return whether a subset below a node has to keep more free units than it can pay.
 
-        Three groups of units are removed in turn, of which it must keep one each, since without the group the loss is
+        Three groups of units are removed in turn, each of which must keep one, since without the group the loss is
         too high: the cheapest one.
         """
         groups = [free[first::3] for first in range(3)]

@@ -197,32 +197,26 @@ class RemovalSearch:
     def _by_features(self, values: Iterable[tuple[float, int]]) -> list[tuple[float, tuple[int, ...]]]:
         return [(value, self._choice.units[unit]) for value, unit in values]
 
-    def _enumerate_few(self, most: int) -> bool:
-        """Evaluate all subsets of the one size that matters, if there are at most `most` and all units cost the same.
-
-        Returns whether that was all there is to search.
-        """
+    def _enumerate_few(self, most: int) -> None:
+        """Evaluate all subsets of the one size that matters, if they are at most `most` and all units cost the same."""
         free = self._start.free
         if len({self._choice.costs[unit] for unit in free}) > 1:
-            return False
+            return
         always = self._start.kept - set(free)
         size = next(n for n in range(len(free), -1, -1) if self._affordable(always | set(free[:n])))
         n_subsets = math.comb(len(free), size)
         if n_subsets > most or not self._limits.allows(self._n_evaluations + n_subsets):
-            return False
+            return
         for chosen in itertools.combinations(free, size):
             if not self._may_go_on():
-                return False
+                return
             self._evaluate(always | frozenset(chosen))
         self._frontier.clear()
-        return True
 
-    def _evaluate(self, units: frozenset[int]) -> float:
+    def _evaluate(self, units: frozenset[int]) -> None:
         self._n_evaluations += 1
         gone = self._choice.features(self._start.kept - units)
-        value = self._root.without(*gone).potential_agreement()
-        self._offer(units, value)
-        return value
+        self._offer(units, self._root.without(*gone).potential_agreement())
 
 
 # Trimming where agreement is not monotone: of general networks (Algorithm 1 of the paper), and for the most probable

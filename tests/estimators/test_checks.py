@@ -10,29 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from trimbench import estimators
-from trimbench.conformant.problem import ReducedProblem, Solution, solve_newton
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
-
-
-class Solver:
-    """A function as the solver whose name in the tests is the same in every process."""
-
-    def __call__(self, problem: ReducedProblem) -> Solution:
-        return solve_newton(problem)
-
-    def __repr__(self) -> str:
-        return "solve_newton"
-
 
 BATTERIES = [
     NaiveConformantClassifier(),
     NaiveConformantClassifier(C=2.0, smoothing=0.0, class_weight="balanced"),
     NaiveConformantClassifier(numeric="cut", n_components=2),
     NaiveConformantClassifier(n_components="auto"),
-    NaiveConformantClassifier(solver=Solver()),
     SelectionCorrectedNB(),
     SelectionCorrectedNB(correct=False, k=1, n_alpha=5),
     SelectionCorrectedNB(features="gaussian", n_alpha=20),
@@ -44,14 +34,7 @@ BATTERIES = [
 FEWEST = {"NaiveConformantClassifier": 58, "SelectionCorrectedNB": 56, "TrimmedClassifier": 60}
 
 
-def expected_failures(estimator: Any) -> dict[str, str]:
-    """Give the checks that fail, and why."""
-    if isinstance(estimator, NaiveConformantClassifier) and callable(estimator.solver):
-        return {"check_estimators_pickle": "it fits rows with missing values, for which solver must be 'newton'"}
-    return {}
-
-
-@parametrize_with_checks(BATTERIES, expected_failed_checks=expected_failures)
+@parametrize_with_checks(BATTERIES)
 def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> None:
     try:
         check(estimator)
@@ -80,25 +63,43 @@ INDICES = {
     ],
     ids=str,
 )
-@pytest.mark.parametrize("labelled", ["X", "y, sample_weight", "X, y, sample_weight"])
-def test_rows_are_matched_by_position_whatever_their_index(estimator: Any, labelled: str) -> None:
+def test_rows_are_matched_by_position_whatever_their_index(estimator: Any) -> None:
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(ROWS, 4)), columns=list("abcd"))
     given = {"X": X, "y": pd.Series((X["a"] + rng.normal(size=ROWS) > 0).astype(int))}
     if not isinstance(estimator, TrimmedClassifier):
         given["sample_weight"] = pd.Series(rng.integers(1, 4, ROWS))
     expected = clone(estimator).fit(**given)
-    for index in INDICES.values():
-        moved = {
-            name: table.set_axis(index, axis=0) if name in labelled.split(", ") else table
-            for name, table in given.items()
-        }
+    everything = ("X", "y", "sample_weight")
+    for kind, labelled in [*((kind, everything) for kind in INDICES), ("permuted", "X"), ("text", everything[1:])]:
+        moved = {name: one.set_axis(INDICES[kind], axis=0) if name in labelled else one for name, one in given.items()}
         fitted = clone(estimator).fit(**moved)
         assert fitted.predict_proba(moved["X"]).tolist() == expected.predict_proba(X).tolist()
         assert fitted.predict(moved["X"]).tolist() == expected.predict(X).tolist()
         if hasattr(fitted, "transform"):
             kept = fitted.set_output(transform="pandas").transform(moved["X"])
             pd.testing.assert_frame_equal(kept, moved["X"].loc[:, fitted.get_support()])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "settings", "load"),
+    [
+        (NaiveConformantClassifier(), {"C": [0.01, 1.0]}, load_iris),
+        (SelectionCorrectedNB(n_alpha=20), {"k": [1, 5], "correct": [True, False]}, load_breast_cancer),
+        (TrimmedClassifier(rows_weight=0), {"budget": [0, 1, 2], "cut": ["mdl", "median"]}, load_iris),
+    ],
+    ids=str,
+)
+def test_it_is_tuned_by_a_search(estimator: Any, settings: dict[str, list[Any]], load: Any) -> None:
+    X, y = load(return_X_y=True)
+    search = GridSearchCV(estimator, settings, cv=3).fit(X, y)
+    assert search.best_score_ > 0.85
+    assert search.best_params_.get("budget") != 0
+    assert search.best_params_.get("cut") in (None, "mdl")
+    again = clone(search.best_estimator_)
+    assert again.get_params() == search.best_estimator_.get_params()
+    with pytest.raises(NotFittedError):
+        again.predict(X)
 
 
 def test_every_estimator_has_a_battery() -> None:

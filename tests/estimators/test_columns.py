@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -49,12 +50,9 @@ def encoded(column: Column, values: Any) -> FloatArray:
     return ColumnEncoder((column,)).encode(pd.DataFrame({"a": values}))
 
 
-def test_a_number_at_the_cut_is_not_above_it() -> None:
+def test_a_number_at_the_cut_is_not_above_it_and_a_scaled_one_is_a_deviation_from_the_mean() -> None:
     found = encoded(Column("age", "cut", limit=40.0), [39.0, 40.0, 40.5, np.nan])
     assert np.array_equal(found, [[0.0], [0.0], [1.0], [np.nan]], equal_nan=True)
-
-
-def test_scaled_numbers_are_deviations_from_the_mean() -> None:
     assert encoded(Column("age", "scaled", mean=40.0, scale=8.0), [40.0, 56.0]).tolist() == [[0.0], [2.0]]
 
 
@@ -142,17 +140,22 @@ MAKERS: dict[str, Any] = {
 }
 
 
+@functools.cache
+def fitted_to(kind: str, table: str) -> Any:
+    complete = pd.DataFrame(ONES, columns=list("abc"))
+    return MAKERS[kind]().fit({"ones": complete, "truth": complete.astype(bool), "gaps": FORMS["NaN"]}[table], Y)
+
+
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_value_is_the_same_in_every_type(kind: str, form: str) -> None:
-    complete, usual = pd.DataFrame(ONES, columns=list("abc")), FORMS["NaN"]
-    of_complete, of_gaps = MAKERS[kind]().fit(complete, Y), MAKERS[kind]().fit(usual, Y)
-    for fitted in (of_complete, of_gaps, MAKERS[kind]().fit(complete.astype(bool), Y)):
+    usual = FORMS["NaN"]
+    for fitted in (fitted_to(kind, "ones"), fitted_to(kind, "truth"), fitted_to(kind, "gaps")):
         expected = fitted.predict_proba(usual.astype({"b": bool, "c": bool}))
         np.testing.assert_allclose(fitted.predict_proba(FORMS[form]), expected, rtol=0, atol=1e-12)
     if form not in ("category", "objects", "text", "string", "words"):  # which are statements of their own
-        learned = MAKERS[kind]().fit(FORMS[form], Y)
-        np.testing.assert_allclose(learned.predict_proba(usual), of_gaps.predict_proba(usual), rtol=0, atol=1e-9)
+        found, expected = MAKERS[kind]().fit(FORMS[form], Y), fitted_to(kind, "gaps").predict_proba(usual)
+        np.testing.assert_allclose(found.predict_proba(usual), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", ["float32", "Float32", "float[pyarrow]", "mixed"])
@@ -162,9 +165,11 @@ def test_a_decimal_is_the_same_in_narrow_types(form: str) -> None:
     other = X.astype({"x": "float32", "y": "float32"} if form == "mixed" else form)
     fits = [make().fit for make in MAKERS.values()] + [NaiveConformantClassifier(categorical_features=["y"]).fit]
     for fit in (*fits, lambda X, y: tb.fit_selection_corrected(X, y, k=2)):
-        for first, then in ((X, other), (other, X), (other, other)):
-            found = fit(first, Y).predict_proba(then)
-            np.testing.assert_allclose(found, fit(X, Y).predict_proba(X), rtol=0, atol=1e-6)
+        wide = fit(X, Y)
+        expected, on_other = wide.predict_proba(X), wide.predict_proba(other)
+        narrow = fit(other, Y)  # of the same estimator, which forgets the wide rows
+        for found in (on_other, narrow.predict_proba(X), narrow.predict_proba(other)):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
 @given(st.integers(-(10**6) + 1, 10**6 - 1), st.integers(-15, 15))
@@ -344,28 +349,30 @@ def test_empty_text_is_a_label_and_a_category(density: str, other: str, tmp_path
     assert TrimmedClassifier.load(tmp_path / "empty.json").score(X, y) == 1.0
 
 
+@functools.cache
+def readers_of_numbers() -> list[Any]:
+    """Everything that reads a table of the columns a and size, which hold numbers."""
+    X = pd.DataFrame({"a": ONES[:, 0] + 0.1 * ONES[:, 1], "size": ONES[:, 2] + 0.1 * ONES[:, 0]})
+    regression = LogisticRegression().fit(X, Y)
+    return [
+        TrimmedClassifier(3, required=["size"], rows_weight=0).fit(X, Y).predict,
+        NaiveConformantClassifier().fit(X, Y).predict,
+        SelectionCorrectedNB(k=2).fit(X, Y).predict,
+        lambda rows: SelectionCorrectedNB().fit(rows, Y),
+        lambda rows: tb.fit_selection_corrected(rows, Y, k=1),
+        lambda rows: tb.conform(regression, rows, real=[0, 1]),
+    ]
+
+
 # See Hvass-Labs/TensorFlow-Tutorials#122 (a date as text) and AutoViML/Auto_TS#103 (a date).
 @pytest.mark.parametrize(
     "value", ["tall", "", "28-12-2017", pd.Timestamp("2020-01-01"), pd.Timedelta("1D"), np.datetime64("2020-01-01"), 1j]
 )
 def test_what_is_no_number_is_named_with_its_column(value: Any) -> None:
-    X = pd.DataFrame({"a": RNG.normal(size=120) + 2 * Y, "size": RNG.normal(size=120)})
-    wrong = X.assign(size=[value, *[1.0] * 119])
-    asked = [
-        *(
-            make()
-            .set_params(**({} if kind == "conformant" else {"k": 2} if kind == "corrected" else {"required": ["size"]}))
-            .fit(X, Y)
-            .predict
-            for kind, make in MAKERS.items()
-        ),
-        lambda rows: tb.fit_selection_corrected(rows, Y, k=1),
-        lambda rows: tb.conform(LogisticRegression().fit(X, Y), rows, real=[0, 1]),
-        lambda rows: SelectionCorrectedNB().fit(rows, Y),
-    ]
-    for ask in asked:
+    wrong = pd.DataFrame({"a": np.linspace(0, 1, 120), "size": [value, *[1.0] * 119]})
+    for read in readers_of_numbers():
         with pytest.raises(ValueError, match="column 'size' must hold numbers, and NaN where one is missing, got"):
-            ask(wrong)
+            read(wrong)
 
 
 COLUMNS = (

@@ -9,18 +9,23 @@ import pandas as pd
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from sklearn.compose import make_column_transformer
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
+    FunctionTransformer,
     KBinsDiscretizer,
     MinMaxScaler,
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
@@ -29,6 +34,7 @@ from sklearn.preprocessing import (
 )
 
 import trimbench as tb
+from tests.estimators.test_conformant_tables import people as persons
 from trimbench.estimators import NaiveConformantClassifier, TrimmedClassifier
 from trimbench.estimators.pipeline_values import jumps
 
@@ -161,17 +167,23 @@ def test_missing_cells_are_what_imputers_make_of_them() -> None:
     np.testing.assert_allclose(whole.predict_proba(gaps), encoded.predict_proba(gaps), rtol=0, atol=1e-12)
 
 
-def test_selectors_and_searches(tmp_path: Any) -> None:
+@pytest.mark.parametrize("last", [BernoulliNB(), LogisticRegression()])
+def test_selectors_and_searches(last: Any) -> None:
     X, y = people(4, 2)
-    numbers = X[["age", "smoker", "rooms"]]
-    search = GridSearchCV(make_pipeline(StandardScaler(), SelectKBest(k=2), BernoulliNB()), {"bernoullinb__alpha": [1]})
-    search.fit(numbers, y)
-    whole = TrimmedClassifier.from_fitted(search, budget=3)
-    assert len(whole.features_) == 2
-    np.testing.assert_allclose(whole.predict_proba(numbers), search.predict_proba(numbers), rtol=0, atol=1e-12)
-    whole.save(tmp_path / "whole.json")
-    again = TrimmedClassifier.load(tmp_path / "whole.json")
-    assert again.predict_proba(numbers).tolist() == whole.predict_proba(numbers).tolist()
+    numbers, is_regression = X[["age", "smoker", "rooms"]], isinstance(last, LogisticRegression)
+    if is_regression:
+        numbers = (numbers > numbers.mean()).astype(float)
+    search = GridSearchCV(make_pipeline(StandardScaler(), SelectKBest(k=2), last), {"selectkbest__k": [2]})
+    expected = search.fit(numbers, y).predict_proba(numbers)
+    fitted = [tb.conform(search, numbers)]
+    if is_regression:
+        fitted.append(NaiveConformantClassifier(estimator=search).fit(numbers, y))
+        assert fitted[1].get_feature_names_out().shape == (2,)
+    else:
+        fitted.append(TrimmedClassifier.from_fitted(search, budget=3))
+        assert len(fitted[1].features_) == 2
+    for one in fitted:
+        np.testing.assert_allclose(one.predict_proba(numbers), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -250,3 +262,181 @@ def test_jumps_are_found_to_the_last_digit(cuts: list[list[float]]) -> None:
         return np.array([[sum(number > cut for cut in cuts[column])] for column, number in pairs], dtype=float)
 
     assert jumps(values_at, len(cuts)) == [sorted(found) for found in cuts]
+
+
+# The conformant classifier of a fitted logistic regression, alone or at the end of a pipeline.
+
+TEXT, NUMBERS = ["sex", "town"], ["age", "rooms"]
+
+
+def of_columns(numbers: Any = None) -> ColumnTransformer:
+    return make_column_transformer(
+        (StandardScaler() if numbers is None else numbers, NUMBERS),
+        (OneHotEncoder(handle_unknown="ignore"), TEXT),
+        ("passthrough", ["member"]),
+    )
+
+
+def regression() -> LogisticRegression:
+    return LogisticRegression(max_iter=1000)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        StandardScaler(),
+        make_pipeline(SimpleImputer(), MinMaxScaler()),
+        KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform"),
+        FunctionTransformer(np.log1p),
+    ],
+)
+def test_a_given_pipeline_keeps_its_predictions(numbers: Any) -> None:
+    X, y = persons()
+    fitted = make_pipeline(of_columns(numbers), regression()).fit(X, y)
+    classifier = NaiveConformantClassifier(estimator=fitted).fit(X, y)
+    np.testing.assert_allclose(classifier.predict_proba(X), fitted.predict_proba(X), rtol=0, atol=1e-12)
+    assert classifier.logistic_regression_ is fitted[-1]
+    width = fitted[-1].coef_.shape[1]
+    assert classifier.get_feature_names_out().shape == (width,)
+    assert len(classifier.model_.layout.categorical) == 2 + 2 * (width > 8)
+    nothing = pd.DataFrame({name: [None] for name in X})
+    np.testing.assert_allclose(classifier.predict_proba(nothing)[0], np.exp(classifier.model_.log_prior), atol=1e-12)
+
+
+def test_it_is_the_model_of_the_estimator_that_encodes_itself() -> None:
+    X, y = persons()
+    own = NaiveConformantClassifier().fit(X, y)
+    numbers = [("number", StandardScaler(), NUMBERS), ("text", OneHotEncoder(), TEXT), ("rest", "passthrough", [2])]
+    fitted = Pipeline([("columns", ColumnTransformer(numbers)), ("last", LogisticRegression(tol=1e-10))])
+    fitted.set_params(last__solver="newton-cg").fit(X, y)
+    classifier = NaiveConformantClassifier(estimator=fitted).fit(X, y)
+    gaps = X.mask(np.random.default_rng(0).random(X.shape) < 0.4)
+    np.testing.assert_allclose(classifier.predict_proba(gaps), own.predict_proba(gaps), atol=1e-6)
+    np.testing.assert_allclose(classifier.explain(gaps.iloc[0]).evidence, own.explain(gaps.iloc[0]).evidence, atol=1e-5)
+    unknown = gaps.assign(sex="diverse")
+    ignoring = make_pipeline(of_columns(), regression()).fit(X, y)
+    classifier = NaiveConformantClassifier(estimator=ignoring).fit(X, y)
+    missing = classifier.predict_proba(gaps.assign(sex=None))
+    np.testing.assert_array_equal(classifier.predict_proba(unknown), missing)
+
+
+def test_a_plain_regression_on_an_array() -> None:
+    X, y = persons()
+    rows = X[["member", "age"]].to_numpy(dtype=float)
+    fitted = regression().fit(rows, y)
+    classifier = NaiveConformantClassifier(estimator=fitted, n_components=2).fit(rows, y)
+    np.testing.assert_allclose(classifier.predict_proba(rows), fitted.predict_proba(rows), rtol=0, atol=1e-12)
+    assert classifier.model_.layout.real == (1,)
+    assert classifier.get_feature_names_out().tolist() == ["x0", "x1"]
+
+
+def test_rows_with_gaps_teach_the_features() -> None:
+    X, y = persons()
+    fitted = make_pipeline(of_columns(), regression()).fit(X, y)
+    gaps = X.mask(np.random.default_rng(1).random(X.shape) < 0.3)
+    classifier = NaiveConformantClassifier(estimator=fitted).fit(gaps, y)
+    np.testing.assert_allclose(classifier.predict_proba(X), fitted.predict_proba(X), rtol=0, atol=1e-12)
+    weighted = NaiveConformantClassifier(estimator=fitted).fit(X, y, sample_weight=np.arange(len(X)) % 3)
+    np.testing.assert_allclose(weighted.predict_proba(X), fitted.predict_proba(X), rtol=0, atol=1e-12)
+
+
+def test_frozen_estimators_are_cloned() -> None:
+    X, y = persons()
+    fitted = make_pipeline(of_columns(), regression()).fit(X, y)
+    frozen = NaiveConformantClassifier(estimator=FrozenEstimator(fitted))
+    assert cross_val_score(frozen, X, y, cv=3).mean() > 0.6
+    with pytest.raises(
+        ValueError,
+        match=r"estimator must be a fitted LogisticRegression, .* and wrap it in sklearn.frozen.FrozenEstimator",
+    ):
+        clone(NaiveConformantClassifier(estimator=fitted)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (PCA(), "must make each column of its logistic regression from one column of X, got one that depends on 'age'"),
+        (Normalizer(), "got one that depends on 'age' and 'rooms'; leave such a step out"),
+        (PolynomialFeatures(2), "got one that depends on 'age' and 'rooms'"),
+        (KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), None),
+        (OneHotEncoder(drop="first"), "makes 66 columns of column 'age' that are not one-hot, with exactly one 1"),
+        (PolynomialFeatures((2, 2), include_bias=False), None),
+    ],
+)
+def test_steps_that_are_understood_or_refused(step: Any, message: str | None) -> None:
+    X, y = persons()
+    rows = X[["age", "rooms"]].astype(float)
+    if isinstance(step, PolynomialFeatures) and message is None:
+        rows = rows[["rooms"]]
+    fitted = make_pipeline(step, regression()).fit(rows, y)
+    classifier = NaiveConformantClassifier(estimator=fitted)
+    if message is None:
+        np.testing.assert_allclose(classifier.fit(rows, y).predict_proba(rows), fitted.predict_proba(rows), atol=1e-12)
+        return
+    with pytest.raises(ValueError, match=message):
+        classifier.fit(rows, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "message"),
+    [
+        ({"numeric": "cut"}, {}, "numeric must be left out with estimator, which is fitted"),
+        ({"categorical_features": [1]}, {}, "categorical_features must be left out with estimator"),
+        ({"class_weight": {"no": 2}}, {}, "class_weight must be left out with estimator"),
+        ({}, {"y": ["maybe", "no"] * 150}, r"y must have the classes of estimator, \['no', 'yes'\], got 'maybe'"),
+        ({}, {"X": [[0.0], [1.0]] * 150}, "X must have the columns that estimator was fitted to, 2, got 1"),
+        (
+            {"estimator": RandomForestClassifier(2)},
+            {},
+            "estimator must be a fitted LogisticRegression, .* got RandomForestClassifier",
+        ),
+        (
+            {"estimator": RidgeClassifier()},
+            {},
+            "estimator must be a fitted LogisticRegression, .* got RidgeClassifier",
+        ),
+    ],
+)
+def test_other_misuses_are_refused(settings: dict[str, Any], change: dict[str, Any], message: str) -> None:
+    X, y = persons()
+    rows = X[["member", "age"]].astype(float).to_numpy()
+    fitted = clone(settings.get("estimator", LogisticRegression())).fit(rows, y)
+    with pytest.raises(ValueError, match=message):
+        NaiveConformantClassifier(**settings | {"estimator": fitted}).fit(**{"X": rows, "y": y} | change)
+
+
+def test_a_step_that_makes_text_is_refused() -> None:
+    X, y = persons()
+    rows = X[["member", "age"]].astype(float)
+    steps = make_pipeline(FunctionTransformer(lambda table: np.full(table.shape, "a")), regression().fit(rows, y))
+    with pytest.raises(ValueError, match="estimator must make numbers of the columns, got could not convert"):
+        NaiveConformantClassifier(estimator=steps).fit(rows, y)
+
+
+def test_one_versus_rest_is_refused_of_weighted_rows_too() -> None:
+    X, _ = persons()
+    rows = X[["member", "age"]].astype(float)
+    fitted = SGDClassifier(loss="log_loss", random_state=0).fit(rows, np.arange(len(X)) % 3)
+    for weights in (None, np.full(len(X), 2.0)):
+        with pytest.raises(ValueError, match="must give probabilities that are the softmax"):
+            NaiveConformantClassifier(estimator=fitted).fit(rows, np.arange(len(X)) % 3, sample_weight=weights)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_steps_that_do_nothing_and_sparse_coefficients(nested: bool) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.random(80) < 0.5
+    X = pd.DataFrame(rng.random((80, 3)) < np.where(y, 0.8, 0.3)[:, None], columns=list("abc")).astype(float)
+    first = Pipeline([("none", "passthrough"), ("also", None)]) if nested else "passthrough"
+    last = LogisticRegression(l1_ratio=1.0, solver="liblinear")
+    scaled = Pipeline([("first", first), ("scale", MinMaxScaler()), ("last", clone(last))]).fit(X, y)
+    plain = Pipeline([("first", first), ("last", clone(last))]).fit(X, y)
+    for fitted in (scaled, plain, clone(last).fit(X, y)):
+        (fitted[-1] if isinstance(fitted, Pipeline) else fitted).sparsify()
+        expected = fitted.predict_proba(X)
+        for model in (tb.conform(fitted, X), NaiveConformantClassifier(estimator=fitted).fit(X, y)):
+            np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-12)
+        trimmed = TrimmedClassifier.from_fitted(fitted, rows=X, budget=3, rows_weight=0)
+        assert (trimmed.predict(X) == fitted.predict(X)).all()
+        assert set(tb.trim(fitted, 2, rows=X, rows_weight=0).features) <= set(X)
+        np.testing.assert_array_equal(trimmed.feature_names_in_, list(X))

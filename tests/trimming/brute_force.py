@@ -80,7 +80,7 @@ def same_decision_probabilities(
     classifier: tb.BayesianClassifier, features: Sequence[int], threshold: float
 ) -> list[tuple[float, float]]:
     """Return Pr(f') and SDP_{C,T,T'}(F minus F' | f') (Definition 5) of every instance f' that is possible."""
-    found = []
+    found: list[tuple[float, float]] = []
     for seen, joint in instances(classifier, features).items():
         mass = sum(joint)
         if mass == 0:

@@ -127,7 +127,7 @@ def test_subsets_that_exhaust_the_budget_suffice_for_naive_bayes(data: st.DataOb
     assert max(best[one] for one in full) == pytest.approx(max(best.values()), abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("coarse", [False, True])
 def test_engines_agree_on_larger_models(seed: int, coarse: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -156,34 +156,6 @@ def test_a_certain_posterior_is_never_below_a_threshold() -> None:
     assert (cut.agreement, cut.low, cut.high) == (1.0, 0.0, 1.0)
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
-def test_threshold_outside_the_unit_interval_is_refused(threshold: float) -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(0), [2, 2], 0.5)
-    with pytest.raises(ValueError, match=r"threshold must be a probability in \[0, 1\], got"):
-        tb.expected_agreement(classifier, ["x0"], threshold)
-    with pytest.raises(ValueError, match=r"threshold must be a probability in \[0, 1\], got"):
-        tb.BayesianClassifier(classifier.model, positive="0", threshold=threshold)
-
-
-@pytest.mark.parametrize("features", [["x9"], ["x0", "x0"], "x0"])
-def test_wrong_features_are_refused(features: list[str]) -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(0), [2, 2], 0.5)
-    with pytest.raises(ValueError, match=r"features must be .*got"):
-        tb.maximum_potential_agreement(classifier, features)
-
-
-def test_too_many_features_name_the_size_and_the_way_out() -> None:
-    large = brute_force.random_classifier(np.random.default_rng(0), [2] * 27, 0.5)
-    with pytest.raises(ValueError, match=r"at most 2\^26 instances.*2\^27\.0 for 27 features.*engine='log_odds'"):
-        tb.expected_agreement(large, ["x0"], 0.5, engine="dense")
-    assert 0.5 <= tb.maximum_potential_agreement(large, ["x0"]) <= 1
-    huge = brute_force.random_classifier(np.random.default_rng(0), [2] * 45, 0.5)
-    with pytest.raises(ValueError, match=r"at most 2\^44 instances.*interval=True.*fewer features"):
-        tb.expected_agreement(huge, ["x0"], 0.5)
-    with pytest.raises(ValueError, match=r"engine must be one of .*got 'sparse'"):
-        tb.expected_agreement(large, ["x0"], 0.5, engine="sparse")
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_large_subsets_are_not_written_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
@@ -203,9 +175,9 @@ def test_large_subsets_are_not_written_out(seed: int, monkeypatch: pytest.Monkey
 
 
 def test_many_features_with_a_large_budget_are_trimmed() -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(0), [2] * 30, 0.5)
-    trimming = tb.trim(classifier, 28, evaluation_limit=600)
-    assert len(trimming.features) == 28
+    classifier = brute_force.random_classifier(np.random.default_rng(0), [2] * 27, 0.5)
+    trimming = tb.trim(classifier, 25, evaluation_limit=600)
+    assert len(trimming.features) == 25
     assert tb.expected_agreement(classifier, trimming.features, trimming.threshold) == pytest.approx(
         trimming.agreement, abs=1e-9
     )

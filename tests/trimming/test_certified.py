@@ -10,6 +10,7 @@ import pytest
 
 import trimbench as tb
 from tests.trimming import brute_force
+from tests.trimming.brute_force import beta_classifier
 from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.bounds import CertifiedEngine, certain_bound, removal_losses, rounded_sums
 from trimbench.trimming.engines.log_odds import WeightSums
@@ -136,15 +137,6 @@ def test_nothing_affordable_and_nothing_removed() -> None:
     assert tb.trim(classifier, 50).features == classifier.features
 
 
-def test_trivial_thresholds_are_refused() -> None:
-    tables = [[[0.5, 0.5], [0.0, 1.0]]] * 50  # some instances are certain
-    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], tables), positive="0", threshold=1.0)
-    with pytest.raises(ValueError, match=r"need a threshold strictly between 0 and 1.*got threshold 1\.0"):
-        tb.trim(classifier, 3)
-    with pytest.raises(ValueError, match=r"threshold must be strictly between 0 and 1 for certified bounds, got 0"):
-        tb.expected_agreement(classifier, ["x0"], 0, interval=True)
-
-
 @pytest.mark.parametrize("seed", range(75))
 def test_bounds_hold_at_ties_and_with_zeros(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -169,7 +161,7 @@ def test_bounds_hold_at_ties_and_with_zeros(seed: int) -> None:
 
 def certain() -> tb.BayesianClassifier:
     """One class rules out a value of each of 20 features, so that their sum is beyond the log-odds of any threshold."""
-    tables = [[[0, 1], [0.9, 0.1]]] * 20 + [[[0.52, 0.48], [0.5, 0.5]]] * 30
+    tables = [[[0, 1], [0.9, 0.1]]] * 20 + [[[0.52, 0.48], [0.5, 0.5]]] * 46
     return tb.BayesianClassifier(tb.NaiveBayes([0.3, 0.7], tables, class_names=["ill", "well"]), positive="ill")
 
 
@@ -178,7 +170,7 @@ def test_a_certificate_holds_for_the_threshold_that_is_given(budget: int) -> Non
     trimming = tb.trim(certain(), budget)
     assert 0 < trimming.threshold < 1
     assert trimming.agreement_interval[0] > 0.99
-    rows = certain().model.to_network().sample(4000, np.random.default_rng(0))  # type: ignore[union-attr]
+    rows = certain().model.to_network().sample(4000, np.random.default_rng(0))
     agree = (trimming.classifier.predict(rows) == certain().predict(rows)).mean()
     assert agree >= trimming.agreement_interval[0] - 0.01
 
@@ -199,8 +191,6 @@ def test_limits_are_kept_with_many_features() -> None:
     assert nothing.agreement <= nothing.upper_bound < nothing.agreement + 1e-4
     found = tb.trim(classifier.with_threshold(0.0), 6)
     assert (found.features, found.threshold, found.agreement, found.optimal) == ((), 0.0, 1.0, True)
-    with pytest.raises(ValueError, match="engine 'dense' must have at most"):
-        tb.trim(classifier, 6, engine="dense")
 
 
 def test_free_features_count_in_the_upper_bound() -> None:
@@ -224,12 +214,6 @@ def test_bounds_hold_for_instances_next_to_the_threshold(distance: float, n_poin
         exact = DenseEngine.build(classifier).agreement(kept, threshold)
         found = CertifiedEngine(classifier, n_points).agreement(kept, threshold)
         assert found.low <= exact <= found.high
-
-
-def beta_classifier(n_features: int, concentration: float, seed: int = 0) -> tb.BayesianClassifier:
-    chances = np.random.default_rng(seed).beta(concentration, concentration, size=(n_features, 2))
-    model = tb.NaiveBayes([0.4, 0.6], [np.stack([both, 1 - both], axis=1) for both in chances])
-    return tb.BayesianClassifier(model, positive="0")
 
 
 def loss(classifier: tb.BayesianClassifier, removed: set[int]) -> float:
@@ -292,10 +276,12 @@ def test_no_subset_exceeds_the_certain_bound(seed: int) -> None:
                 assert 1.0 - loss(classifier, set(range(6)) - set(kept)) <= bound + 1e-12
 
 
-@pytest.mark.parametrize("n_features", [26, 40, 60, 100])
-@pytest.mark.parametrize("concentration", [0.7, 2.0, 20.0])
+@pytest.mark.parametrize("n_features", [26, 34, 50, 100])
+@pytest.mark.parametrize("concentration", [0.7, 20.0])
 @pytest.mark.parametrize("seconds", [1e-6, 0.05])
-def test_a_stopped_search_of_a_large_budget_has_a_bound(n_features: int, concentration: float, seconds: float) -> None:
-    found = tb.trim(beta_classifier(n_features, concentration), int(0.75 * n_features), time_limit=seconds)
-    low, high = found.agreement_interval
-    assert low <= high <= found.upper_bound < 1.0
+def test_a_stopped_search_has_a_bound(n_features: int, concentration: float, seconds: float) -> None:
+    for budget in (4, int(0.75 * n_features)):
+        found = tb.trim(beta_classifier(n_features, concentration), budget, time_limit=seconds)
+        low, high = found.agreement_interval
+        assert low <= high <= found.upper_bound < 1.0
+        assert len(found.features) == budget or seconds > 1e-6

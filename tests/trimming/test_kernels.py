@@ -1,4 +1,4 @@
-"""Compiled kernels against obvious twins, and interpreted, on arrays so small that this takes milliseconds."""
+"""Compiled kernels against obvious twins on small arrays."""
 
 from __future__ import annotations
 
@@ -7,18 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from trimbench import _numba
 from trimbench.trimming import kernels
 from trimbench.trimming.search.row_scores import Cells, Columns, compiled_balances, highest_balances
-
-WEIGHTS = st.sampled_from([-math.inf, -1.5, -1.0, 0.0, 0.25, 1.0, 2.0, math.inf])
-
-
-def interpreted(kernel: Any) -> Any:
-    """Return the function that was compiled."""
-    return kernel.py_func
 
 
 def test_kernels_work_without_a_folder_for_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:

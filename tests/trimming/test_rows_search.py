@@ -67,6 +67,12 @@ def best_blend(classifier: tb.BayesianClassifier, kept: Sequence[int], rows: pd.
     return max(blended(classifier, kept, threshold, rows, weight) for threshold in tried)
 
 
+def best_of_pairs(classifier: tb.BayesianClassifier, rows: pd.DataFrame, weight: float) -> float:
+    """Return the highest blended agreement of all subsets of at most two features."""
+    subsets = brute_force.all_subsets(classifier.n_features, 2)
+    return max(best_blend(classifier, kept, rows, weight) for kept in subsets)
+
+
 @settings(max_examples=25)
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([0.3, 0.5, 0.8]), st.sampled_from([0.0, 0.4, 1.0]))
 def test_value_and_cut_are_the_best_over_all_thresholds(
@@ -77,15 +83,14 @@ def test_value_and_cut_are_the_best_over_all_thresholds(
     rows = random_rows(classifier, 12, rng)
     problem = RowProblem(classifier)
     objective = problem.objective(pooled(problem.model_rows(rng), problem.rows(rows), weight))
-    for size in range(4):
-        for kept in itertools.combinations(range(3), size):
-            expected = best_blend(classifier, kept, rows, weight)
-            assert objective.value(kept) == pytest.approx(expected, abs=1e-9)
-            cut = objective.cut(kept)
-            assert cut is not None
-            assert cut.agreement == pytest.approx(expected, abs=1e-9)
-            level = cut.representative(threshold)
-            assert blended(classifier, kept, level, rows, weight) == pytest.approx(expected, abs=1e-9)
+    for kept in brute_force.all_subsets(3):
+        expected = best_blend(classifier, kept, rows, weight)
+        assert objective.value(kept) == pytest.approx(expected, abs=1e-9)
+        cut = objective.cut(kept)
+        assert cut is not None
+        assert cut.agreement == pytest.approx(expected, abs=1e-9)
+        level = cut.representative(threshold)
+        assert blended(classifier, kept, level, rows, weight) == pytest.approx(expected, abs=1e-9)
 
 
 @example(208251, True)
@@ -180,12 +185,8 @@ def test_searches_stay_within_the_choice_and_enumeration_finds_the_best(seed: in
         return
     problem = RowProblem(classifier)
     objective = problem.objective(problem.rows(random_rows(classifier, 30, rng)))
-    allowed = [
-        frozenset(units)
-        for size in range(len(choice.units) + 1)
-        for units in itertools.combinations(range(len(choice.units)), size)
-        if choice.required_units <= set(units) and choice.is_affordable(choice.features(units))
-    ]
+    affordable = map(frozenset, brute_force.affordable_subsets(choice.costs, choice.budget))
+    allowed = [units for units in affordable if choice.required_units <= units]
     assert count_subsets(choice) == len(allowed)
     best = max(objective.value(choice.features(units)) for units in allowed)
     everything = select_exhaustively(objective, choice, lambda _: True)

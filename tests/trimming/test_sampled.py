@@ -11,13 +11,11 @@ from scipy.stats import binom
 
 import trimbench as tb
 from tests.networks.random_models import distributions
-from tests.trimming import brute_force
 from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.sampled import (
-    _LeftOutRows,
     binomial_interval,
     mean_upper_bound,
     rows_for_width,
@@ -44,6 +42,13 @@ def tree_augmented(n_features: int, seed: int, *, coarse: bool = False) -> tb.Ba
     return tb.BayesianClassifier(network, "c", positive="1")
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less work for upper bounds and exact posteriors."""
+    monkeypatch.setattr("trimbench.trimming.sampled._LOOKUPS_PER_SECOND", 10**6)
+    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 0.3)
+
+
 def test_intervals_and_bounds_cover_the_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both hold with probability 0.9 at least; 10 models of which each may miss by chance."""
     for name, value in (("_SEARCH_ROWS", 4000), ("_BOUND_ROWS", 2000), ("_LOOKUPS_PER_SECOND", 10**5)):
@@ -62,22 +67,6 @@ def test_intervals_and_bounds_cover_the_exact_values(monkeypatch: pytest.MonkeyP
     assert max(missed.values()) <= 3
 
 
-def test_bounds_hold_where_variables_are_hidden() -> None:
-    """With probability 0.9 at least; 10 models of which each may miss by chance."""
-    missed, nontrivial = 0, 0
-    for seed in range(10):
-        every = tree_augmented(9, seed, coarse=seed % 2 == 0)
-        hidden = tb.BayesianClassifier(every.model, "c", positive="1", features=every.features[2:])
-        assert hidden.whole_rows.sums
-        choice = checked_choice(hidden.features, 2)
-        rows = hidden.draw(2500, np.random.default_rng(seed))
-        bound = upper_bound(hidden, choice, rows[:500], rows[500:], 0.9, 10**7)
-        missed += bound < tb.trim(hidden, 2, engine="dense").agreement
-        nontrivial += bound < 0.99
-    assert missed <= 3
-    assert nontrivial >= 7
-
-
 def test_few_rows_bound_less_and_none_nothing() -> None:
     every = tree_augmented(9, 1)
     hidden = tb.BayesianClassifier(every.model, "c", positive="1", features=every.features[2:])
@@ -88,6 +77,7 @@ def test_few_rows_bound_less_and_none_nothing() -> None:
     assert bounds[0] < bounds[1] < bounds[2] == 1.0
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("seed", range(4))
 def test_few_subsets_are_all_tried(seed: int) -> None:
     classifier = tree_augmented(9, seed)
@@ -99,6 +89,7 @@ def test_few_subsets_are_all_tried(seed: int) -> None:
     )
 
 
+@pytest.mark.usefixtures("quick")
 def test_costs_groups_required_and_forbidden_features_are_kept_to() -> None:
     classifier = tree_augmented(30, 1)
     costs = {"blood": 2.0} | {f"x{i}": 1.0 for i in range(3, 30)}
@@ -134,15 +125,15 @@ def test_sixty_features_with_a_narrow_interval(monkeypatch: pytest.MonkeyPatch) 
     assert low <= trimming.agreement <= high <= trimming.upper_bound < 1.0
     assert high - low <= 0.01
     assert (trimming.confidence, trimming.optimal) == (0.99, False)
-    rows = classifier.model.sample(20_000, np.random.default_rng(11))  # type: ignore[union-attr]
+    rows = classifier.model.sample(20_000, np.random.default_rng(11))
     agreed = float((trimming.classifier.predict(rows) == classifier.predict(rows)).mean())
     assert low - 0.01 <= agreed <= high + 0.01
     limited = tb.trim(classifier, 10, time_limit=0.5)
     assert limited.agreement_interval[0] > 0.5
 
 
-def test_a_mixture_beyond_the_table_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 0.5)
+@pytest.mark.usefixtures("quick")
+def test_a_mixture_beyond_the_table_is_trimmed() -> None:
     rng = np.random.default_rng(4)
     components = tb.NaiveBayes(
         rng.dirichlet(np.ones(4)), [rng.dirichlet([1.0, 1.0], size=4) for _ in range(40)], class_variable="part"
@@ -152,22 +143,6 @@ def test_a_mixture_beyond_the_table_is_trimmed(monkeypatch: pytest.MonkeyPatch) 
     assert trimming.confidence == 0.99
     low, high = trimming.agreement_interval
     assert 0.6 < low < high < low + 0.011
-
-
-@pytest.mark.parametrize(
-    "classifier",
-    [
-        tree_augmented(6, 3),
-        *(brute_force.random_network_classifier(np.random.default_rng(i), 6, 0.4) for i in range(3)),
-    ],
-)
-def test_a_potential_without_features_equals_enumeration(classifier: tb.BayesianClassifier) -> None:
-    rows = np.array(list(brute_force.whole(classifier)), dtype=np.uint8)
-    weights = np.array([sum(pair) for pair in brute_force.whole(classifier).values()])
-    for left_out in [(2,), (0, 4), (1, 3, 5)]:
-        kept = [i for i in range(6) if i not in left_out]
-        potential = float(weights @ _LeftOutRows.of(classifier, rows).potential(left_out))
-        assert potential == pytest.approx(brute_force.potential_agreement(classifier, kept), abs=1e-10)
 
 
 @pytest.mark.parametrize("evidence", [{}, {"c": "1"}, {"x3": "0"}, {"x3": "0", "x5": "1", "c": "0"}])
@@ -192,8 +167,8 @@ def test_impossible_evidence_is_not_drawn() -> None:
             RowSampler.of(network, ["x" if "c" in evidence else "c"], evidence)
 
 
-def test_evidence_below_the_features_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 0.5)
+@pytest.mark.usefixtures("quick")
+def test_evidence_below_the_features_is_trimmed() -> None:
     network = tree_augmented(40, 9).model
     assert isinstance(network, tb.BayesianNetwork)
     leaf = next(name for name in reversed(network.nodes) if not network.children(name))
@@ -256,6 +231,7 @@ def test_bounds_on_means_hold() -> None:
     assert missed <= 30
 
 
+@pytest.mark.usefixtures("quick")
 def test_exact_posteriors_fill_a_large_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 16 features, hardly two rows look alike; averages over rows that do say nothing about more features."""
     monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 1.0)
@@ -283,6 +259,7 @@ def test_no_time_gives_a_bound_all_the_same() -> None:
         assert found.agreement_interval[1] <= found.upper_bound < 1.0
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_search_on_drawn_rows_that_was_limited_can_go_on() -> None:
     classifier = tree_augmented(40, 3)
     stopped = tb.trim(classifier, 3, evaluation_limit=10)

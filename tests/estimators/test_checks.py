@@ -88,7 +88,7 @@ def test_rows_are_matched_by_position_whatever_their_index(estimator: Any) -> No
         (SelectionCorrectedNB(n_alpha=20), {"k": [1, 5], "correct": [True, False]}, load_breast_cancer),
         (TrimmedClassifier(rows_weight=0), {"budget": [0, 1, 2], "cut": ["mdl", "median"]}, load_iris),
     ],
-    ids=str,
+    ids=["NaiveConformantClassifier", "SelectionCorrectedNB", "TrimmedClassifier"],
 )
 def test_it_is_tuned_by_a_search(estimator: Any, settings: dict[str, list[Any]], load: Any) -> None:
     X, y = load(return_X_y=True)

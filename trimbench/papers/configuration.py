@@ -8,7 +8,7 @@ import io
 import itertools
 import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -183,7 +183,21 @@ def checked_text(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if len(text) > _LONGEST:
         raise ConfigurationError(f"{path} must have at most {_LONGEST:,} characters, got {len(text):,}; split it")
-    _check_length(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), str(path))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node | None) -> int:
+        """Count the values that a node stands for; a circle, which is refused later, counts once."""
+        if id(node) not in sizes:
+            sizes[id(node)] = 1
+            inside = node.value if isinstance(node, yaml.CollectionNode) else ()
+            parts = itertools.chain.from_iterable(one if isinstance(one, tuple) else (one,) for one in inside)
+            sizes[id(node)] += sum(map(size, parts))
+        return sizes[id(node)]
+
+    # Keys are merged (<<) while values are made: what they come to is counted before.
+    _check_most(lambda: size(yaml.compose(text, Loader=loader)), str(path))
+    _check_length(yaml.load(text, Loader=loader), str(path))
     return text
 
 
@@ -206,8 +220,12 @@ def _check_length(values: Any, what: str) -> None:
             lengths[own] = 1 + written + sum(map(length, [*inside, *_named(values, place, value)]))
         return lengths[own]
 
+    _check_most(lambda: length(()), what)
+
+
+def _check_most(count: Callable[[], int], what: str) -> None:
     try:
-        found = length(())
+        found = count()
     except RecursionError as error:
         raise ConfigurationError(f"{what} must not have hundreds of levels; write values where they belong") from error
     if found > _LONGEST:

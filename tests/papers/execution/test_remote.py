@@ -248,13 +248,14 @@ def test_the_first_machine_of_a_ray_cluster_leaves(tmp_path: Path) -> None:
 
 def test_the_address_asked_for_joins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray knows it by a number then."""
+    *same, other = map(RayExecutor, ("head:6379", "127.0.0.1:1", "auto", None, "other:6379"))
     made = pretended_ray(is_initialized=lambda: True)
     monkeypatch.setitem(sys.modules, "ray", made)
     monkeypatch.setattr(remote, "_asked_for", ["head:6379"])
-    for address in ("head:6379", "127.0.0.1:1", "auto", None):
-        assert RayExecutor(address=address)._connected_ray() is made
+    for executor in same:
+        assert executor._connected_ray() is made
     with pytest.raises(ExecutorError, match=r"got 'other:6379': it is connected to 127\.0\.0\.1:1 already"):
-        RayExecutor(address="other:6379")._connected_ray()
+        other._connected_ray()
 
 
 @pytest.mark.parametrize("given_back", [Path("x"), squares, ValueError("x"), {1: 2}])

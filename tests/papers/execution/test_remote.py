@@ -248,7 +248,8 @@ def test_the_first_machine_of_a_ray_cluster_leaves(tmp_path: Path) -> None:
 
 def test_the_address_asked_for_joins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray knows it by a number then."""
-    *same, other = map(RayExecutor, ("head:6379", "127.0.0.1:1", "auto", None, "other:6379"))
+    addresses = ("head:6379", "127.0.0.1:1", "auto", None, "other:6379")
+    *same, other = [RayExecutor(address=address) for address in addresses]
     made = pretended_ray(is_initialized=lambda: True)
     monkeypatch.setitem(sys.modules, "ray", made)
     monkeypatch.setattr(remote, "_asked_for", ["head:6379"])

@@ -114,7 +114,7 @@ class EmMice(Sweep):
     def _notes(self, nothing: list[str]) -> list[str]:
         """Return the notes that hold for these settings; in `nothing` are data sets whose smallest share is empty."""
         notes = [
-            f"On the first {self.test_rows} test rows, with at most {self.train_rows} training rows for imputers; "
+            f"On at most {self.test_rows} test rows, drawn once, with at most {self.train_rows} training rows for imputers; "
             "'ms per row' is the time to fill and predict a row, 'fit (s)' that of fitting the imputer, or of the "
             "means and the optimisation of NaCL."
         ]
@@ -190,7 +190,10 @@ def evaluate_imputer(
 ) -> dict[str, vocab.Json]:
     """Impute hidden features of some test rows, and measure the predictions of the logistic regression."""
     rows, classifier = encoded_rows(task), fitted(task)
-    complete = rows.test[:test_rows]
+    # Test rows may be in the order of what they hold, in which the first are alike.
+    drawn = np.sort(np.random.default_rng(task.split_seed).permutation(len(rows.test))[:test_rows])
+    rows = dataclasses.replace(rows, test=rows.test[drawn], test_labels=rows.test_labels[drawn])
+    complete = rows.test
     mask = Missingness().draw(len(complete), rows.features, missing, np.random.default_rng(mask_seed))
     gaps = rows.hide(complete, mask)
     start = time.perf_counter()

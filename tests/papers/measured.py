@@ -17,9 +17,17 @@ _UNITS = (
     *("%", "seconds?", "minutes?", "hours?", "milliseconds?", "microseconds?", "m?s", "min", "nats?", "[kMG]i?B"),
     *("times", "points"),
 )
-_NUMERAL = re.compile(rf"(?<![\w.,−])([+−]?\d+(?:,\d{{3}})*(?:\.\d+)?)(?![\w]|[.,]\d)(?: ?({'|'.join(_UNITS)})(?!\w))?")
+_FIGURES = r"[+−]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?![\w]|[.,]\d)"
+_WORDS = {
+    **{"half a": 0.5, "half an": 0.5, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8},
+    **{"nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "sixty": 60},
+}
+# A number in words counts with a unit of time, or as a ratio ("three times as long").
+_NUMERAL = re.compile(
+    rf"(?<![\w.,−])({_FIGURES})(?: ?({'|'.join(_UNITS)})(?!\w))?"
+    rf"|\b({'|'.join(_WORDS)})\s((?:milli|micro)?seconds?|minutes?|hours?|times(?= as))\b"
+)
 _STORED = re.compile(r"(?<![\w.])[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
-_EXPERIMENT = re.compile(r"\b((?:trimming|conformant|selection_bias)/[a-z]\w+)")
 
 
 @dataclass(frozen=True)
@@ -33,14 +41,19 @@ class Numeral:
 
     @property
     def looks_measured(self) -> bool:
-        return "." in self.text or bool(self.unit)
+        """Whether it has a decimal point, a unit, or three digits and more, and is no year."""
+        n_digits = sum(map(str.isdigit, self.text))
+        return "." in self.text or bool(self.unit) or (n_digits > 2 and not re.fullmatch(r"19\d\d|20\d\d", self.text))
+
+    @property
+    def value(self) -> float:
+        return _WORDS.get(self.text) or abs(float(self.text.replace(",", "").replace("−", "-")))
 
     def is_among(self, numbers: Iterable[float]) -> bool:
-        """Tell whether one of the numbers rounds to this, or 100 times it before % and points; signs are left aside."""
-        value = abs(float(self.text.replace(",", "").replace("−", "-")))
+        """Tell whether one of the numbers rounds to this, in the unit that stands here; signs are left aside."""
         half = 0.5 * 10.0 ** -len(self.text.partition(".")[2]) + 1e-9
-        scales = (1.0, 100.0) if self.unit in ("%", "points") else (1.0,)
-        return any(abs(abs(number) * scale - value) <= half for number in numbers for scale in scales)
+        scales = {"%": (1, 100), "points": (1, 100), "ms": (1, 1000)}.get(self.unit, (1,))
+        return any(abs(abs(number) * scale - self.value) <= half for number in numbers for scale in scales)
 
 
 def prose(page: str) -> str:
@@ -53,15 +66,8 @@ def prose(page: str) -> str:
 def numerals(page: str) -> Iterator[Numeral]:
     """Yield the numerals of the prose of a page."""
     for match in _NUMERAL.finditer(prose(page)):
-        yield Numeral(match[1], match[2] or "", match.start(), page.count("\n", 0, match.start()) + 1)
-
-
-def sections(page: str) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield where each section begins and ends, and the experiments that it names, in commands or in code."""
-    starts = [match.start() for match in re.finditer(r"^## ", page, re.MULTILINE)]
-    for start, end in zip(starts, [*starts[1:], len(page)], strict=True):
-        code = re.sub(r"\]\([^)]*\)", "", page[start:end])
-        yield start, end, sorted(set(_EXPERIMENT.findall(code)))
+        text, unit = (match[1], match[2] or "") if match[1] else (match[3], match[4])
+        yield Numeral(text, unit, match.start(), page.count("\n", 0, match.start()) + 1)
 
 
 def numbers_of(experiment: str) -> set[float]:

@@ -108,6 +108,19 @@ def test_latex_has_no_sign_of_its_own_in_a_name(name: str) -> None:
 def test_notes_show_names_in_their_line(tmp_path: Path) -> None:
     found = findings(records=[record(0)], figures=())
     sentences = [f"What to keep: {name}, and no more." for name in (*NAMES, "two\nlines", "[l](javascript:alert(1))")]
+    sentences += [
+        "[a]: http://evil.example",
+        "see [a]",
+        "# 1",
+        "> 2",
+        "- 3",
+        "4. 5",
+        "12) 6",
+        "+ 7",
+        "---",
+        "-1",
+        "1.5",
+    ]
     found = replace(found, outcome=replace(found.outcome, notes=sentences))
     write_findings(found, (), tmp_path, FigureSettings(), drawn=False)
     (file,) = tmp_path.rglob("*.md")

@@ -26,7 +26,9 @@ _PADDING, _NARROWEST = 2, 10
 # Also those that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # Signs of Markdown, where they would mean something: inside a word an underscore does not.
-_MARKDOWN = re.compile(r"[\\`*$~|]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<=\])\(")
+_MARKDOWN = re.compile(r"[\\`*$~|]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<=\])[(:]")
+# What makes a heading, a quotation or a list of a line.
+_BLOCK = re.compile(r"^(?=[-+>#=])|^\d+(?=[.)](?: |$))")
 
 
 def printable(table: Table) -> pd.DataFrame:
@@ -78,7 +80,8 @@ def markdown_page(
             f"## {markdown_text(table.title)}",
             markdown(table) if len(table.frame) else "No row could be computed.",
         ]
-    parts += ["## Notes", "\n".join(f"- {markdown_text(note)}" for note in notes)] if notes else []
+    listed = "\n".join("- " + _BLOCK.sub(r"\g<0>\\", markdown_text(note)) for note in notes)
+    parts += ["## Notes", listed] if notes else []
     return "\n\n".join(parts) + "\n"
 
 

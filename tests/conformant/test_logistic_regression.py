@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -221,7 +222,12 @@ def test_one_row_of_each_class_and_no_information() -> None:
         ({"max_iter": 0}, "max_iter must be a whole number, 1 or more, got 0"),
         ({"sample_weight": [1.0]}, r"sample_weight must have one number for each of the 300 rows, got shape \(1,\)"),
         ({"sample_weight": np.full(300, -1.0)}, "sample_weight must have finite numbers, 0 or more"),
-        ({"sample_weight": np.zeros(300)}, "and not be zero in all rows"),
+        ({"sample_weight": np.zeros(300)}, "and not all be zero"),
+        ({"sample_weight": np.full(300, 1e308)}, "with a finite sum"),
+        (
+            {"C": 1e-200, "sample_weight": np.full(300, 1e-200)},
+            "C times .* must be at least 1e-300, got C=1e-200 times",
+        ),
         ({"y": [0, 1]}, r"y must have one label for each of the 300 rows, got shape \(2,\)"),
         ({"y": np.zeros(300, int)}, r"y must have at least two classes in rows of positive weight, got \[0\]"),
         ({"y": np.linspace(0, 1, 300)}, "Unknown label type: continuous"),
@@ -236,6 +242,15 @@ def test_bad_input_is_refused(change: dict[str, Any], message: str) -> None:
     X, y = problem(3, "binary")
     with pytest.raises(ValueError, match=message):
         tb.fit_logistic_regression(**({"X": X, "y": y} | change))
+
+
+@pytest.mark.parametrize("shift", [0, 0.5])
+def test_tiny_weights_give_tiny_coefficients_without_a_warning(shift: float) -> None:
+    X, y = problem(2, "binary")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tiny, small = (tb.fit_logistic_regression(X + shift, y, sample_weight=np.full(300, w)) for w in (1e-300, 1e-9))
+    np.testing.assert_allclose(1e300 * tiny.coef_, 1e9 * small.coef_, rtol=1e-4, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])

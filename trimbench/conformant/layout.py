@@ -346,6 +346,6 @@ def row_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.floa
     weights: NDArray[np.float64] = as_numbers(sample_weight, "sample_weight").astype(np.float64)
     if weights.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one number for each of the {n_rows} rows, got shape {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise ValueError("sample_weight must have finite numbers, 0 or more, and not be zero in all rows")
+    if not ((weights >= 0).all() and (weights <= np.finfo(np.float64).max / n_rows).all() and weights.any()):
+        raise ValueError("sample_weight must have finite numbers, 0 or more, with a finite sum, and not all be zero")
     return weights

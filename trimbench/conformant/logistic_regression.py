@@ -15,6 +15,8 @@ from trimbench._typing import Matrix, Vector
 from trimbench.conformant.layout import as_table, row_weights
 
 _CHECKED_ROWS = 8192
+# Of what keeps all weights from being 0: its inverse is a number.
+_LEAST_STRENGTH = 1e-300
 
 
 def fit_logistic_regression(
@@ -111,7 +113,14 @@ def fit_logistic_regression(
         raise ValueError(f"y must have at least two classes in rows of positive weight, got {classes.tolist()}")
     rows, used = _stored(table)
     total = float(weights.sum())
-    loss = LogisticLoss(rows, codes, weights / total, len(classes), 1.0 / (C * total))
+    if C * total < _LEAST_STRENGTH:
+        raise ValueError(
+            f"C times the sum of sample_weight must be at least {_LEAST_STRENGTH:g}, got C={C:g} times {total:g}"
+        )
+    penalty = 1.0 / (C * total)
+    if penalty > float(np.finfo(np.float32).max):
+        rows = replace(rows, precision=np.float64)
+    loss = LogisticLoss(rows, codes, weights / total, len(classes), penalty)
     # Products of blocks are too short to share: with several threads, they wait for one another most of the time.
     with threadpool_limits(1, user_api="blas"):
         parameters, gradient_norm, iterations = minimise(loss, tol, max_iter)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from tests.networks import lawn_files
 from tests.networks.ace_encoder import encode_ace, encode_problem, example
 from tests.papers.data import loopback, offers
 from tests.papers.execution import sample_jobs
+from tests.papers.reporting import builders
 from trimbench.estimators import TrimmedClassifier
 from trimbench.networks.formats.ace import AceProblem, read_problem
 from trimbench.papers.commands.arguments import SHARED_KEYS
@@ -32,8 +34,12 @@ from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, remember
 from trimbench.papers.reporting.figures.drawing import read_points
-from trimbench.papers.validation import DataUnavailable
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.reporting.page import render_page
+from trimbench.papers.reporting.runs import read_about, write_findings
+from trimbench.papers.validation import ConfigurationError, DataUnavailable
 from trimbench.papers.vocabulary.planning import make_experiment
+from trimbench.papers.vocabulary.reported import Literature
 
 CORPUS = Path(__file__).with_name("corpus")
 Reader = Callable[[bytes], object]
@@ -293,6 +299,40 @@ def _array_files(resealed: bool) -> list[bytes]:
     return [body] if resealed else [body + b"-" * 16 + hashlib.sha256(body + b"-" * 16).digest()]
 
 
+def _write_report(folder: Path) -> dict[str, Any]:
+    """Write the files of an experiment without pictures, and return what they say of it, with a picture on its page."""
+    found = builders.findings(values={"a": 1.0, "b": 3.0})
+    judged = builders.judged([builders.reported(row, "1") for row in "abc"], {"a": 1.0, "b": 3.0})
+    write_findings(found, judged, folder, FigureSettings(), drawn=False)
+    about = read_about(folder, found.stem)
+    about["page"]["numbers"][0] |= {"n_jobs": 2, "jobs": "0-1"}
+    picture = {"title": "A title", "picture": f"{found.stem}.png", "size": [640, 480], "points": f"{found.stem}.csv"}
+    about["page"]["figures"] = [picture]
+    return about
+
+
+def _pages() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        return [json.dumps(_write_report(Path(folder))["page"]).encode()]
+
+
+def _page(folder: Path) -> Reader:
+    """What the page of a run shows of an experiment is shown again, or refused; of other folders, nothing is."""
+    run = folder / "run"
+    about = _write_report(run)
+    (folder / "other.csv").write_text("status,job,cell\nsecret,secret,secret\n")
+    rest = json.dumps({key: value for key, value in about.items() if key != "page"}).encode()
+
+    def read(_: Path) -> None:
+        part = read_about(run, about["experiment"])["page"]
+        page = render_page([part], Literature({}, {}), run="run", profile="paper", folder=run)
+        if re.search(r"secret|(href|src)=.(\w*:|/)", page.partition("<main")[2]):
+            raise Wrong("a page that shows or links to what is outside of its run")
+
+    reader = _file(f"run/{about['experiment']}.json", read, folder)
+    return lambda content: reader(b'%s, "page": %s}' % (rest.removesuffix(b"}"), content))
+
+
 def _all() -> Mapping[str, Target]:
     texts = lawn_files.TEXTS
     targets = [
@@ -326,6 +366,7 @@ def _all() -> Mapping[str, Target]:
             lambda: [b"line,x,y\na,1,2.5\nb,,nan\n"],
             partial(_file, "p.csv", partial(read_points, texts=["line"])),
         ),
+        Target("page.json", _pages, _page, (ConfigurationError,)),
     ]
     return {target.name: target for target in targets}
 

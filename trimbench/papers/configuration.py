@@ -35,13 +35,7 @@ def configuration_folder() -> Path:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The declarations in one or several configuration folders.
-
-    Attributes
-    ----------
-    folders : tuple of Path
-        In order of precedence: a user's own folders, then the project's.
-    """
+    """The declarations in one or several configuration folders: a user's own, which go first, then the project's."""
 
     folders: tuple[Path, ...]
 

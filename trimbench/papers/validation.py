@@ -274,10 +274,10 @@ def shown(values: Sequence[str], limit: int = 8) -> str:
     return some([*map(quoted, values)], limit)
 
 
-def some(texts: Sequence[str], limit: int) -> str:
+def some(texts: Sequence[str], limit: int, between: str = ", ") -> str:
     """Return the first of some texts, and how many more there are."""
     more = len(texts) - limit
-    return ", ".join(texts[:limit]) + (f" and {more:,} more" if more > 0 else "")
+    return between.join(texts[:limit]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def rows_in(count: int) -> str:

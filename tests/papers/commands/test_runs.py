@@ -244,7 +244,7 @@ def test_only_what_this_commit_has_written_is_published(
     about.write_bytes(kept.replace(b'"complete"', b'"1 of 1 jobs failed"'))
     assert "must have all jobs of each experiment, got trimming/table4 with 1 of 1 jobs failed" in refused("run=mine")
     about.write_bytes(kept.replace(b'"page"', b'"else"'))
-    assert "got none for trimming/table4 ('page'); run it first" in refused("run=mine")
+    assert "table4.json cannot be read: missing are ['page']" in refused("run=mine")
     about.write_bytes(kept)
     monkeypatch.setattr(publishing, "_MOST_MEGABYTES", 0.001)
     assert "a published run must take at most 0.001 MB, got 0." in refused("run=mine")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.papers.command_line import T4, Command
+from trimbench.papers.configuration import configuration_folder
 
 MINE = ("--config-dir", "mine")
 WORDS = (*MINE, "task=list")
@@ -47,6 +48,18 @@ def test_a_runner_from_elsewhere_is_imported_only_if_allowed(command: Command, c
     assert "no attribute 'Theirs'" in refusal(command, *words, "--allow-code=their_code")
     assert code.exists()
     assert "--allow-code must name a module" in refusal(command, *WORDS, "--allow-code=")
+
+
+@pytest.mark.parametrize("name", ["sweeps/theirs", "jobs/theirs", "comparisons/a/b", "run", "index"])
+def test_an_experiment_takes_no_name_of_what_a_run_writes_besides(command: Command, name: str) -> None:
+    text = (configuration_folder() / "experiment/trimming/table4.yaml").read_text()
+    write(f"mine/experiment/{name}.yaml", "# @package _global_\n" + text.removeprefix("# @package _global_\n"))
+    answer = refusal(command, *MINE, f"experiment={name}", "executor=serial")
+    assert (
+        f"an experiment must not begin with jobs, sweeps, comparisons, run, summary, index, got {name!r}; move"
+        in answer
+    )
+    assert not Path("results").exists()
 
 
 @pytest.mark.parametrize(

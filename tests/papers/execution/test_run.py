@@ -22,6 +22,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import Work, duration, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.workers import SerialExecutor
+from trimbench.papers.validation import ConfigurationError
 
 from . import sample_jobs
 from .programs import is_alive, start_program, wait_for
@@ -344,6 +345,16 @@ def test_stored_jobs_of_the_same_function_count_before_what_is_typical() -> None
     # Without a basis, nothing is expected.
     squares = {job.key: 1.5 for job in (FIRST, SECOND, THIRD)}
     assert expected_seconds(JOBS, {}, {"square": 1.5}) == expected_seconds(JOBS, {FIRST.key: 1.5}, {}) == squares
+
+
+@pytest.mark.parametrize(
+    "text", ["f/e: {run: abc}", "f/e: 5", "f/e: {run: -.inf}", "f/e: {run: .nan}", "f/e: {run: 1e99}"]
+)
+def test_costs_that_are_no_seconds_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / GROUP).mkdir()
+    (tmp_path / GROUP / "mine.yaml").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"cost/mine\.yaml must have the seconds of functions: f/e must be"):
+        measured(Catalogue((tmp_path, configuration_folder())), "mine")
 
 
 def test_a_profile_that_was_never_measured(tmp_path: Path) -> None:

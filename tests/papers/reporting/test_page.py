@@ -28,7 +28,7 @@ from trimbench.papers.reporting.runs import (
     write_findings,
 )
 from trimbench.papers.reporting.verdicts import CAUSES, NOT_ATTEMPTED, Counted, compare, counted_once, once
-from trimbench.papers.validation import Json
+from trimbench.papers.validation import ConfigurationError, Json
 from trimbench.papers.vocabulary.numbers import Number
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature, Paper, ReportedExperiment
@@ -401,3 +401,47 @@ def test_ranges_stand_for_their_rows(places: set[int]) -> None:
     ends = [[int(end) for end in run.split("-")] for run in text.split()]
     assert list(in_ranges(text)) == sorted(places)
     assert all(later[0] > earlier[-1] + 1 for earlier, later in itertools.pairwise(ends))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("name", "family/other", "must be about family/one"),
+        ("notes", "A note.", "notes must be a list, each a text"),
+        ("notes", ["\ud800"], "surrogates not allowed"),
+        ("script", "x", "unknown .'script'."),
+        ("provenance", "javascript:alert(1)", "provenance must be empty or the address of a file of the run"),
+        ("tables.0.file", "../other.csv", "tables must be .* file: the address of a table of the run"),
+        ("tables.0.file", "%2Fetc/other.csv", "tables must be"),
+        ("tables.0.file", "family/one.json", "tables must be"),
+        ("tables.0.formats.value", ".999999999f", "tables must be"),
+        ("tables.0.formats.value", "d", "a table of family/one cannot be shown: Unknown format code 'd'"),
+        ("jobs.computed with", ["0-999999999999"], "jobs must be"),
+        ("jobs.computed with", ["0-999999999"], "jobs on a page must be among its 2 rows, got 999999999"),
+        ("jobs.labels", ["ward"], "family/one_rows.csv.gz must have the column 'ward'"),
+        ("jobs.file", "family/one.csv", "family/one.csv must have the column"),
+        ("numbers.0.jobs", "1 0", "numbers must be"),
+        ("numbers.0.jobs", "0-2", "jobs on a page must be among its 2 rows, got 2"),
+        ("numbers.0.verdict", "differs", "numbers must be"),
+        ("numbers.0.cause", "chance", "numbers must be"),
+        ("numbers.0.subject", "guess", "numbers must be"),
+        ("numbers", [], ""),
+    ],
+)
+def test_what_a_page_was_written_with_is_read_again_or_refused(
+    tmp_path: Path, place: str, value: Any, message: str
+) -> None:
+    found = findings(values={"a": 0.3})
+    write_findings(found, compare(REPORTED[:1], found.numbers), tmp_path, FigureSettings(), drawn=False)
+    path = tmp_path / "family/one.json"
+    about = json.loads(path.read_text())
+    assert read_about(tmp_path, found.stem) == about
+    inside, *keys = about["page"], *place.split(".")
+    for key in keys[:-1]:
+        inside = inside[int(key) if isinstance(inside, list) else key]
+    last: Any = keys[-1]
+    many = about["page"]["numbers"] * 501
+    inside[last] = value or many
+    path.write_text(json.dumps(about))
+    with pytest.raises(ConfigurationError, match=message or "numbers must be at most 500 numbers"):
+        render_page([read_about(tmp_path, found.stem)["page"]], literature(), run="", profile="", folder=tmp_path)

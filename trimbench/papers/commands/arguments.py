@@ -370,15 +370,7 @@ def _check_key(key: str, config: DictConfig) -> None:
 
 
 class Composer:
-    """Composes configurations, and remembers what they have in common.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-        The folders with what can be chosen.
-    root : str
-        The file at the root of the configuration.
-    """
+    """Composes configurations of the file `root` and choices of a catalogue, and remembers what they share."""
 
     def __init__(self, catalogue: Catalogue, root: str = "config") -> None:
         self.catalogue, self.root = catalogue, root

@@ -17,7 +17,6 @@ from trimbench.papers.vocabulary.reported import Literature
 
 # The published outcome is part of every clone.
 _MOST_MEGABYTES = 15
-_MEGABYTE = 1_000_000
 _STEM = "publishing"  # of temporary folders
 _AGAIN = "write it again with trimbench task=report"
 _RESTORE = f"restore results/{PUBLISHED} with git, or publish a run that has this experiment"
@@ -60,9 +59,8 @@ def _about(folder: Path, name: str) -> Mapping[str, Any]:
     file = folder / f"{name}.json"
     try:
         content = read_about(folder, name)
-        content["written_with"]["commit"], content["written_with"]["dirty"], content["configuration"], content["files"]
-        content["page"]["status"], content["page"]["numbers"], content["page"]["commit"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        content["written_with"]["commit"], content["written_with"]["dirty"]
+    except (OSError, ValueError, KeyError) as error:
         if folder.name == PUBLISHED and (file.exists() or (folder / f"{name}.csv").exists()):
             raise ConfigurationError(
                 f"the published run must say in {file} how {name} was run, got {error}; {_RESTORE}"
@@ -75,7 +73,7 @@ def _about(folder: Path, name: str) -> Mapping[str, Any]:
 
 def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], here: str) -> None:
     """Raise ConfigurationError unless this commit has written an experiment with the settings of its declaration."""
-    found = about["configuration"] if isinstance(about["configuration"], dict) else {}
+    found = about["configuration"]
     ignored = {*SHARED_KEYS} - {"seed", "profile"}  # which change nothing in what it finds
     wanted, has = ({key: value for key, value in one.items() if key not in ignored} for one in (declared, found))
     if wanted != has:
@@ -126,7 +124,7 @@ def _copied(name: str, folder: Path, new: Path) -> Part:
     which, again = ("the published run", _RESTORE) if folder.name == PUBLISHED else ("run", _AGAIN)
     about, path = _about(folder, name), folder / f"{name}.json"
     part: Part = about["page"]
-    for file in (path.with_name(str(file)) for file in about["files"]):
+    for file in (path.with_name(file) for file in about["files"]):
         copy = new / file.relative_to(folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -141,7 +139,7 @@ def _copied(name: str, folder: Path, new: Path) -> Part:
 
 
 def _megabytes(folder: Path) -> float:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / _MEGABYTE
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
 def _say_new(target: Path, folders: Mapping[str, Path], source: Path) -> None:

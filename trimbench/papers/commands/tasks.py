@@ -8,7 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ from trimbench.papers.data.declarations import (
     is_here,
     obstacle,
 )
-from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.job import Job, faults, fields, number
 from trimbench.papers.execution.run import Work, duration
 from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
 from trimbench.papers.execution.workers import executor_of, n_workers
@@ -35,6 +35,7 @@ from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictu
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview, say
 from trimbench.papers.reporting.runs import (
+    NOT_FAMILIES,
     check_profile,
     described_in,
     folder_of,
@@ -88,6 +89,8 @@ def _surroundings(invocation: Invocation, cache_mode: str) -> Surroundings:
 
 
 def _make(invocation: Invocation, name: str, point: Point) -> Experiment:
+    if name.partition("/")[0] in (taken := (*NOT_FAMILIES, "run", "summary", "index")):
+        raise ConfigurationError(f"an experiment must not begin with {', '.join(taken)}, got {name!r}; move its file")
     return make_experiment(name, point.experiments[name], SHARED_KEYS, invocation.code)
 
 
@@ -439,7 +442,7 @@ def study(invocation: Invocation) -> int:
             raise ConfigurationError(f"{key} must be a text, got {values[key]}; quote it for Hydra: '{key}=\"...\"'")
     if "://" in str(values["data"]):
         raise ConfigurationError(f"data must be a file, got {brief(values['data'])}; download it first")
-    names = {field.name for field in fields(StudySettings)}
+    names = {field.name for field in dataclasses.fields(StudySettings)}
     own = validated(StudySettings, {key: value for key, value in values.items() if key in names}, "study")
     path, target = Path(str(values["data"])).expanduser(), str(values["target"])
     folder = invocation.root / (invocation.settings.run or safe_name(f"{STEM}-{path.name.partition('.')[0]}"))
@@ -462,22 +465,21 @@ GROUP = "cost"
 def measured(catalogue: Catalogue, profile: str) -> dict[str, dict[str, float]]:
     """Return the mean seconds of a job by experiment and the name of its function, as an earlier run measured them.
 
-    Empty for a profile that was never measured.
+    Empty for a profile that was never measured. Raises ConfigurationError if its file has anything but seconds.
     """
-    return catalogue.mapping(GROUP, profile) if profile in catalogue.names(GROUP) else {}
+    if profile not in catalogue.names(GROUP):
+        return {}
+    found = catalogue.mapping(GROUP, profile)
+    if wrong := faults(found, {"*": fields(**{"*": number(0, 1e9)})}):
+        raise ConfigurationError(f"{catalogue.path(GROUP, profile)} must have the seconds of functions: {wrong}")
+    return found
 
 
 def expected_seconds(jobs: Iterable[Job], done: Mapping[str, float], typical: Mapping[str, float]) -> dict[str, float]:
-    """Return the processor seconds that jobs are expected to take, by key, where there is a basis for it.
+    """Return the processor seconds that the jobs of an experiment are expected to take, by key, where known.
 
-    Parameters
-    ----------
-    jobs : iterable of Job
-        All jobs of an experiment, stored or not.
-    done : mapping from key to seconds
-        What those that are stored took. A job that is not stored takes the mean of those of the same function.
-    typical : mapping from name of a function to seconds
-        What a job takes if none of its function is stored: `measured`, for this experiment.
+    `done` has what the stored ones took, by key. Each other takes the mean of those of its function; if none is stored,
+    what `typical`, which is `measured` for this experiment, has for it.
     """
     function_of = {job.key: job.function.rpartition(":")[2] for job in jobs}
     stored: dict[str, list[float]] = defaultdict(list)

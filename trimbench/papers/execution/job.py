@@ -278,6 +278,10 @@ class Kind:
     def __or__(self, other: Kind) -> Kind:
         return Kind(f"{self.words} or {other.words}", lambda value: self.holds(value) or other.holds(value))
 
+    def when(self, words: str, condition: Callable[[Any], bool]) -> Kind:
+        """Return the kind of those of its values that meet a condition."""
+        return Kind(words, lambda value: self.holds(value) and condition(value))
+
 
 def number(low: float = -math.inf, high: float = math.inf) -> Kind:
     """Return the kind of a number in a range."""
@@ -296,7 +300,7 @@ def fields(**kinds: Kind) -> Kind:
     A name with ``*`` stands for all names of that pattern that are not declared themselves.
     """
     words = ", ".join(f"{name}: {kind.words}" for name, kind in kinds.items())
-    return Kind(f"a mapping of {words}", lambda value: isinstance(value, Mapping) and not _faults(value, kinds))
+    return Kind(f"a mapping of {words}", lambda value: isinstance(value, Mapping) and not faults(value, kinds))
 
 
 NUMBER = number()
@@ -351,12 +355,12 @@ def check_result(function: str, result: Mapping[str, object]) -> None:
     """Raise ValueError unless a result is what its function, ``"package.module:name"``, declares."""
     if taken := ROW_COLUMNS & result.keys():
         raise ValueError(f"the result of {function!r} must not set {sorted(taken)}, which every row has; rename it")
-    faults = [_faults(result, kinds) for kinds in declared_results(function)]
-    if faults and all(faults):
-        raise ValueError(f"the result of {function!r} is not what it declares: {min(faults, key=len)[:300]}")
+    wrong = [faults(result, kinds) for kinds in declared_results(function)]
+    if wrong and all(wrong):
+        raise ValueError(f"the result of {function!r} is not what it declares: {min(wrong, key=len)[:300]}")
 
 
-def _faults(result: Mapping[str, object], kinds: Mapping[str, Kind]) -> str:
+def faults(result: Mapping[str, object], kinds: Mapping[str, Kind]) -> str:
     """Say what differs from a declaration; empty if nothing does."""
     found = {name: _kind(name, kinds) for name in result}
     missing = sorted(name for name in kinds.keys() - result.keys() if "*" not in name)

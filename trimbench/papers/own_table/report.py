@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -130,7 +130,7 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
         known = {name: group.estimate(name, "log_loss").value for name in ranked}
         yield (
             f"Missing features ({MECHANISMS[group.mechanism]}, {100 * group.missing:.0f} %): {METHODS[best].title} has "
-            f"the lowest log loss, {known[best]:.3f}, and {_right(group, best)} right; the others have "
+            f"the lowest log loss, {known[best]:.3f}, and {_share(*_accuracy(group, best))} right; the others have "
             + (", ".join(f"{METHODS[name].title} {known[name]:.3f}" for name in others) or "none")
             + "."
             + (_told(group, best, others[0]) if others else "")
@@ -147,11 +147,6 @@ def _accuracy(group: Group, method: str) -> tuple[float, float, float]:
     return mean, max(low, 0.0), min(high, 1.0)
 
 
-def _right(group: Group, method: str) -> str:
-    mean, low, high = (100 * share for share in _accuracy(group, method))
-    return f"{mean:.1f} % ({low:.1f} to {high:.1f})"
-
-
 def _told(group: Group, best: str, second: str) -> str:
     """Return whether the best method can be told from the next by their paired differences over the splits."""
     lead, name = group.lead(best, second, "log_loss"), METHODS[second].title
@@ -162,13 +157,16 @@ def _told(group: Group, best: str, second: str) -> str:
     return f" It {verb} be told from {name}: on the same splits, it is lower by {mean:.3f} ({low:.3f} to {high:.3f})."
 
 
+def _share(mean: float, low: float, high: float) -> str:
+    return f"{100 * mean:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
 def _percent(row: Mapping[str, Any], name: str) -> str:
-    return f"{100 * row[name]:.1f} % ({100 * row[f'{name}_low']:.1f} to {100 * row[f'{name}_high']:.1f})"
+    return _share(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _error(row: Mapping[str, Any]) -> str:
-    low, high = 1 - row["accuracy_high"], 1 - row["accuracy_low"]
-    return f"{100 * row['actual_error']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+    return _share(row["actual_error"], 1 - row["accuracy_high"], 1 - row["accuracy_low"])
 
 
 def _whether_to_believe(found: Steps) -> Iterator[str]:
@@ -539,7 +537,8 @@ class Steps(Studied):
             step("choice"),
             step("baseline"),
             groups_of(gaps) if len(gaps) else [],
-            _each_once(step("confidence")),
+            # A table may have fewer columns than were asked for.
+            list({(len(row["selected"]), bool(row["correct"])): row for row in step("confidence")}.values()),
             [one for row in step("explanations") for one in row["explained"]],
             [_plain(row) for row in rows[rows["status"] != "ok"].to_dict("records")],
         )
@@ -615,12 +614,7 @@ class Share:
 
     def __str__(self) -> str:
         """Return it in percent, with its interval."""
-        return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f}) of {self.n_rows:,} rows"
-
-
-def _each_once(confidence: Sequence[Row]) -> list[Row]:
-    """Return one row for each number of columns selected: a table may have fewer than were asked for."""
-    return list({(len(row["selected"]), bool(row["correct"])): row for row in confidence}.values())
+        return f"{_share(self.value, self.low, self.high)} of {self.n_rows:,} rows"
 
 
 def _plain(row: Mapping[Any, Any]) -> Row:
@@ -641,12 +635,8 @@ def model_lines(found: Steps, source: str, target: str) -> str:
     reading = ", ".join(f"{name}={getattr(own, name)!r}" for name in names)
     home = next((one for one in own_homes() if source.startswith(f"{one}/")), None)
     source = source if home is None else f"~{source.removeprefix(home)}"  # pages of a study are shared
-    is_count = set(found.costs.values()) == {1.0}
-    arguments = [
-        f"budget={chosen['budget']!r}",
-        *([] if is_count else ["costs=costs"]),
-        f"time_limit={own.time_limit!r}",
-    ]
+    priced = set(found.costs.values()) != {1.0}
+    arguments = f"budget={chosen['budget']!r}, {'costs=costs, ' * priced}time_limit={own.time_limit!r}"
     parts = [
         "from trimbench.estimators import TrimmedClassifier",
         f"from trimbench.papers.data.table_reading import {'TableSettings, ' if reading else ''}read_table",
@@ -656,8 +646,8 @@ def model_lines(found: Steps, source: str, target: str) -> str:
         "data = StoredTable(table.features, table.labels, table.classes)",
         f"answers = data.answers({found.positive!r})",
         f"rows = data.training_rows({own.test_share!r}, {own.seed!r}, {own.rows!r})  # those of the study",
-        *([] if is_count else [f"costs = {dict(found.costs)!r}"]),
-        f"model = TrimmedClassifier({', '.join(arguments)})",
+        *([f"costs = {dict(found.costs)!r}"] if priced else []),
+        f"model = TrimmedClassifier({arguments})",
         "model.fit(data.features.iloc[rows], answers[rows])  # .fit(data.features, answers) learns from all rows",
         'print("features:", ", ".join(model.features_))',
         'model.save("model.json")  # TrimmedClassifier.load("model.json").predict(new_rows)',

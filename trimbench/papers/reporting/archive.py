@@ -47,14 +47,14 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
     """
     experiments = experiments_of(folder)
     records = {stem: list(_records(about, store)) for stem, about in experiments.items()}
-    executions = [_execution(stem, about, records[stem]) for stem, about in experiments.items()]
+    executions = [_execution(stem, about, records[stem], passed_over) for stem, about in experiments.items()]
 
     def write_to(temporary: Path) -> None:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             members = [_add(archive, f.relative_to(folder).as_posix(), [_shareable(f)]) for f in _files(folder)]
             members += [_add(archive, f"provenance/{name}", content) for name, content in _provenance(records).items()]
             citation = yaml.safe_load(_citation().read_text(encoding="utf-8"))
-            about = metadata(folder.name, members, executions, catalogue, citation, passed_over)
+            about = _metadata(folder.name, members, executions, catalogue, citation)
             _add(archive, METADATA, [(json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode()])
 
     return write(path, write_to)
@@ -75,15 +75,16 @@ def _records(about: Mapping[str, Any], store: JobStore) -> Iterator[Path]:
         yield from filter(store.is_sound, store.folder.glob(f"{key[:2]}/{key}*.json"))
 
 
-def _execution(stem: str, about: Mapping[str, Any], records: Sequence[Path]) -> Execution:
-    """Return when an experiment ran: from the start of its first worker until its last job was stored."""
+def _execution(stem: str, about: Mapping[str, Any], records: Sequence[Path], passed_over: Sequence[str]) -> _Execution:
+    """Return how an experiment ran: from the start of its first worker until its last job was stored."""
     if absent := sorted(_NEEDED - about.keys()):
         raise ConfigurationError(f"the file {stem}.json of the run must say {absent[0]}; task=report writes it again")
     written = about["written_with"]["time"]
-    started = min((entry["time"] for entry in about["computed_with"]), default=written)
+    started = min((entry["time"] for entry in about["computed_with"] if "time" in entry), default=written)
     stored = max((record.stat().st_mtime for record in records), default=None)
     ended = written if stored is None else datetime.fromtimestamp(stored, UTC).isoformat(timespec="seconds")
-    return Execution(stem, about, started, max(started, ended))
+    settings = {key: value for key, value in about["configuration"].items() if key not in passed_over}
+    return _Execution(stem, about, settings, started, max(started, ended))
 
 
 def _provenance(records: Mapping[str, Sequence[Path]]) -> dict[str, Iterable[bytes]]:
@@ -132,8 +133,7 @@ def _nameless(text: str, *, is_json: bool) -> str:
     return text if shareable == plain else shareable
 
 
-def _add(archive: zipfile.ZipFile, name: str, pieces: Iterable[bytes]) -> Member:
-    """Add a file to an archive, piece by piece."""
+def _add(archive: zipfile.ZipFile, name: str, pieces: Iterable[bytes]) -> _Member:
     about = zipfile.ZipInfo(name, _NO_TIME)
     about.compress_type = zipfile.ZIP_DEFLATED
     about.external_attr = 0o644 << 16
@@ -143,7 +143,7 @@ def _add(archive: zipfile.ZipFile, name: str, pieces: Iterable[bytes]) -> Member
             member.write(piece)
             size += len(piece)
             digest.update(piece)
-    return Member(name, size, digest.hexdigest())
+    return _Member(name, size, digest.hexdigest())
 
 
 # What an archive holds and how it came about, in JSON-LD: an RO-Crate by the profile "Process Run Crate".
@@ -172,7 +172,7 @@ Entity = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Member:
+class _Member:
     """A file of an archive: its path there, its size in bytes and its hash."""
 
     name: str
@@ -181,21 +181,12 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Execution:
-    """How the files of one experiment came about.
-
-    Attributes
-    ----------
-    stem : str
-        What the paths of its files begin with.
-    about : mapping
-        Its provenance, as the run has written it.
-    started, ended : str
-        When the first of its jobs could start and the last had ended, in ISO 8601.
-    """
+class _Execution:
+    """How the files of one experiment came about; their paths begin with the stem, and times are in ISO 8601."""
 
     stem: str
     about: Mapping[str, Any]
+    settings: Mapping[str, Any]
     started: str
     ended: str
 
@@ -219,31 +210,14 @@ class _Graph:
         return [{"@id": one["@id"]} for one in found if one["@type"] in kinds and within in one["@id"]]
 
 
-def metadata(
+def _metadata(
     run: str,
-    members: Sequence[Member],
-    executions: Sequence[Execution],
+    members: Sequence[_Member],
+    executions: Sequence[_Execution],
     catalogue: Catalogue,
     citation: Mapping[str, Any],
-    passed_over: Sequence[str],
 ) -> dict[str, Json]:
-    """Return the description of an archive.
-
-    Parameters
-    ----------
-    run : str
-        The name of the run.
-    members : sequence of Member
-        All files of the archive but this description.
-    executions : sequence of Execution
-        One for each experiment, or sweep.
-    catalogue : Catalogue
-        Where the data sets and networks are declared.
-    citation : mapping
-        The content of ``CITATION.cff``.
-    passed_over : sequence of str
-        Keys of configurations that are no settings of an experiment.
-    """
+    """Return the description of an archive with these files, of one execution for each experiment or sweep."""
     graph = _Graph()
     author = [
         graph.add(f"#{quote(one['name'])}", "Organization", name=one["name"], url=one.get("website"))
@@ -251,7 +225,7 @@ def metadata(
     ]
     licence = graph.add(f"{_LICENCES}{citation['license']}", "CreativeWork", name=citation["license"])
     files = {one.name: _file(graph, one) for one in members}
-    actions = [_action(graph, one, files, catalogue, citation, passed_over) for one in executions]
+    actions = [_action(graph, one, files, catalogue, citation) for one in executions]
     families = {one.about["experiment"].partition("/")[0] for one in executions}
     profile = graph.add(_PROFILE, "CreativeWork", name="Process Run Crate", version="0.5")
     graph.add(
@@ -272,7 +246,7 @@ def metadata(
     return {"@context": list(_CONTEXTS), "@graph": list(graph.entities.values())}
 
 
-def _file(graph: _Graph, member: Member) -> dict[str, str]:
+def _file(graph: _Graph, member: _Member) -> dict[str, str]:
     path = PurePosixPath(member.name)
     return graph.add(
         quote(member.name, safe="/=,+"),
@@ -286,11 +260,10 @@ def _file(graph: _Graph, member: Member) -> dict[str, str]:
 
 def _action(
     graph: _Graph,
-    execution: Execution,
+    execution: _Execution,
     files: Mapping[str, dict[str, str]],
     catalogue: Catalogue,
     citation: Mapping[str, Any],
-    passed_over: Sequence[str],
 ) -> dict[str, str]:
     """Add the run of one experiment: what it took, what it gave and with what."""
     about, stem = execution.about, execution.stem
@@ -306,7 +279,7 @@ def _action(
         name=f"Run of {stem}",
         description=catalogue.about("experiment", name) if known else f"The experiment {name}",
         instrument=_software(graph, about["written_with"], citation),
-        object=[*inputs, *_settings(graph, execution, passed_over)],
+        object=[*inputs, *_settings(graph, execution)],
         result=[files[path] for file in about["files"] if (path := (folder / file).as_posix()) in files],
         startTime=execution.started,
         endTime=execution.ended,
@@ -335,12 +308,11 @@ def _software(graph: _Graph, environment: Mapping[str, Any], citation: Mapping[s
     )
 
 
-def _settings(graph: _Graph, execution: Execution, passed_over: Sequence[str]) -> list[dict[str, str]]:
+def _settings(graph: _Graph, execution: _Execution) -> list[dict[str, str]]:
     """Add the settings of an experiment; a list or a mapping is JSON."""
-    content = dict(execution.about["configuration"])
+    content = dict(execution.settings)
     if isinstance(content.get("profile"), Mapping):  # all of its values are in the provenance
         content["profile"] = content["profile"].get("name", "")
-    chosen = {key: value for key, value in content.items() if key not in passed_over}
     return [
         graph.add(
             f"#{quote(execution.stem, safe='/=,+')}/{quote(key)}",
@@ -348,7 +320,7 @@ def _settings(graph: _Graph, execution: Execution, passed_over: Sequence[str]) -
             name=key,
             value=without_homes(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)),
         )
-        for key, value in chosen.items()
+        for key, value in content.items()
     ]
 
 

@@ -90,7 +90,8 @@ def compare_runs(first: StoredRun, second: StoredRun) -> Comparison:
             cells, alone = compare_tables(part, one.tables[part], two.tables[part])
             only += [(at, f"{stem}, {part}: {what}") for at, what in alone]
             n_compared += sum(
-                _is_number(a) and _is_number(b) for a, b in zip(cells["first"], cells["second"], strict=True)
+                isinstance(a, float) and isinstance(b, float)
+                for a, b in zip(cells["first"], cells["second"], strict=True)
             )
             changes.append(
                 cells[_differ(cells, "first", "second") | _differ(cells, *_VERDICTS)].assign(
@@ -195,7 +196,7 @@ def compare_tables(part: str, first: pd.DataFrame, second: pd.DataFrame) -> tupl
     labels = ["cell"] if part == REPORTED else label_columns(typed)
     one, two = (_by_label(frame, labels) for frame in typed)
     alone = [
-        (at, f"{count(len(names), noun)} ({'; '.join(names[:_MOST_NAMED] + _more(len(names) - _MOST_NAMED))})")
+        (at, f"{count(len(names), noun)} ({some(names, _MOST_NAMED, '; ')})")
         for noun, both in (
             ("column", _only(list(map(str, first)), list(map(str, second)))),
             ("row", _only(one.index, two.index)),
@@ -228,10 +229,6 @@ def compare_tables(part: str, first: pd.DataFrame, second: pd.DataFrame) -> tupl
     return cells, alone
 
 
-def _more(number: int) -> list[str]:
-    return [f"and {number} more"] if number > 0 else []
-
-
 def _value(text: str) -> float | str | None:
     """Return the content of a cell: a number, words, or None if it is empty."""
     try:
@@ -239,10 +236,6 @@ def _value(text: str) -> float | str | None:
     except ValueError:
         return text or None
     return None if math.isnan(value) else value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, float)
 
 
 def _by_label(typed: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
@@ -270,7 +263,7 @@ def _classified(cells: pd.DataFrame) -> pd.DataFrame:
     cells["kind"] = [_kind(one) for one in cells.itertuples()]
     cells["relative_change"] = [_relative(*pair) for pair in pairs]
     # Small whole numbers and words are equal by chance; digits after the point are not.
-    tells = pd.Series([any(_is_number(one) and not one.is_integer() for one in pair) for pair in pairs], dtype=bool)
+    tells = pd.Series([any(isinstance(a, float) and not a.is_integer() for a in pair) for pair in pairs], dtype=bool)
     number = cells[["experiment", "first", "second"]].join(cells[["row", "quantity"]].mask(tells, ""))
     group = number.groupby(list(number.columns), dropna=False, sort=False).ngroup()
     again = group.duplicated()

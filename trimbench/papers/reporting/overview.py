@@ -190,12 +190,10 @@ def _headline(entry: Entry, profile: str) -> str:
 def say(text: str) -> None:
     """Print a line at once, also where the output is read by another program; a terminal shows outcomes in colour."""
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    sys.stdout.write(f"{_OUTCOME.sub(_in_colour, text) if coloured else text}\n")
+    if coloured:
+        text = _OUTCOME.sub(lambda w: w[0] if w["none"] else f"\033[{32 if w['good'] else 31}m{w[0]}\033[0m", text)
+    sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-
-
-def _in_colour(word: re.Match[str]) -> str:
-    return word[0] if word["none"] else f"\033[{32 if word['good'] else 31}m{word[0]}\033[0m"
 
 
 # The files of a whole run: the counts of verdicts by experiment, and the page.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +23,7 @@ from trimbench.papers.reporting.verdicts import (
     once,
     standing,
 )
+from trimbench.papers.validation import ConfigurationError, reason
 from trimbench.papers.vocabulary.reported import Literature, Paper
 from trimbench.papers.vocabulary.tables import Table
 
@@ -75,8 +76,11 @@ def table_part(table: Table) -> dict[str, object]:
 
 
 def table_parts(part: Part) -> list[dict[str, object]]:
-    """Return the tables of a part of the page that is filled, each as the macro takes it, with its file."""
-    return [{**table_part(one["table"]), "file": one["file"]} for one in part["tables"]]
+    """Return the tables of a filled part as the macro takes them, with their files; ConfigurationError if it cannot."""
+    try:
+        return [{**table_part(one["table"]), "file": one["file"]} for one in part["tables"]]
+    except (ValueError, OverflowError) as error:
+        raise ConfigurationError(f"a table of {part['name']} cannot be shown: {reason(error)}") from error
 
 
 def _cell(value: object, text: str) -> dict[str, object]:
@@ -114,7 +118,7 @@ def _prose(text: str) -> Markup:
     """Return text as HTML, with the parts between backticks as code."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"`+([^`]+)`+", r"<code>\1</code>", str(escape(text))))
+    return Markup(re.sub(r"(?<!`)`+([^`]+)`+", r"<code>\1</code>", str(escape(text))))
 
 
 def _breakable(name: str) -> Markup:
@@ -172,7 +176,8 @@ def render_page(
     by_name = {part["name"]: part for part in parts}
     ordered = [by_name[name] for name in literature.in_order(by_name)]
     judged = [(part, number) for part in ordered if not part["altered"] for number in part["numbers"]]
-    accounts = list(dict.fromkeys(_account(number) for _, number in judged if number["differs"]))
+    differing = dict.fromkeys(_account(number) for _, number in judged if number["differs"])
+    accounts = {account: f"why-{place}" for place, account in enumerate(differing)}
     numbers = [_number(place, *one, literature, accounts) for place, one in enumerate(judged)]
     shown: dict[str, list[_Shown]] = {part["name"].split("/")[0]: [] for part in ordered}
     beyond: list[_Shown] = []
@@ -206,7 +211,7 @@ def _account(number: Part) -> tuple[str, str]:
 
 
 def _number(
-    place: int, part: Part, number: Part, literature: Literature, accounts: Sequence[tuple[str, str]]
+    place: int, part: Part, number: Part, literature: Literature, accounts: Mapping[tuple[str, str], str]
 ) -> _Shown:
     """Return a number with what it is on this page: its own anchor, and that of what accounts for a difference."""
     names = _text_of(part["name"], "names")
@@ -219,19 +224,20 @@ def _number(
         "row": row,
         "quantity": names.get(number["quantity"], heading(number["quantity"])),
         "standing": standing(number["subject"], number["verdict"], number["cause"]),
-        "reading": number.get("reading", ""),  # parts of earlier runs have none
-        "why": f"why-{accounts.index(_account(number))}" if number["differs"] else "",
+        "why": accounts[_account(number)] if number["differs"] else "",
     }
 
 
-def _by_account(accounts: Sequence[tuple[str, str]], numbers: Sequence[_Shown]) -> list[_Shown]:
+def _by_account(accounts: Mapping[tuple[str, str], str], numbers: Sequence[_Shown]) -> list[_Shown]:
     """Return what accounts for differences, each with its numbers: explanations first, what is open last."""
+    of_each: dict[str, list[_Shown]] = defaultdict(list)
+    for number in numbers:
+        of_each[number["why"]].append(number)
     groups: list[_Shown] = []
-    for place, (_, account) in enumerate(accounts):
-        ours = [number for number in numbers if number["why"] == f"why-{place}"]
+    for (_, account), why in accounts.items():
         # What is said of a paper's numbers stands without the words that its heading repeats.
-        reason = account.removeprefix("inferred set-up: ")
-        groups.append({"id": f"why-{place}", "standing": ours[0]["standing"], "reason": reason, "numbers": ours})
+        said, ours = account.removeprefix("inferred set-up: "), of_each[why]
+        groups.append({"id": why, "standing": ours[0]["standing"], "reason": said, "numbers": ours})
     order = [*STANDINGS, "longer time"]
     return sorted(groups, key=lambda group: (order.index(group["standing"]), -len(group["numbers"])))
 

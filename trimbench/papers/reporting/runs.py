@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote
 
-from trimbench.papers.execution.job import TEXT, Kind, fields
+from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, TEXT, Kind, faults, fields
 from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import Record, provenance
 from trimbench.papers.files import (
@@ -36,8 +37,8 @@ from trimbench.papers.reporting.tables import (
     shown,
     side_by_side,
 )
-from trimbench.papers.reporting.verdicts import Judgement
-from trimbench.papers.validation import ConfigurationError, Json, unknown
+from trimbench.papers.reporting.verdicts import CAUSES, DIFFERENCES, NOT_ATTEMPTED, VERDICTS_ON, Judgement
+from trimbench.papers.validation import ConfigurationError, Json, brief, reason, unknown
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.tables import Table
 
@@ -89,7 +90,10 @@ def write_findings(
             for table in tables
             if table.frame is not main
         ),
-        *(write_text(latex(t, _label(findings, t)), beside(stem, t.name or "table", ".tex")) for t in listed),
+        *(
+            write_text(latex(one, f"tab:{findings.name}-{name}"), beside(stem, name, ".tex"))
+            for one, name in ((table, table.name or "table") for table in listed)
+        ),
     ]
     files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
     written += [*files, write_text(_page(findings, listed, [path.name for path in files]), beside(stem, "", ".md"))]
@@ -103,7 +107,9 @@ def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Pa
     """Write the provenance of some files, with their names, and return them with it; files of before are removed."""
     paths = [*written, about]
     names = [path.name for path in paths]
-    earlier = _listed_in(about)
+    earlier: set[str] = set()
+    with contextlib.suppress(OSError, ConfigurationError):
+        earlier.update(_said_in(about).get("files", ()))
     write_text(json.dumps({**provenance, "files": names}, indent=1, ensure_ascii=False) + "\n", about)
     for name in earlier.difference(names):
         about.with_name(name).unlink(missing_ok=True)
@@ -161,20 +167,6 @@ def computed_with(records: Sequence[Record]) -> list[dict[str, Json]]:
 def environment_of(record: Record) -> dict[str, Json]:
     """Return what a job ran with, whatever data it read."""
     return {name: value for name, value in record.provenance.items() if name != "roads"}
-
-
-def _listed_in(about: Path) -> set[str]:
-    """Return the names of the files that an earlier run wrote, as its provenance lists them."""
-    try:
-        names = json.loads(about.read_text(encoding="utf-8"))["files"]
-        return {str(name) for name in names if Path(name).name == name}
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
-
-
-def _label(findings: Findings, table: Table) -> str:
-    """Return the name by which a LaTeX document refers to a table."""
-    return f"tab:{findings.name}-{table.name or 'table'}"
 
 
 def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> str:
@@ -257,7 +249,7 @@ def write_profile(folder: Path, profile: str) -> None:
 # What the files of a finished run say: the tables of its experiments, and what they were run with.
 
 # Folders of other commands, beside the runs or inside one.
-_NOT_FAMILIES = ("jobs", "sweeps", "comparisons")
+NOT_FAMILIES = ("jobs", "sweeps", "comparisons")
 # A table is named by its part of the file's name; these have none. Parts with the points of a figure end with the last.
 REPORTED, MAIN, POINTS = "reported numbers", "table", "points"
 
@@ -285,21 +277,23 @@ class StoredRun:
 
 # What a run, which may be from somebody else, says of an experiment or a sweep: its files are beside what it says.
 _ANY = Kind("anything", lambda _: True)
-_BESIDE = Kind("the name of a file beside it", lambda name: isinstance(name, str) and Path(name).name == name)
-_PICTURE = Kind(
-    "the name of a picture beside it", lambda name: _BESIDE.holds(name) and str(name).endswith((*_SHOWN, ".pdf"))
-)
-_MAPPING, _TEXTS, _ENVIRONMENT = fields(**{"*": _ANY}), fields(**{"*": TEXT}), fields(time=TEXT, **{"*": _ANY})
+_BESIDE = TEXT.when("the name of a file beside it", lambda t: t.isprintable() and Path(t).name == t not in ("", ".."))
+_PICTURE = _BESIDE.when("the name of a picture beside it", lambda name: name.endswith((*_SHOWN, ".pdf")))
+_MAPPING, _TEXTS = fields(**{"*": _ANY}), fields(**{"*": TEXT})
+_ENVIRONMENT = {"commit*": TEXT | NOTHING, "packages*": _MAPPING, "*": _ANY}
 _SAID = {
+    "experiment": TEXT,
     "configuration": _MAPPING,
     "data": _TEXTS,
     "missing": _TEXTS,
     "jobs": _TEXTS,
-    "computed_with": each(_ENVIRONMENT),
-    "written_with": _ENVIRONMENT,
+    "computed_with": each(fields(**{"time*": TEXT, **_ENVIRONMENT})),
+    "written_with": fields(time=TEXT, **_ENVIRONMENT),
     "files": each(_BESIDE),
     "figures": each(fields(points=_BESIDE, pictures=each(_PICTURE), **{"*": _ANY})),
+    "page": _MAPPING,
 }
+_NEEDED = ("experiment", "configuration", "files", "written_with", "page")
 
 
 def described_in(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -308,21 +302,34 @@ def described_in(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     Raises ConfigurationError if one cannot be read, or names a file that is not beside it.
     """
     for path in sorted(folder.rglob("*.json")):
-        if path.is_file() and not any(p.startswith(".") or p.endswith(".tmp") for p in path.relative_to(folder).parts):
-            try:
-                content = json.loads(path.read_text(encoding="utf-8"))
-                if not isinstance(content, dict) or "experiment" not in content:
-                    continue
-                if wrong := [key for key in _SAID.keys() & content.keys() if not _SAID[key].holds(content[key])]:
-                    raise ValueError(f"{min(wrong)} must be {_SAID[min(wrong)].words}")
-            except (ValueError, RecursionError) as error:
-                raise ConfigurationError(f"{path} cannot be read: {error}; task=report writes it again") from error
+        passed = any(p.startswith(".") or p.endswith(".tmp") for p in path.relative_to(folder).parts)
+        if not passed and path.is_file() and (content := _said_in(path)):
             yield path, content
 
 
 def read_about(folder: Path, stem: str) -> dict[str, Any]:
-    """Return what a run says of an experiment besides its tables."""
-    content: dict[str, Any] = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
+    """Return what a run says of an experiment besides its tables, and what its page shows of it.
+
+    Raises OSError or ConfigurationError if ``<stem>.json`` cannot be read, or is not as `write_findings` writes it.
+    """
+    content = _said_in(path := folder / f"{stem}.json", page=True)
+    name = content["experiment"]
+    if not f"{stem},".startswith(f"{name},") or content["page"]["name"] != name:
+        raise ConfigurationError(f"{path} must be about {stem}, got {brief(name)}; task=report writes it again")
+    return content
+
+
+def _said_in(path: Path, *, page: bool = False) -> dict[str, Any]:
+    """Return what a file says of an experiment or a sweep; nothing if it is about something else and needs no page."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = found if isinstance(found, dict) and "experiment" in found else {}
+        wrong = faults(content, {key: _SAID.get(key, _ANY) for key in (*content, *(_NEEDED if page else ()))})
+        if wrong or (page and (wrong := faults(content["page"], _PAGE))):
+            raise ValueError(wrong)
+        json.dumps(content, ensure_ascii=False).encode()  # what is shown needs whole characters
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {reason(error)}; task=report writes it again") from error
     return content
 
 
@@ -342,11 +349,10 @@ def read_run(name: str, folder: Path) -> StoredRun:
 def _descriptions(folder: Path) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
     """Yield the file with the provenance of each experiment, its stem, and its content."""
     for family in folder.iterdir() if folder.is_dir() else ():
-        for path, about in described_in(family) if family.is_dir() and family.name not in _NOT_FAMILIES else ():
-            name = str(about["experiment"])
+        for path, about in described_in(family) if family.is_dir() and family.name not in NOT_FAMILIES else ():
             stem = path.relative_to(folder).with_suffix("").as_posix()
             # In the folder above several runs, the stem begins with the name of a run.
-            if "files" in about and (stem == name or stem.startswith(f"{name},")):
+            if "files" in about and f"{stem},".startswith(f"{about['experiment']},"):
                 yield path, stem, about
 
 
@@ -377,6 +383,49 @@ def _read(path: Path) -> pd.DataFrame:
 
 # Values of JSON alone: what is read again is what was written.
 Part: TypeAlias = Mapping[str, Any]
+# Of an experiment: a page shows all as a table; and of rows, a number or a range.
+_MOST_NUMBERS, _RUN = 500, "[0-9]{1,9}(-[0-9]{1,9})?"
+
+
+def _is_inside(link: str) -> bool:
+    path = Path(unquote(link))
+    return _address(path) == link and unquote(link).isprintable() and not path.is_absolute() and ".." not in path.parts
+
+
+def _are_ranges(text: str) -> bool:
+    ends = [int(end) for end in re.findall("[0-9]+", text)]
+    return bool(re.fullmatch(rf"({_RUN}( {_RUN})*)?", text)) and ends == sorted({*ends})
+
+
+def _is_judged(number: Part) -> bool:
+    subject, verdict, differs = number["subject"], number["verdict"], number["verdict"] in DIFFERENCES
+    causes = CAUSES if differs and subject != "time" else (None,)
+    known = subject in VERDICTS_ON and verdict in (*VERDICTS_ON[subject], NOT_ATTEMPTED)
+    return known and number["differs"] is differs and number["cause"] in causes
+
+
+_LINK = TEXT.when("empty or the address of a file of the run", lambda link: not link or _is_inside(link))
+_CSV = _LINK.when("the address of a table of the run", lambda link: link.endswith((".csv", ".csv.gz")))
+_RANGES = TEXT.when("rows in ascending order, such as '0-3 7'", _are_ranges)
+_FORMAT = TEXT.when("a format of numbers of a few digits, such as '.3f'", lambda spec: not re.search("[0-9]{3}", spec))
+_SIZE = NOTHING | each(COUNT).when("width and height", lambda size: len(size) == 2)
+_NUMBER = fields(
+    **dict.fromkeys(("cell", "row", "quantity", "subject", "reported", "source", "ours", "verdict", "reason"), TEXT),
+    **dict.fromkeys(("reading", "inferred", "probability"), TEXT),
+    differs=FLAG,
+    cause=NOTHING | TEXT,
+    n_jobs=COUNT,
+    jobs=_RANGES,
+).when("a number with its verdict", _is_judged)
+_PAGE = {
+    **dict.fromkeys(("name", "status", "error", "about", "commit"), TEXT),
+    **dict.fromkeys(("altered", "notes"), each(TEXT)),
+    "numbers": each(_NUMBER).when(f"at most {_MOST_NUMBERS} numbers", lambda found: len(found) <= _MOST_NUMBERS),
+    "figures": each(fields(title=TEXT, picture=_LINK, size=_SIZE, points=_LINK)),
+    "tables": each(fields(title=TEXT, file=_CSV, formats=fields(**{"*": _FORMAT}), texts=each(TEXT))),
+    "jobs": NOTHING | fields(file=_CSV, labels=each(TEXT), texts=each(TEXT), **{"computed with": each(_RANGES)}),
+    "provenance": _LINK,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -448,10 +497,12 @@ def filled(part: Part, folder: Path) -> Part:
         Table(one["title"], read_cells(folder / unquote(one["file"]), one["texts"]), one["formats"])
         for one in part["tables"]
     ]
+    jobs = part["jobs"] and job_list(part["jobs"], folder)
+    _check_rows([number["jobs"] for number in part["numbers"]], jobs["length"] if jobs else 0)
     return {
         **part,
         "tables": [{"table": table, "file": one["file"]} for table, one in zip(tables, part["tables"], strict=True)],
-        "jobs": part["jobs"] and job_list(part["jobs"], folder),
+        "jobs": jobs,
     }
 
 
@@ -460,10 +511,11 @@ def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = No
     import pandas as pd
 
     frame = _read(path).rename(columns=as_it_was)
-    frame = frame if only is None else frame[[name for name in only if name in frame]]
     columns: dict[Any, pd.Series[Any]] = {}
-    for name in frame:
-        cells = [as_it_was(cell) for cell in frame[name].tolist()]
+    for place, name in enumerate(frame):
+        if only is not None and name not in only:
+            continue
+        cells = [as_it_was(cell) for cell in frame.iloc[:, place].tolist()]
         values = cells if name in texts else [_value(cell) for cell in cells]
         kinds = {type(value) for value in values}
         # Whole numbers stay whole beside what is missing.
@@ -553,11 +605,11 @@ def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     A column has each value once: row i has the value ``of[at[i]]``. Where `at` is empty, all rows have the only value,
     or each its own.
     """
-    labels = about["labels"]
-    rows = read_cells(
-        folder / unquote(about["file"]), [*about["texts"], "status", "job"], [*labels, "status", "seconds", "job"]
-    )
-    environments = about["computed with"]
+    labels, path, environments = about["labels"], folder / unquote(about["file"]), about["computed with"]
+    rows = read_cells(path, [*about["texts"], "status", "job"], [*labels, "status", "seconds", "job"])
+    if absent := {*labels, "status", "job"} - {*rows}:
+        raise ConfigurationError(f"{path} must have the column {min(absent)[:80]!r}; task=report writes it again")
+    _check_rows(environments, len(rows))
     number_of = {row: number for number, ranges in enumerate(environments, start=1) for row in in_ranges(ranges)}
     seconds = rows["seconds"].tolist() if "seconds" in rows else [None] * len(rows)
     return {
@@ -565,7 +617,7 @@ def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         "columns": [
             _column("status", rows["status"].tolist()),
             *(_column(label, rows[label].tolist()) for label in labels),
-            _column("seconds", [None if value is None else float(f"{value:.{_DIGITS}g}") for value in seconds]),
+            _column("seconds", [float(f"{one:.{_DIGITS}g}") if type(one) in (int, float) else None for one in seconds]),
             _column("computed with", [number_of.get(row) for row in range(len(rows))]),
             _column("key", [key[:SHORT_KEY] for key in rows["job"]]),
         ],
@@ -602,6 +654,12 @@ def in_ranges(text: str) -> Iterator[int]:
     for run in text.split():
         first, _, last = run.partition("-")
         yield from range(int(first), int(last or first) + 1)
+
+
+def _check_rows(ranges: Iterable[str], n_rows: int) -> None:
+    last = max((int(re.split("[ -]", text)[-1]) for text in ranges if text), default=-1)
+    if last >= n_rows:
+        raise ConfigurationError(f"jobs on a page must be among its {n_rows} rows, got {last}; task=report writes both")
 
 
 def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:

@@ -38,14 +38,9 @@ _IN_TEXT, _ON_PAGE = 200, 1000
 
 @dataclass(frozen=True, eq=False)
 class SweepPoint:
-    """What was found at one point of a sweep.
+    """What was found at one point of a sweep, whose values of the swept keys are in the order of the command line.
 
-    Attributes
-    ----------
-    swept : mapping from the swept keys to their values at this point, in the order of the command line
-    findings : list of Findings
-        Of each experiment; usually there is one.
-    failures : mapping from the names of experiments that could not run to the reason
+    `findings` are those of each experiment, usually of one, and `failures` say of the others why they could not run.
     """
 
     swept: Mapping[str, Json]
@@ -77,13 +72,12 @@ def write_sweep(
     table, notes = main_table(points), notes_on(points)
     figures, remarks = sweep_figures(points)
     pictures, descriptions = write_figures(figures, stem, figure)
-    others = dict.fromkeys(
-        table.name for point in points for found in point.findings for table in found.outcome.tables[1:]
-    )
+    findings = [found for point in points for found in point.findings]
+    others = {table.name: partial(_frame_of, table.name) for found in findings for table in found.outcome.tables[1:]}
     shown = [(one, shown_picture(one["pictures"])) for one in descriptions]
     written = [
         write_csv(table.frame, beside(stem, "", ".csv")),
-        *(write_csv(joint_table(points, partial(_frame_of, name)), beside(stem, name, ".csv")) for name in others),
+        *(write_csv(joint_table(points, frame_of), beside(stem, name, ".csv")) for name, frame_of in others.items()),
         write_csv(flat(joint_table(points, lambda found: found.rows)), beside(stem, "rows", ".csv.gz")),
         write_text(
             markdown_page(
@@ -113,7 +107,7 @@ def write_sweep(
     )
     written += [*pictures, write_text(page, folder / "index.html")]
     about: dict[str, Json] = {
-        **provenance_of([found for point in points for found in point.findings]),
+        **provenance_of(findings),
         "experiment": ", ".join(experiments_of(points)),
         "swept": keys,
         "points": [{"swept": dict(point.swept), "failures": dict(point.failures)} for point in points],
@@ -133,14 +127,12 @@ def notes_on(points: Sequence[SweepPoint]) -> list[str]:
     jobs = sum(found.failures for found in findings)
     missing = {name: reason for found in findings for name, reason in found.missing.items()}
     absent = sum(one.status == "missing" for found in findings for one in found.records)
-    notes = [f"{n_failed} of {count(len(points), 'point')} could not run; the column error has the reasons."]
-    lost = [f"{count(jobs, 'job')} failed; sweep_rows.csv.gz has the errors."]
-    return (
-        (notes if n_failed else [])
-        + (lost if jobs else [])
-        + ([f"{count(absent, 'job')} not stored; task=run computes what is missing."] if absent else [])
-        + [f"Data not available: {line}" for line in by_host(missing)]
-    )
+    notes = {
+        f"{n_failed} of {count(len(points), 'point')} could not run; the column error has the reasons.": n_failed,
+        f"{count(jobs, 'job')} failed; sweep_rows.csv.gz has the errors.": jobs,
+        f"{count(absent, 'job')} not stored; task=run computes what is missing.": absent,
+    }
+    return [note for note, n in notes.items() if n] + [f"Data not available: {line}" for line in by_host(missing)]
 
 
 def _cut(table: Table, most: int) -> Table:

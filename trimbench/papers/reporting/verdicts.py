@@ -183,12 +183,14 @@ def _explains(reported: Reported, number: Number, ours: float, explanation: Expl
 NOT_ATTEMPTED: Verdict = "not attempted"
 # The profile with the papers' repetitions.
 PAPER = "paper"
-PLURALS: Mapping[Subject, str] = {
-    "number": "numbers",
-    "identity": "identities",
-    "claim": "claims",
-    "curve": "curves",
-    "time": "times",
+# The plural of each kind of statement, then what follows a count of those that came out, and of those that did not:
+# each for one and for several.
+_WORDS: Mapping[Subject, tuple[str, ...]] = {
+    "number": ("numbers", "reproduced", "reproduced", "differs", "differ"),
+    "identity": ("identities", "holds", "hold", "differs", "differ"),
+    "claim": ("claims", "holds", "hold", "fails", "fail"),
+    "curve": ("curves", "followed", "followed", "differs", "differ"),
+    "time": ("times", "faster", "faster", "slower", "slower"),
 }
 # Their verdicts have the same names as those on numbers.
 _NAMED_WITH_SUBJECT = ("identity", "curve")
@@ -206,8 +208,8 @@ class Counted(NamedTuple):
 
 def counted_once(judgements: Sequence[Judgement]) -> list[Counted]:
     """Return what is counted of the judgements of an experiment."""
-    rows = [(one, one.reported) for one in judgements]
-    return once([Counted(one.subject, one.verdict, one.cause, of.row, of.quantity) for one, of in rows])
+    found = [(one.subject, one.verdict, one.cause, one.reported.row, one.reported.quantity) for one in judgements]
+    return once([Counted(*one) for one in found])
 
 
 def once(found: Sequence[Counted]) -> list[Counted]:
@@ -250,7 +252,7 @@ def standing(subject: Subject, verdict: Verdict, cause: Cause | None) -> str:
 
 def column_of(subject: Subject, verdict: Verdict) -> str:
     """Return the column of a tally that counts a verdict on a kind of statement, for example ``curves within``."""
-    return f"{PLURALS[subject]} {verdict}" if subject in _NAMED_WITH_SUBJECT else verdict
+    return f"{_WORDS[subject][0]} {verdict}" if subject in _NAMED_WITH_SUBJECT else verdict
 
 
 # Of a tally: for each kind of statement how many there are and its verdicts, then the causes of all that differs and
@@ -259,26 +261,11 @@ COLUMNS = [
     *(
         column
         for subject in SUBJECTS
-        for column in (PLURALS[subject], *(column_of(subject, verdict) for verdict in VERDICTS_ON[subject]))
+        for column in (_WORDS[subject][0], *(column_of(subject, verdict) for verdict in VERDICTS_ON[subject]))
     ),
     *CAUSES,
     NOT_ATTEMPTED,
 ]
-# What follows a count of those that came out, and of those that did not; each for one and for several.
-_CAME_OUT: Mapping[Subject, tuple[str, str]] = {
-    "number": ("reproduced", "reproduced"),
-    "identity": ("holds", "hold"),
-    "claim": ("holds", "hold"),
-    "curve": ("followed", "followed"),
-    "time": ("faster", "faster"),
-}
-_DID_NOT: Mapping[Subject, tuple[str, str]] = {
-    "number": ("differs", "differ"),
-    "identity": ("differs", "differ"),
-    "claim": ("fails", "fail"),
-    "curve": ("differs", "differ"),
-    "time": ("slower", "slower"),
-}
 _ACCOUNTED: Mapping[str, str] = {"contradicts itself": "contradicted by the paper itself", "chance": "by chance"}
 
 
@@ -287,7 +274,7 @@ def tally(judgements: Sequence[Counted | Judgement]) -> dict[str, int]:
     found: list[str] = []
     for one in judgements:
         own = one.verdict if one.verdict == NOT_ATTEMPTED else column_of(one.subject, one.verdict)
-        found += [PLURALS[one.subject], own]
+        found += [_WORDS[one.subject][0], own]
         found += [one.cause] if one.cause else []
     return {column: found.count(column) for column in COLUMNS}
 
@@ -318,8 +305,9 @@ def causes_in_words(judgements: Sequence[Counted | Judgement]) -> str:
 def _of_subject(subject: Subject, judgements: Sequence[Counted | Judgement], detailed: bool) -> str:
     ours = [one for one in judgements if one.subject == subject]
     verdicts = [one.verdict for one in ours]
+    plural, *ends = _WORDS[subject]
     several = len(ours) != 1
-    noun = PLURALS[subject] if several else subject
+    noun = plural if several else subject
     missing = verdicts.count(NOT_ATTEMPTED)
     if missing == len(ours):
         return f"{missing} {noun} {NOT_ATTEMPTED}" if ours else ""
@@ -328,9 +316,9 @@ def _of_subject(subject: Subject, judgements: Sequence[Counted | Judgement], det
     how = f" ({', '.join(ways)})" if detailed and subject == "number" and ways else ""
     causes = causes_in_words(ours) if detailed else ""
     better = verdicts.count("trend")
-    parts = [f"{len(ours) - missing - different - better} of {len(ours)} {noun} {_CAME_OUT[subject][several]}{how}"]
+    parts = [f"{len(ours) - missing - different - better} of {len(ours)} {noun} {ends[several]}{how}"]
     parts += [f"{better} on the better side"] if better else []
     if different:
-        parts.append(f"{different} {_DID_NOT[subject][different > 1]}{f' ({causes})' if causes else ''}")
+        parts.append(f"{different} {ends[2 + (different > 1)]}{f' ({causes})' if causes else ''}")
     parts += [f"{missing} {NOT_ATTEMPTED}"] if missing else []
     return ", ".join(parts)

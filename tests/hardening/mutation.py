@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import copy
 import functools
 import importlib.machinery
 import io
@@ -310,7 +309,7 @@ class Mutant:
         # The innermost function is enough, and much less to write than the file.
         before = ast.Module([around[-1]], []) if around else nodes[0]
         place = next(n for n, node in enumerate(ast.walk(before)) if node is nodes[self.place])
-        after = copy.deepcopy(before)
+        after = _copied(before)
         _change(after, list(ast.walk(after))[place], self.change)
         pairs = zip(ast.unparse(before).splitlines(), ast.unparse(after).splitlines(), strict=True)
         changed = ((one.strip(), other.strip()) for one, other in pairs if one != other)
@@ -320,6 +319,16 @@ class Mutant:
     def __str__(self) -> str:
         text = self.file.read_text(encoding="utf-8").splitlines()[self.line - 1].strip()
         return f"{self.file}:{self.line}: {self.change}: {text}"
+
+
+def _copied(part: Any) -> Any:
+    """Copy a part of a program, but not what a measurement of coverage hangs on its nodes."""
+    if isinstance(part, list):
+        return [_copied(one) for one in part]
+    if isinstance(part, ast.AST):
+        own = type(part)(**{name: _copied(one) for name, one in ast.iter_fields(part)})
+        return ast.copy_location(own, part)
+    return part
 
 
 @functools.lru_cache(maxsize=4)
@@ -386,7 +395,7 @@ def _change(tree: ast.AST, node: ast.AST, change: str) -> None:
     elif change == "sign left out":
         _replace(tree, node, node.operand)  # type: ignore[attr-defined]
     elif change == "condition turned round":
-        node.test = ast.UnaryOp(ast.Not(), copy.deepcopy(node.test))  # type: ignore[attr-defined]
+        node.test = ast.UnaryOp(ast.Not(), _copied(node.test))  # type: ignore[attr-defined]
     elif change == "other value":
         node.value = not node.value  # type: ignore[attr-defined]
     elif change == "one more":

@@ -23,7 +23,7 @@ from trimbench.papers.reporting.runs import make_run, profile_of
 
 from .fault_hooks import Fault
 
-ROUNDS = 5
+ROUNDS = 2
 
 
 @pytest.mark.cluster

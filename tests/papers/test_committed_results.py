@@ -92,6 +92,9 @@ def value_of(cell: Any) -> Any:
         return cell
 
 
+TOGETHER = pytest.mark.xdist_group("judged")  # in one worker, which judges each experiment once
+
+
 @functools.cache
 def judged(name: str) -> list[Judgement]:
     """Judge the committed rows of an experiment with the settings of the papers."""
@@ -106,6 +109,7 @@ def judged(name: str) -> list[Judgement]:
     return compare(LITERATURE.reported(name), outcome.numbers)
 
 
+@TOGETHER
 def test_at_most_27_differences_are_unexplained() -> None:
     found = tally([one for name in LITERATURE.experiments for one in counted_once(judged(name))])
     assert found["unexplained"] <= 27
@@ -141,6 +145,7 @@ def test_a_statement_has_either_a_place_or_a_reason(tests: list[str], reason: st
         Statement(tests=tests, reason=reason)
 
 
+@TOGETHER
 def test_the_page_lists_all_statements_and_says_which_limits_are_ours(tmp_path: Path) -> None:
     parts = [part_of(Entry(name, "complete", "", judged(name), None), tmp_path) for name in LITERATURE.experiments]
     page = unescape(render_page(parts, LITERATURE, run="published", profile="paper", folder=tmp_path))
@@ -156,6 +161,7 @@ def named(name: str, wanted: str) -> set[str]:
     return {f"{name}: {one.label}" for one in found if wanted in ("", one.row, one.quantity, one.label)}
 
 
+@TOGETHER
 @pytest.mark.parametrize("family", ON_PAGE)
 def test_the_lines_of_the_page_are_those_of_the_verdicts(family: str) -> None:
     names = [name for name in LITERATURE.experiments if name.startswith(f"{family}/")]

@@ -58,7 +58,7 @@ def lattices(classifier: tb.BayesianClassifier, *, compiled: bool = False) -> li
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_losses_of_all_subsets_lie_within_their_bounds(seed: int) -> None:
     classifier = random_classifier(seed)
     everything = range(classifier.n_features)

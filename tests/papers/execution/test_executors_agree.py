@@ -15,7 +15,6 @@ SWEEP = (
     *("n_features=300", "ks=[2,60]", "class_sizes=[[20,20]]", "test_sizes=[50,50]", "replicates=3"),
 )
 EXECUTORS = {
-    "one worker": ("executor=processes", "executor.workers=1"),
     "three workers": ("executor=processes", "executor.workers=3"),
     "slurm": ("executor=slurm", "executor.cluster=local", "executor.jobs_per_task=4"),
 }

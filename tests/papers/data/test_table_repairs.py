@@ -577,6 +577,7 @@ FOLLOWED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"body": TEXT, "separator": ","}, "separator=';'", {"separator": ";"}),
     ({"body": TEXT.replace(";", "\t"), "separator": ";"}, r"separator='\\t'", {"separator": r"\t"}),
     ({"body": TEXT.replace("ill", "\u00fcbel").encode("cp1252")}, "encoding=cp1252", {"encoding": "cp1252"}),
+    ({"body": b"\xef\xbb\xbf" + TEXT.encode() + b"\n1;2;\xfc"}, "line 62 is not in .*save all of it", {"body": TEXT}),
     ({"body": f"Report\n\n{TEXT}"}, "in line 3; delete the lines before it", {"body": TEXT}),
     ({"body": TEXT.replace("a", '"a', 1)}, "cannot be read: .*; close each quotation mark", {"body": TEXT}),
     ({"body": TEXT.replace("0", r'"5\" pipe"', 1)}, "line 2 cannot be .*double those inside", {"body": TEXT}),

@@ -311,8 +311,9 @@ def _text(body: bytes, encoding: str | None) -> str:
         if CONTROL.search(body, 0, SEARCHED):
             raise _NoTableError("it is no text; save its table as CSV or Parquet") from error
         example = ", for example encoding=cp1252" * ("\ufffd" not in body.decode("cp1252", "replace"))
-        advice = f"name its encoding{example}" if found == "utf-8" else "name another encoding, or take its mark away"
-        raise _NoTableError(f"it is not in {found} ({one_line_reason(error)}); {advice}") from error
+        advice = "save all of it in one encoding" if found == marked else f"name its encoding{example}"
+        line = body.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        raise _NoTableError(f"line {line} is not in {found.removesuffix('-sig')}; {advice}") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise _NoTableError(f"line {line} has a NUL byte; if it is text, remove them or name its encoding")

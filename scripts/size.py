@@ -2,7 +2,8 @@
 
     .venv-test/bin/python scripts/size.py
 
-scripts/test runs it. A ceiling only goes down: lower it where a number has fallen.
+scripts/test runs it. Lower a ceiling where its number has fallen. Only a new ability, such as an experiment, raises
+one, in the commit that brings it.
 """
 
 from __future__ import annotations
@@ -119,7 +120,10 @@ def main(root: Path = ROOT) -> int:
         print(f"{name}: {count:,} (at most {CEILINGS[name]:,})")
     for fault in faults:
         print(fault)
-    return int(any(count > CEILINGS[name] for name, count in counts.items()))
+    if above := [name for name, count in counts.items() if count > CEILINGS[name]]:
+        advice = "take out as much elsewhere; what brings an ability may raise the ceiling in scripts/size.py"
+        print(f"above the ceiling: {', '.join(above)}; {advice}")
+    return int(bool(above))
 
 
 if __name__ == "__main__":

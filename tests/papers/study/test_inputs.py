@@ -68,6 +68,13 @@ def test_the_users_own_network_changes_its_hash(inputs: Inputs, tmp_path: Path) 
     assert inputs.network("wet").sha256 != wet.sha256
 
 
+def test_a_job_takes_figures_whose_features_are_in_any_order(inputs: Inputs, tmp_path: Path) -> None:
+    figures = "prior: [0.3, 0.7], likelihoods: {Rash: [[0.4, 0.6], 0.5], Cough: [[0.7, 0.3], 0.5]}"
+    text = f"{{format: tables, target: C, positive: '0', {figures}}}"
+    (tmp_path / "network/noted.yaml").write_text(text)
+    assert set(network_of(as_parameter(inputs.network("noted"))).features) == {"Rash", "Cough"}
+
+
 @pytest.mark.parametrize(
     ("group", "name", "file", "old", "new"),
     [("dataset", "clinic", "clinic.csv", "1,ill", "4,ill"), ("network", "wet", "wet.bif", "0.25, 0.75", "0.5, 0.5")],

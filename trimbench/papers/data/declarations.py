@@ -309,7 +309,7 @@ class NetworkDeclaration:
         """SHA-256 over the figures, or over the roles and hashes of the files; reads the user's own file."""
         if isinstance(self.source, Figures):
             stated = [self.source.target, self.source.prior, self.source.likelihoods, self.source.states]
-            return hashlib.sha256(json.dumps(stated).encode()).hexdigest()
+            return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
         hashes = {role: file.sha256 for role, file in self.files.items()}
         if self.source.path is not None:
             hashes["network"] = hashlib.sha256(self._own_file().read_bytes()).hexdigest()

@@ -239,7 +239,8 @@ NUMERIC: dict[str, list[dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, 14.62, np.log(1e-5), 1e-200, 2.0**60, 1e200])  # 14.62: scikit-learn/scikit-learn#17794
+# Of 14.62, see scikit-learn/scikit-learn#17794.
+@pytest.mark.parametrize("value", [0.0, 0.1, 14.62, np.log(1e-5), 1e-200, 2.0**60, 1e200])
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_column_that_is_constant_up_to_rounding_says_nothing(kind: str, value: float) -> None:
     shaken = np.where(RNG.random(120) < 0.5, value, np.nextafter(value, np.inf))

@@ -76,6 +76,16 @@ def test_a_new_folder_is_named_once(
     assert capsys.readouterr().err == note
 
 
+def test_a_folder_that_cannot_be_made_is_told_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cache = Cache((), tmp_path / "file/cache")
+    with (
+        pytest.raises(OSError, match=r"cannot keep data in .*file/cache: .*; set TRIMBENCH_CACHE to"),
+        cache.workspace(),
+    ):
+        pass
+
+
 def test_writable_is_searched_even_if_it_is_not_listed_and_its_workspace_vanishes(tmp_path: Path) -> None:
     assert Cache((tmp_path / "a",), tmp_path / "b").places == (tmp_path / "a", tmp_path / "b")
     assert Cache((tmp_path / "a",), tmp_path / "a").places == (tmp_path / "a",)

@@ -135,7 +135,11 @@ class Cache:
     @contextmanager
     def workspace(self) -> Iterator[Path]:
         """Yield a temporary folder on the file system of `writable`, so that its files can be renamed into it."""
-        self.writable.mkdir(parents=True, exist_ok=True)
+        try:
+            self.writable.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            way = f"set {_VARIABLE} to a folder that can be written"
+            raise OSError(error.errno, f"cannot keep data in {self.writable}: {error.strerror}; {way}") from error
         with temporary_folder(self.writable, ".partial") as folder:
             yield folder
 
@@ -175,7 +179,8 @@ def _is_writable(folder: Path) -> bool:
 # What the values in declarations of data sets and networks may be.
 
 
-def _is_inside(path: str) -> bool:
+def is_inside(path: str) -> bool:
+    """Tell whether a path is relative, printable and in one form, and leads to no other folder."""
     pure = PurePosixPath(path)
     return str(pure) == path != "." and path.isprintable() and not pure.is_absolute() and ".." not in pure.parts
 
@@ -197,4 +202,4 @@ Url = Annotated[
         lambda url: url.isprintable() and re.match(r"https?://[^/?#@\\]+([/?#]|$)", url),
     ),
 ]
-CachePath = Annotated[str, must_be("a relative path that stays inside the cache (no '..', './' or '//')", _is_inside)]
+CachePath = Annotated[str, must_be("a relative path that stays inside the cache (no '..', './' or '//')", is_inside)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import operator
 import re
 import struct
 import zlib
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote
 
+from trimbench.papers.data.cache import is_inside
 from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, TEXT, Kind, faults, fields
 from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import Record, provenance
@@ -387,11 +389,6 @@ Part: TypeAlias = Mapping[str, Any]
 _MOST_NUMBERS, _RUN = 500, "[0-9]{1,9}(-[0-9]{1,9})?"
 
 
-def _is_inside(link: str) -> bool:
-    path = Path(unquote(link))
-    return _address(path) == link and unquote(link).isprintable() and not path.is_absolute() and ".." not in path.parts
-
-
 def _are_ranges(text: str) -> bool:
     ends = [int(end) for end in re.findall("[0-9]+", text)]
     return bool(re.fullmatch(rf"({_RUN}( {_RUN})*)?", text)) and ends == sorted({*ends})
@@ -404,8 +401,9 @@ def _is_judged(number: Part) -> bool:
     return known and number["differs"] is differs and number["cause"] in causes
 
 
-_LINK = TEXT.when("empty or the address of a file of the run", lambda link: not link or _is_inside(link))
-_CSV = _LINK.when("the address of a table of the run", lambda link: link.endswith((".csv", ".csv.gz")))
+_FILE = TEXT.when("the address of a file of the run", lambda a: is_inside(b := unquote(a)) and _address(Path(b)) == a)
+_LINK = TEXT.when("empty", operator.not_) | _FILE
+_CSV = _FILE.when("the address of a table of the run", lambda link: link.endswith((".csv", ".csv.gz")))
 _RANGES = TEXT.when("rows in ascending order, such as '0-3 7'", _are_ranges)
 _FORMAT = TEXT.when("a format of numbers of a few digits, such as '.3f'", lambda spec: not re.search("[0-9]{3}", spec))
 _SIZE = NOTHING | each(COUNT).when("width and height", lambda size: len(size) == 2)

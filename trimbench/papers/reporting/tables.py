@@ -308,6 +308,5 @@ def _environment(table: Table, label: str, *, continued: bool) -> str:
 
 
 def _name(letter: str) -> str:
-    """Return the name of a Greek letter in LaTeX."""
     name = unicodedata.name(letter).rpartition(" ")[2].lower().replace("lamda", "lambda")
     return name if letter.islower() else name.capitalize()

@@ -73,7 +73,7 @@ def best_of_pairs(classifier: tb.BayesianClassifier, rows: pd.DataFrame, weight:
     return max(best_blend(classifier, kept, rows, weight) for kept in subsets)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([0.3, 0.5, 0.8]), st.sampled_from([0.0, 0.4, 1.0]))
 def test_value_and_cut_are_the_best_over_all_thresholds(
     seed: int, coarse: bool, threshold: float, weight: float

@@ -120,7 +120,7 @@ def test_certified_selection_goes_on_where_it_was_stopped() -> None:
     part = tb.trim(classifier, 4, evaluation_limit=70)
     limit = 70
     while part.n_evaluations < whole.n_evaluations and limit < 5000:
-        limit += 110
+        limit += 300
         more = part.resume(evaluation_limit=limit)
         assert part.n_evaluations <= more.n_evaluations <= limit
         assert more.agreement_interval[0] >= part.agreement_interval[0]
@@ -130,7 +130,7 @@ def test_certified_selection_goes_on_where_it_was_stopped() -> None:
 
 def test_a_search_after_a_certified_selection_goes_on_where_it_was_stopped() -> None:
     found = tb.trim(random_classifier(50), 4, evaluation_limit=400)
-    for limit in (800, 1200):
+    for limit in (600, 800):
         more = found.resume(evaluation_limit=limit)
         assert more.n_evaluations > found.n_evaluations
         assert more.agreement_interval[0] >= found.agreement_interval[0]

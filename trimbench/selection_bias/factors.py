@@ -165,8 +165,8 @@ _MOST_ADDITIONS = 2e10
 _MOST_STEPS = 4e9
 _MOST_BOUNDS = 1e7
 _FEW_GROUPS = 16
-# Products of probabilities that are made at once.
-_PART = 2**18
+# Products of probabilities, and nodes, that are summed at once: rows of a power of two share parts of the cache.
+_PART, _NODES = 2**18, 100
 # Independent shifts of the lattice, whose scatter gives the standard error.
 _N_SHIFTS = 16
 
@@ -239,9 +239,9 @@ class Halves:
     """Three or more classes, dealt out to two sides: which sums of both sides are weak, for any alpha and theta.
 
     Whether counts are weak depends on s and Q alone, see `weak_squares`, and both are sums over the two sides. So each
-    side is a list of its distinct (s, Q), in this order; what a state of the first side needs of the second
-    are, for each s of the second side, the states with Q below a bound. They follow one another: their probability is
-    a difference of two cumulative sums. Integers decide, and what they decide holds for every alpha and theta.
+    side is a list of its distinct (s, Q), in this order. Beside a state of the first side, which has fewer, those of
+    the second with the same s are weak if their Q is below a bound. They follow one another: their probability is a
+    difference of two cumulative sums. Integers decide, and what they decide holds for every alpha and theta.
 
     Attributes
     ----------
@@ -267,7 +267,7 @@ class Halves:
     def of(cls, prior: Prior, sizes: tuple[int, ...], cut: Fraction) -> Halves | None:
         """Compare all pairs of states; None where that, or what follows, takes too long or too large numbers."""
         n, (scale, least, ties) = sum(sizes), weak_squares(sizes, cut)
-        sides, base = (sizes[::2], sizes[1::2]), n * scale + 2
+        sides, base = (sizes[1::2], sizes[::2]), n * scale + 2
         if (n + 1) * base >= 2**62:
             return None
         first, second = (_states(side, scale, base) for side in sides)
@@ -281,18 +281,17 @@ class Halves:
         ones1 = np.arange(sum(sides[1]) + 1)
         # A row for each state of the first side, a column for each s of the second.
         at, total = ones1 * base, ones0[:, None] + ones1
-        begin = np.broadcast_to(np.searchsorted(codes1, at), total.shape)
+        begin = np.searchsorted(codes1, at)
         end = np.searchsorted(codes1, at + np.clip(least[total] - squares0[:, None], 0, base - 1))
-        weak = _marks(end, end > begin, len(codes1) + 1)
-        origins = np.zeros(len(codes1) + 1, dtype=np.int64)
-        if len(sides[1]) > 1:
-            origins[1:] = np.searchsorted(codes1, codes1 // base * base)
-        else:  # the weak states have neighbouring s
-            weak = weak - _marks(begin, end > begin, len(codes1) + 1)
-            weak.eliminate_zeros()
+        weights = np.ones(total.shape)
+        if sides[0] == sides[1]:  # a pair is as probable the other way round: only s of fewer states are summed over
+            rank = np.argsort(np.argsort(np.bincount(ones0), kind="stable"))
+            weights = 1.0 + np.sign(rank - rank[ones0][:, None])
+        weak = _marks(end, (end > begin) * weights, len(codes1) + 1)
+        origins = np.append(0, np.searchsorted(codes1, codes1 // base * base))
         lacking = ties[total] - squares0[:, None]
         places = np.minimum(np.searchsorted(codes1, at + np.maximum(lacking, 0)), len(codes1) - 1)
-        equal = _marks(places, (lacking >= 0) & (codes1[places] == at + lacking), len(codes1))
+        equal = _marks(places, ((lacking >= 0) & (codes1[places] == at + lacking)) * weights, len(codes1))
         return cls(sides, (members0, members1), weak, origins, equal)
 
     def probabilities(self, prior: Prior) -> DiscardProbabilities:
@@ -301,7 +300,7 @@ class Halves:
         grid, tables = count_tables(prior, sizes, sum(sizes))
         first = len(self.sizes[0])
         values = np.empty((2, len(grid.theta)))
-        step = max(8, _PART // max(member.shape[1] for side in self.members for member in side))
+        step = min(_NODES, max(8, _PART // max(member.shape[1] for side in self.members for member in side)))
         for start in range(0, len(grid.theta), step):
             nodes = slice(start, start + step)
             other = _chances(self.members[1], [table[:, nodes] for table in tables[first:]])
@@ -337,10 +336,10 @@ def _chances(members: tuple[Any, ...], tables: list[NDArray[np.float64]]) -> NDA
     return found
 
 
-def _marks(places: NDArray[np.int64], chosen: NDArray[np.bool_], n_columns: int) -> Any:
-    """Return a sparse matrix of ones at the chosen places of each row."""
-    rows, columns = np.nonzero(chosen)
-    return csr_array((np.ones(len(rows)), (rows, places[rows, columns])), (len(chosen), n_columns))
+def _marks(places: NDArray[np.int64], weights: NDArray[np.float64], n_columns: int) -> Any:
+    """Return a sparse matrix with the weights that are not 0, each at its place of the row."""
+    rows, columns = np.nonzero(weights)
+    return csr_array((weights[rows, columns], (rows, places[rows, columns])), (len(weights), n_columns))
 
 
 def enumeration_cost(prior: Prior, sizes: tuple[int, ...]) -> tuple[float, float]:

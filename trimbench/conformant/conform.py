@@ -114,7 +114,8 @@ def conform(
     Khosravi, Liang, Choi and Van den Broeck (2019), section 4.
     """
     check_solver(solver)
-    _check_n_components(n_components)
+    if not is_whole(n_components, 1) and str(n_components) != "auto":
+        raise ValueError(f"n_components must be 1 or more, or 'auto', got {n_components!r}")
     weights, biases, classes = linear_scores(logistic_regression)
     layout = FeatureLayout.of(len(weights), categorical, real)
     names = getattr(logistic_regression, "feature_names_in_", names_of(X))
@@ -205,11 +206,6 @@ def _check_weights(
             f"{len(statistics.means)} means"
         )
     check_finite(weights, biases)
-
-
-def _check_n_components(n_components: Any) -> None:
-    if not is_whole(n_components, 1) and not (isinstance(n_components, str) and n_components == "auto"):
-        raise ValueError(f"n_components must be 1 or more, or 'auto', got {n_components!r}")
 
 
 def check_solver(solver: Any) -> None:
@@ -361,7 +357,7 @@ class IncompleteRows:
         nothing = np.zeros((self.layout.n_columns, 1))
         coding = reduce_problem(nothing, nothing[0], self.layout, self.statistics, self.smoothing)
         evidence = Evidence(self.layout, coding)
-        for block in blocks(self.table, self.layout):
+        for block in blocks(self.table, self.layout, checked=True):
             of_real = evidence.statistics(block)[:, len(coding.free) :]
             part = np.hstack([block.values, block.absent, of_real])
             design = sparse.csr_array(part) if np.count_nonzero(part) < _SPARSE * part.size else part
@@ -405,7 +401,9 @@ class IncompleteRows:
         missing = by_column[n_columns : n_columns + self.layout.n_features][self.layout.feature_of_column]
         for z, part in enumerate(mixture.components):
             prior = of_constants[z].sum() * np.exp(part.log_prior)
-            weights += (missing[:, z] - prior) * _expectations(part)
+            expected = np.exp(part.log_probabilities)
+            expected[self.layout.real_columns] = part.real_moments[0]
+            weights += (missing[:, z] - prior) * expected
             biases -= prior
         penalised = mixture.weights / self.C
         return total - 0.5 * float((mixture.weights * penalised).sum()), weights - penalised, biases
@@ -524,10 +522,3 @@ def _errors(joint: NDArray[np.float64], labels: NDArray[np.intp]) -> tuple[Vecto
     derivatives = -np.exp(joint - of_all)
     derivatives[:, labels, rows] += np.exp(right - of_label)
     return of_label - of_all, derivatives
-
-
-def _expectations(model: Component) -> Matrix:
-    """Return the expectation of each column in each class, shape (n_columns, n_classes)."""
-    expected = np.exp(model.log_probabilities)
-    expected[model.layout.real_columns] = model.real_moments[0]
-    return expected

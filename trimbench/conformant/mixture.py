@@ -111,8 +111,8 @@ def _solved(problem: ReducedProblem, before: Component) -> Component:
 
 
 def prepared(mixture: ConformantModel, rows: NDArray[Any]) -> Iterator[tuple[Block, Matrix]]:
-    """Yield blocks of rows, of shape (n_rows, n_columns), with their statistics, the same at each step of a search."""
-    for block in blocks(rows, mixture.layout, mixture.n_components * len(mixture.classes)):
+    """Yield blocks of rows that the layout allows, with their statistics, the same at each step of a search."""
+    for block in blocks(rows, mixture.layout, mixture.n_components * len(mixture.classes), checked=True):
         yield block, mixture.evidence.statistics(block)
 
 
@@ -178,9 +178,8 @@ def clusters(model: Component, rows: NDArray[Any], n_components: int, random_sta
     evidence, problem = Evidence(model.layout, model.coding), model.coding.problem
     means = problem.moments
     owners = evidence.features[problem.owner]
-    filled = np.vstack(
-        [np.where(block.absent[:, owners], means, evidence.statistics(block)) for block in blocks(few, model.layout)]
-    )
+    parts = blocks(few, model.layout, checked=True)
+    filled = np.vstack([np.where(part.absent[:, owners], means, evidence.statistics(part)) for part in parts])
     places = np.ones(len(means), dtype=bool)
     places[problem.n_free + 1 :: 2] = False  # squares
     if n_components == 1:
@@ -216,7 +215,7 @@ def learn_mixture(
     model : Component
         Of the means of all rows.
     rows : ndarray of shape (n_rows, n_columns)
-        NaN marks a missing feature.
+        Those that the statistics of the model were computed from; NaN marks a missing feature.
     n_components : int or "auto"
     smoothing : float
         Pseudo-count of each value of each feature in each class, shared by the components.

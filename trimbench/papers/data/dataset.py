@@ -121,8 +121,6 @@ def _check_facts(dataset: Dataset, facts: Facts) -> None:
 
 # One order of the rows, and a SHA-256 of loaded values, that every source, format and pandas version agrees on.
 
-_FEW = 16  # columns, which mostly tell all rows apart
-
 
 def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[np.intp]:
     """Return the places of the rows in the order of what they hold: the first column counts most, the target least.
@@ -130,13 +128,18 @@ def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[n
     Numbers are sorted by value, labels by their text, and what is missing comes last. Rows that are equal are in the
     order in which they stand. The splits, folds and masks of a data set are then the same wherever it came from.
     """
-    import pandas as pd
-
-    columns = [*(column for _, column in features.items()), target]
-    keys = [_sortable(column) for column in columns[:_FEW]]
-    if pd.DataFrame(dict(enumerate(keys))).duplicated().any():  # the others count only where these are alike
-        keys += [_sortable(column) for column in columns[_FEW:]]
-    return np.lexsort(keys[::-1])
+    order, is_new = np.arange(len(target)), np.arange(len(target)) == 0
+    for column in (*(column for _, column in features.items()), target):
+        if is_new.all():  # most rows are told apart by the first columns
+            break
+        key = _sortable(column)
+        # Rows that no column has told apart stand together, and are put into the order of this one.
+        alike = ~(is_new & np.append(is_new[1:], True))
+        groups, rows = np.cumsum(is_new)[alike], order[alike]
+        order[alike] = rows[np.lexsort((key[rows], groups.astype(np.min_scalar_type(groups[-1]))))]
+        before, after = key[order[:-1]], key[order[1:]]
+        is_new[1:] |= (before != after) & ((before == before) | (after == after))
+    return order
 
 
 def _sortable(column: pd.Series[Any]) -> NDArray[Any]:

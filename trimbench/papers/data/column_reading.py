@@ -55,8 +55,8 @@ _ROWS_NAMED = 5
 # Beginnings of notes: on a column that can be read in two ways, and on texts that the settings make missing.
 LEFT_OUT, MISSING = "it is left out,", "counted as missing:"
 _DAYS_READ = "dates were read as days since 1970-01-01"
-# As most programs write them: without groups, or more digits than a float keeps.
-_USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCII)
+# A line that is no number as most programs write them: without groups, or more digits than a float keeps.
+_UNUSUAL = re.compile(r"\n(?!-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-][01]?\d\d)?(?:\n|\Z))", re.ASCII)
 _DURATION = re.compile(r"-?(?:\d{1,5} days?,? \+?)?\d{1,3}:[0-5]\d:[0-5]\d(?:\.\d{1,9})?", re.ASCII)
 LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
 _LARGEST = 1e150  # whose square is no float
@@ -157,9 +157,11 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, 
     if mark is None and (example := column.ambiguous(",")):
         reason = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
         return _refused(column, "number", reason, settings)
-    texts, notes = [*itertools.compress(column.texts, ~np.isnan(parsed))], []
-    values = zip(column.texts, column.signed, parsed.tolist(), strict=True)
-    special = [] if column.is_plain and mark != "," else [one for one in values if not math.isnan(one[2])]
+    texts, special, notes = column.texts, list[tuple[str, str, float]](), list[str]()
+    if not column.is_plain or mark == ",":
+        values = zip(column.texts, column.signed, parsed.tolist(), strict=True)
+        special = [one for one in values if not math.isnan(one[2])]
+        texts = [text for text, _, _ in special]
     for what, found in (
         ("decimal commas were read: {} as {:.15g}", (one for one in special if mark == "," and "," in one[0])),
         ("groups of digits were joined: {} is {:.15g}", (one for one in special if number_of(one[1]) != one[2])),
@@ -353,7 +355,7 @@ class TextColumn:
             column = column.map(label_text, na_action="ignore")
         codes, values = pd.factorize(column.array)
         found = values.tolist() if column.dtype == "str" else [*map(label_text, values.tolist())]
-        tidied = [text.strip() for text in found]
+        tidied = [*map(str.strip, found)]
         gone = {"", *missing}.intersection(tidied)
         if numbers := {number for _, number in numbers_among(tuple(missing), days=False)}:
             gone |= {text for text in tidied if number_of(text) in numbers and not is_code(text)}
@@ -372,7 +374,8 @@ class TextColumn:
     @functools.cached_property
     def is_plain(self) -> bool:
         """Whether all texts are numbers as most programs write them."""
-        return all(map(_USUAL.fullmatch, self.texts))
+        lines = "\n".join(["", *self.texts])
+        return lines.count("\n") == len(self.texts) and not _UNUSUAL.search(lines)
 
     @functools.cached_property
     def signed(self) -> list[str]:
@@ -395,7 +398,9 @@ class TextColumn:
     def parsed(self, mark: str) -> NDArray[np.float64]:
         """Return the number in each text, with `mark` before decimals; NaN where there is none."""
         if self.is_plain and mark == ".":
-            return np.array([*map(float, self.texts)])
+            import pyarrow as pa
+
+            return np.asarray(pa.array(self.texts, pa.string()).cast(pa.float64()))
         # Beside plain numbers, signs of accounting are signs.
         as_written = np.array([text == sign for text, sign in zip(self.texts, self.signed, strict=True)])
         found = self._numbers[mark]

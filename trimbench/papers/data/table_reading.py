@@ -137,7 +137,7 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     more = {name: suspicion(name, values, codes[name], labels, same.get(name)) for name, values in arrays.items()}
     columns = {one.name: replace(one, notes=(*one.notes, *more.get(one.name, ()))) for one in read}
     columns[target] = ReadColumn(target, "target", classes, tuple(notes))
-    card = tuple(_card_of(columns.get(name), name, table, settings) for name in map(str, table.frame))
+    card = tuple(_card_of(columns.get(name), name, table, settings, codes.get(name)) for name in map(str, table.frame))
     frame = pd.DataFrame({name: values.array for name, values in features.items()})
     repairs = [*table.repairs, *repairs, *repeated_rows([*codes.values(), labels])]
     return ReadTable(
@@ -237,7 +237,7 @@ def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
 def suspicion(
     name: str, values: NDArray[Any], codes: NDArray[np.int64], labels: NDArray[np.int64], same: str | None = None
 ) -> list[str]:
-    """Return what looks wrong about a feature; `codes` number its different values, which those of `same` equal."""
+    """Return what looks wrong about a feature, given the codes of `_numbered`; its values equal those of `same`."""
     notes = []
     if codes.max() == 0:
         notes.append("it has a single value beside missing ones")
@@ -283,11 +283,15 @@ def _known(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the place of each value among the different ones, in the order in which they appear; -1 is missing."""
+    """Return the place of each number among the different ones, or of a category as they appear; -1 is missing."""
     import pandas as pd
 
     if values.dtype.kind == "f":
-        return np.asarray(pd.factorize(values)[0], dtype=np.int64)
+        codes, distinct = pd.factorize(values)
+        places = np.empty(len(distinct) + 1, dtype=np.int64)
+        places[np.argsort(distinct)] = np.arange(len(distinct))
+        places[-1] = -1
+        return places[codes]
     known = values >= 0
     codes = np.full(len(values), -1)
     codes[known] = pd.factorize(values[known])[0]
@@ -297,9 +301,9 @@ def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
 def _numbers_rows(name: str, values: NDArray[Any]) -> bool:
     """Tell whether every row has another whole number."""
     fewest = 0 if name.startswith("Unnamed: ") else _FEWEST_FOR_ID
-    if len(values) < fewest or values.dtype.kind != "f" or not (values == np.floor(values)).all():
+    if len(values) < fewest or values.dtype.kind != "f" or values.max() - values.min() < len(values) - 1:
         return False
-    return len(np.unique(values)) == len(values)
+    return bool((values == np.floor(values)).all()) and len(np.unique(values)) == len(values)
 
 
 def _errors(values: NDArray[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> int:
@@ -309,7 +313,8 @@ def _errors(values: NDArray[Any], codes: NDArray[np.int64], labels: NDArray[np.i
         return _errors_by_value(codes, labels)
     if values.dtype.kind != "f":
         return len(labels)
-    order = np.argsort(values, kind="stable")
+    # As the shortest integers, which are sorted fastest; what is missing is the largest of them.
+    order = np.argsort(codes.astype(np.min_scalar_type(n_values)), kind="stable")
     if _is_sorted_by_class(values[order], labels[order]):
         return 0
     n_bins = min(_MOST_BINS, len(order) // _ROWS_PER_BIN)
@@ -335,16 +340,14 @@ def _is_sorted_by_class(values: NDArray[np.float64], labels: NDArray[np.int64]) 
 # What is said about each column.
 
 
-def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[str]) -> ColumnCard:
-    """Return the card of a column of numbers or categories."""
+def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[str], codes: Any = None) -> ColumnCard:
+    """Return the card of a column of numbers, with the codes of `_numbered`, or of categories."""
     known = _known(_array(values))
     missing = len(values) - len(known)
     if read_as in ("number", "date"):
-        known = np.sort(known)
-        distinct = int(len(known) > 0) + int((known[1:] != known[:-1]).sum())
+        distinct = int(codes.max()) + 1
         text = text_of if read_as == "date" else "{:.6g}".format
-        middle = known[[(len(known) - 1) // 2, len(known) // 2]].mean()
-        said = f"{text(known[0])} to {text(known[-1])}, median {text(middle)}"
+        said = f"{text(known.min())} to {text(known.max())}, median {text(np.median(known))}"
     else:
         counts, names = np.bincount(known), values.cat.categories
         distinct = int(np.count_nonzero(counts))
@@ -354,10 +357,10 @@ def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[st
     return ColumnCard(name, read_as, distinct, missing, said, tuple(notes))
 
 
-def _card_of(column: ReadColumn | None, name: str, table: SourceTable, settings: Reading) -> ColumnCard:
+def _card_of(column: ReadColumn | None, name: str, table: SourceTable, settings: Reading, codes: Any) -> ColumnCard:
     """Return the card of a column, which is that of its texts where it is no feature."""
     if column and column.data is not None:
-        return _card(name, column.read_as, column.data, column.notes)
+        return _card(name, column.read_as, column.data, column.notes, codes)
     texts = TextColumn.of(name, table.frame[name], settings.missing_values)
     if name not in settings.ids:
         other = () if name in settings.drop else ("it is not among the named features",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import re
@@ -272,8 +271,10 @@ def days_of(text: str, day_comes_first: bool) -> float:
     (1.5, 1.75)
     """
     if len(text) == 10 and text[4] == text[7] == "-":  # as most dates are written
-        with contextlib.suppress(ValueError):
+        try:
             return float(date.fromisoformat(text).toordinal() - _EPOCH)
+        except ValueError:
+            pass
     if (match := date_in(text, day_comes_first)) is None:
         return math.nan
     year, name, half, zone = match["year"], match["month"][:3].lower(), match["half"], match["zone"]
@@ -327,11 +328,6 @@ _WORDS = frozenset(
 _ERROR = re.compile(r"#.*[!?]|#n/.*|err:\d+|[-#\u2013\u2014\u2212._*?\u2026/~]+")
 
 
-def is_among(values: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which values are among some that are sorted; NumPy's isin sorts them and the values each time."""
-    return np.asarray(known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values)
-
-
 def outlying_codes(values: NDArray[np.float64], *, days: bool) -> list[str]:
     """Return which numbers look as if they stood for missing ones, with their rows.
 
@@ -339,9 +335,13 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool) -> list[str]:
     negative one, or farther from all others than these are from each other. `days` tells dates.
     """
     text = text_of if days else lambda value: repr(value).removesuffix(".0")
-    is_code = is_among(np.floor(values) if days else values, _SORTED_DAYS if days else _SORTED_CODES)
+    units, known = (np.floor(values), _SORTED_DAYS) if days else (values, _SORTED_CODES)
+    low, high = np.fmin.reduce(units, initial=np.inf), np.fmax.reduce(units, initial=-np.inf)
+    known = known[np.searchsorted(known, low) : np.searchsorted(known, high, "right")]
     # What floats of 32 bits end with, and what is as large, is written in several ways.
-    is_code |= (np.abs(values) >= 1e30) & (not days)
+    is_code = (np.abs(values) >= 1e30) & (not days)
+    if len(known):  # NumPy's isin would sort them, and the values, each time
+        is_code |= known[np.minimum(np.searchsorted(known, units), len(known) - 1)] == units
     others = values[~is_code & ~np.isnan(values)]
     if not is_code.any() or not len(others):
         return []

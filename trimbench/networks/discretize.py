@@ -198,7 +198,7 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
         cuts = None
         values = tuple(sorted(value_names(seen)))
         n_values, n_rows = len(values), len(seen)
-        if n_values > 2 and (n_values == n_rows or _are_names_of_rows(n_values, n_rows)):
+        if n_values > 2 and (n_values == n_rows or n_values > max(_FEW_VALUES, _LARGEST_SHARE * n_rows)):
             warnings.warn(
                 f"column {name!r} is left out: its {n_values} different values in {n_rows} rows are names of rows, not "
                 "categories; drop it, or merge its values into fewer categories",
@@ -250,11 +250,6 @@ def interval_names(cuts: Sequence[float]) -> tuple[str, ...]:
         return ("any",)
     middle = [f"({low!r}, {high!r}]" for low, high in itertools.pairwise(cuts)]
     return (f"<= {cuts[0]!r}", *middle, f"> {cuts[-1]!r}")
-
-
-def _are_names_of_rows(n_values: int, n_rows: int) -> bool:
-    """Return whether a column has too many different values to hold categories."""
-    return n_values > max(_FEW_VALUES, _LARGEST_SHARE * n_rows)
 
 
 # Cuts of a number that separate classes: recursive entropy minimisation with the MDL stopping rule.

@@ -140,7 +140,7 @@ def _trim_in_time(
     classifier: BayesianClassifier, choice: Choice, limits: Limits, certify: Callable[[Limits], Trimming]
 ) -> Trimming:
     """Search the subsets; where there is no time for a single exact value, bounds are the best that can be had."""
-    if limits.time_limit is None or _seconds_of_start(classifier) <= limits.time_limit:
+    if limits.time_limit is None or _SECONDS_OF_START * _table_size(classifier) <= limits.time_limit:
         return _trim_exactly(classifier, choice, "auto", limits)
     found = certify(limits)
     more_certified = found._go_on or (lambda _: found)
@@ -154,10 +154,6 @@ def _trim_in_time(
 def _table_size(classifier: BayesianClassifier) -> float:
     """Return about the size of a table of the log-odds engine, the square root of the number of instances."""
     return math.sqrt(math.prod(classifier.cardinalities))
-
-
-def _seconds_of_start(classifier: BayesianClassifier) -> float:
-    return _SECONDS_OF_START * _table_size(classifier)
 
 
 def _not_worse(found: Trimming, before: Trimming) -> Trimming:

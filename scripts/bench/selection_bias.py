@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .measure import Call, Row, against_printed, growth, versus
+from .measure import Call, Row, against_printed, growth, ratio_of, versus
 
 if TYPE_CHECKING:
     import numpy as np
@@ -273,6 +273,17 @@ def growth_of_fits() -> Iterator[Row]:
     yield growth(f"{what} p (100 selected, n = 200)", (5000, 10_000, 20_000, 40_000), lambda p: fit(p=p))
     yield growth(f"{what} k (of 10,000 features, n = 200)", (125, 250, 500, 1000), lambda k: fit(k=k))
     yield growth(f"{what} classes (20 of 500 features, 20 cases each)", (3, 4, 5, 6), classes_fit, 3)
+    fewer, more = fit(1990), fit(3000)
+    yield versus("corrected naive Bayes, 100 of 10,000 features: one fit of n = 1,990", "n = 3,000", fewer, more, 3)
+
+
+def mixtures_in_seconds() -> Iterator[Row]:
+    """Compare a mixture model of 200 cases with what it may take."""
+    import numpy as np
+
+    for k in (10, 100):
+        what, taken = f"mixture model, k = {k}, n = 200, 4 chains of 700 sweeps: one fit", in_process("mixture", k)
+        yield ratio_of(what, "limit of 30 s", np.array([[taken["processor"], 30.0]]), "s")
 
 
 def classes_fit(n_classes: int) -> Call:
@@ -287,7 +298,7 @@ def classes_fit(n_classes: int) -> Call:
     return partial(tb.fit_selection_corrected, X, y, 20)
 
 
-COMPARISONS = (against_the_slides, against_a_loop, near_memory_bandwidth, growth_of_fits)
+COMPARISONS = (against_the_slides, against_a_loop, near_memory_bandwidth, growth_of_fits, mixtures_in_seconds)
 
 
 def main() -> None:

@@ -152,6 +152,8 @@ def test_the_page_lists_all_statements_and_says_which_limits_are_ours(tmp_path: 
     assert "findings.md" not in page, "where there is no such file"
     assert all(f"<li>{says}: " in page and said.reason in page for _, says, said in STATEMENTS)
     assert "; our reading: at most 1.10 times the time without it" in page
+    assert '<a href="#trimming-quiz">Quiz (section 2)</a> (share that passes the quiz (%); share that passes by' in page
+    assert "(larger networks: seconds, as a multiple of those of FS-SDD)" in page
     assert re.search(r"any limit from about 1\.\d+ up gives the same verdict", page)
 
 

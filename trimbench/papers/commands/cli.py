@@ -199,7 +199,6 @@ def _run(invocation: Invocation) -> int:
 
 
 def _invocation(line: CommandLine, composer: Composer) -> Invocation:
-    """Return what a command line asks for."""
     catalogue, first, is_sweep = composer.catalogue, line.points[0], bool(line.options.multirun)
     config, choices = composer.chosen(first)
     values = plain(config)

@@ -80,7 +80,6 @@ class _Task:
 
 
 def _surroundings(invocation: Invocation, cache_mode: str) -> Surroundings:
-    """Return what all experiments of a command share."""
     settings = invocation.settings
     cache = dataclasses.replace(Cache.from_environment(offline=settings.offline), roads=tuple(settings.roads or ()))
     remove_temporary_folders(cache.writable, ".partial")  # of downloads that were killed

@@ -64,9 +64,9 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def table_part(table: Table) -> dict[str, object]:
-    """Return a table as the macro ``table`` takes it: title, columns and rows of cells."""
-    texts = printable(table).to_numpy().tolist()
+def table_part(table: Table, data: Mapping[str, str] | None = None) -> dict[str, object]:
+    """Return a table as the macro ``table`` takes it: title, columns and rows of cells; `data` names data sets."""
+    texts = printable(table).replace({"data": data or {}}).to_numpy().tolist()
     values = table.frame.astype(object).to_numpy().tolist()
     return {
         "title": table.title,
@@ -77,8 +77,9 @@ def table_part(table: Table) -> dict[str, object]:
 
 def table_parts(part: Part) -> list[dict[str, object]]:
     """Return the tables of a filled part as the macro takes them, with their files; ConfigurationError if it cannot."""
+    names = _text_of(part["name"], "names")
     try:
-        return [{**table_part(one["table"]), "file": one["file"]} for one in part["tables"]]
+        return [{**table_part(one["table"], names), "file": one["file"]} for one in part["tables"]]
     except (ValueError, OverflowError) as error:
         raise ConfigurationError(f"a table of {part['name']} cannot be shown: {reason(error)}") from error
 
@@ -91,7 +92,6 @@ def _cell(value: object, text: str) -> dict[str, object]:
 
 
 def _text(name: str) -> str:
-    """Return a file of the folder ``page``."""
     return (files("trimbench.papers.reporting") / "page" / name).read_text(encoding="utf-8")
 
 
@@ -134,12 +134,21 @@ def _words(column: object) -> str:
     return next((str(found[column]) for found in names if column in found), heading(column))
 
 
+def _named(text: str, names: Mapping[str, str]) -> str:
+    """Return a row or a quantity in words, or both of them from ``row/quantity``."""
+    words = [
+        names.get(one) or " ".join(names.get(word, heading(word)) for word in one.split()) for one in text.split("/")
+    ]
+    return ": ".join(words)
+
+
 _FILTERS: dict[str, Callable[..., str]] = {
     "anchor": anchor,
     "count": count,
     "prose": _prose,
     "breakable": _breakable,
     "words": _words,
+    "named": _named,
 }
 
 
@@ -215,14 +224,13 @@ def _number(
 ) -> _Shown:
     """Return a number with what it is on this page: its own anchor, and that of what accounts for a difference."""
     names = _text_of(part["name"], "names")
-    row = names.get(number["row"]) or " ".join(names.get(word, word) for word in number["row"].split())
     return {
         **number,
         "id": f"n{place}",
         "experiment": part["name"],
         "table": literature.table(part["name"]) or part["name"],
-        "row": row,
-        "quantity": names.get(number["quantity"], heading(number["quantity"])),
+        "row": _named(number["row"], names),
+        "quantity": _named(number["quantity"], names),
         "standing": standing(number["subject"], number["verdict"], number["cause"]),
         "why": accounts[_account(number)] if number["differs"] else "",
     }
@@ -249,7 +257,8 @@ def _paper(family: str, literature: Literature, experiments: Sequence[_Shown], p
         "id": anchor(family),
         "paper": paper,
         "citation": paper.citation.partition(", doi:")[0],
-        **{"doi": "", "finding": "", "short": {}, **_texts().get(family, {})},
+        **{"doi": "", "finding": "", "short": {}, "names": {}, **_texts().get(family, {})},
+        "tables": {name: literature.table(name) for name in literature.experiments},
         "not_run": {
             name: said.reason
             for name, said in paper.statements.items()
@@ -258,12 +267,8 @@ def _paper(family: str, literature: Literature, experiments: Sequence[_Shown], p
         "experiments": experiments,
         "outcome": in_words(ours, profile=profile),
         "because": causes_in_words(ours),
-        "tally": _standings(ours),
+        "tally": sum((experiment["tally"] for experiment in experiments), Counter()),
     }
-
-
-def _standings(found: Sequence[Counted]) -> Counter[str]:
-    return Counter(standing(one.subject, one.verdict, one.cause) for one in found)
 
 
 def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown], profile: str) -> _Shown:
@@ -278,7 +283,7 @@ def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown], p
         "status": "" if part["status"] == "complete" else part["status"],
         "n_reported": len(part["numbers"]),
         "counted": compared,
-        "tally": _standings(compared),
+        "tally": Counter(standing(one.subject, one.verdict, one.cause) for one in compared),
         "outcome": in_words(compared, profile=profile),
         "side_by_side": _side_by_side(numbers),
         "earlier": "" if part["commit"] == present_commit() else part["commit"],

@@ -229,12 +229,12 @@ def _severity(one: Counted) -> int:
 # How a page sums verdicts up over all kinds of statements; a time is none of these.
 STANDINGS: Mapping[str, str] = {
     "as printed": "rounds to the printed digits, or holds as claimed",
-    "close": "inside a tolerance declared before, or where one more run of the paper's size would lie",
+    "close": "inside a declared tolerance, or the interval for one more run",
     "better": "on the better side of the printed number",
-    "explained": "differs; an inferred set-up, which is not in the paper, gives the printed number",
+    "explained": "differs; a set-up that is inferred gives the printed number",
     "contradicted": "differs; what the paper states cannot all be true",
-    "chance": "differs; the printed number is one draw, and not too far out among ours",
-    "open": "differs, and nothing that was tried accounts for it",
+    "chance": "differs; it is one draw, and not unusual among ours",
+    "open": "differs, and nothing that was tried explains it",
     "not run": "not computed in this run",
 }
 

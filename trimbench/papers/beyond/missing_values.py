@@ -185,8 +185,9 @@ def _each(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
 
 
 def _figure(groups: Sequence[Group]) -> vocab.LineFigure:
+    n_splits = max(group.estimate(_BASE, "log_loss").n for group in groups)
     return vocab.LineFigure.of(
-        f"{groups[0].title}: log loss",
+        f"{groups[0].title}: log loss, mean over {n_splits} splits (intervals of the differences: see the tables)",
         ("missing features (%)", "log loss (nats)"),
         # Intervals of eight lines would hide them; those of the differences are in the tables.
         (

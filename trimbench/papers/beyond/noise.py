@@ -377,11 +377,13 @@ def _summary(against: pd.DataFrame) -> str:
 
 
 def _errors_figure(errors: pd.DataFrame) -> vocab.LineFigure:
-    columns = errors.reindex(columns=["method", "expected error", "actual error"])
+    columns = errors.reindex(columns=["method", "expected error", "actual error", "standard error"])
+    points = [(name, x, y, y - 2 * error, y + 2 * error) for name, x, y, error in columns.to_numpy()]
     return vocab.LineFigure.against_diagonal(
         "Expected and actual error, mean on each kind of data",
         ("expected error", "actual error"),
-        columns.itertuples(index=False, name=None),
-        (0.0, float(np.max(columns.iloc[:, 1:].to_numpy(), initial=0.5))),
+        points,
+        (0.0, max((0.5, *(max(x, high) for _, x, _, _, high in points)))),
+        interval="2 standard errors of the difference to either side",
         methods=_COLOURS,
     )

@@ -85,14 +85,12 @@ def _class_sizes(rng: np.random.Generator, sizes: Sizes) -> tuple[tuple[int, int
 
 
 def _binary(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
-    """Draw from the naive Bayes model with binary features."""
     data = sim.simulate(sim.ModelSettings(sizes.n_features, alpha, 0.0, *_class_sizes(rng, sizes)), rng)
     model = fit_selection_corrected(data.X, data.y, sizes.k, n_alpha=sizes.n_alpha)
     return data.X_test, data.y_test, model
 
 
 def _discrete(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
-    """Draw from the naive Bayes model with features of three categories."""
     y, y_test = (np.repeat([0, 1], counts) for counts in _class_sizes(rng, sizes))
     theta = rng.dirichlet(np.ones(3), size=sizes.n_features)
     # Shape (2, n_features, 3), from gamma variables, which may be too small for a number where theta is.
@@ -106,7 +104,6 @@ def _discrete(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
 
 
 def _classes(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
-    """Draw from the naive Bayes model with binary features and three classes."""
     while True:
         shares = rng.dirichlet(np.ones(3))
         y, y_test = (rng.choice(3, size=n, p=shares) for n in (sizes.n_train, sizes.n_test))
@@ -119,7 +116,6 @@ def _classes(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
 
 
 def _gaussian(n_classes: int, sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
-    """Draw from the naive Bayes model with Gaussian features."""
     while True:
         shares = rng.dirichlet(np.ones(n_classes))
         train, test = (rng.multinomial(n, shares) for n in (sizes.n_train, sizes.n_test))

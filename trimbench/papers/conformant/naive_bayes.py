@@ -67,7 +67,7 @@ class NaiveBayesCrossing(sweep.Sweep):
                     numbers += _numbers(name, line, done)
                 elif theirs.empty:
                     continue
-                heading = sweep.with_mixture(f"NaCL and naive Bayes: {sweep.title_of(rows, name)}", summary)
+                heading = sweep.with_mixture(f"{sweep.title_of(rows, name)}: {title} of NaCL and naive Bayes", summary)
                 figures.append(sweep.curves(stem, heading, measure, title, summary, theirs))
         main = vocab.Table.of("Accuracy with all features, and where naive Bayes passes NaCL", lines, _COLUMNS)
         if not self.mixture:

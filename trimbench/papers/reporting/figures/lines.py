@@ -124,7 +124,7 @@ def _draw_series(axes: Axes, one: Series, order: float) -> None:
     if known.empty:
         return
     x, low, high = (known[column].to_numpy(dtype=float) for column in ("x", "low", "high"))
-    if one.mark != "highlight":  # nothing lies between large points
+    if one.mark not in ("highlight", "points"):  # nothing lies between points
         axes.fill_between(x, low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=0.5)
     # Darker and in front of the line, so that even an interval narrower than the line is visible.
     bars: dict[str, Any] = {"color": readable(one.colour), "zorder": order + 1}

@@ -1,7 +1,8 @@
 """The numbers of the README and the documentation are those of the published outcome, or of the benchmarks.
 
 `docs/numbers.csv` says of each number that looks measured which cell of `results/published` or of the benchmarks it
-rounds, or why it is none. In the findings that goes for every number of a table, and for all from 10 on.
+rounds, or why it is none. In the findings that goes for every number of a table, and for all from 10 on. What
+`conf/reported` says of the papers' statements is held to the same, since the page of results shows it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from . import measured, pages
 from .measured import Numeral
@@ -23,7 +25,8 @@ DECLARED = pages.ROOT / "docs/numbers.csv"
 _LEFT_OUT = {"gallery.md", "speed.md", "changelog.md", "contributing.md"}
 DOCS = [path for path in sorted((pages.ROOT / "docs").rglob("*.md")) if path.name not in _LEFT_OUT]
 README = pages.ROOT / "README.md"
-PAGES = [README, pages.ROOT / "CONTRIBUTING.md", *DOCS]
+REPORTED = sorted((pages.ROOT / "conf/reported").glob("*.yaml"))
+PAGES = [README, pages.ROOT / "CONTRIBUTING.md", *DOCS, *REPORTED]
 _PYTHONS = {"3.11", "3.12", "3.13"}
 # What a number may be that no run computes. "arithmetic" follows from others of the page.
 _REASONS = {"setting", "limit", "level", "paper", "name", "example", "arithmetic"}
@@ -86,10 +89,17 @@ def missing(page: Path, text: str) -> list[str]:
     return wrong
 
 
+def written_by_hand(page: Path) -> str:
+    text = page.read_text(encoding="utf-8")
+    if page in REPORTED:
+        statements = yaml.safe_load(text)["paper"]["statements"].values()
+        return "\n".join(said.get("reason") or said.get("limit", "") for said in statements)
+    return re.sub("<!-- api: .*?<!-- end -->", "", text, flags=re.DOTALL)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(pages.ROOT).as_posix())
 def test_every_number_that_looks_measured_has_a_source_and_is_what_stands_there(page: Path) -> None:
-    by_hand = re.sub("<!-- api: .*?<!-- end -->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert missing(page, by_hand) == []
+    assert missing(page, written_by_hand(page)) == []
 
 
 def test_a_wrong_number_and_one_without_a_source_are_noticed() -> None:

@@ -37,10 +37,18 @@ def _inline(self: Any, node: nodes.math) -> None:
 
 
 def _display(self: Any, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
+    self.body.append(f'<div class="formula" tabindex="0">{convert(node.astext(), display="block")}</div>')
     raise nodes.SkipNode
 
 
+def _for_all_readers(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Let the keyboard scroll wide blocks of code, and give the headings of the navigation a level."""
+    context["body"] = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
+    navigation = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = navigation.replace('role="heading"', 'role="heading" aria-level="2"')
+
+
 def setup(app: Sphinx) -> None:
-    """Register the renderer of formulas."""
+    """Register the renderer of formulas, and what Sphinx and its theme leave out for readers without a mouse."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
+    app.connect("html-page-context", _for_all_readers, priority=900)  # after the theme

@@ -9,9 +9,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "docs/gallery.md"
 PUBLISHED = ROOT / "results/published"
+TITLES = ROOT / "trimbench/papers/reporting/page/papers.yaml"
 _ABREAST = 3
 _WIDTH = 230  # pixels
 _FAMILIES = {"trimming": "Robust trimming", "conformant": "Conformant learning", "selection_bias": "Selection bias"}
@@ -28,29 +31,35 @@ def gallery(declared: Path = ROOT / "conf/experiment") -> str:
     """Return the page as Markdown; it names the declared experiments that the published run does not have."""
     with (PUBLISHED / "summary.csv").open(encoding="utf-8", newline="") as file:
         experiments = [(line["experiment"], line["table"]) for line in csv.DictReader(file)]
+    beyond = {
+        name: title
+        for paper in yaml.safe_load(TITLES.read_text("utf-8")).values()
+        for name, title in paper["beyond"].items()
+    }
     parts = [_INTRODUCTION]
     for family, title in _FAMILIES.items():
         parts.append(f"## {title}\n")
         for experiment, table in experiments:
             about = json.loads((PUBLISHED / f"{experiment}.json").read_text(encoding="utf-8"))
             if experiment.startswith(f"{family}/") and about["figures"]:
-                parts += _group(experiment, table, about["figures"])
+                heading = f"{beyond[experiment]} ({table})" if experiment in beyond else table
+                parts += _group(experiment, heading, about["figures"])
     names = sorted(path.relative_to(declared).with_suffix("").as_posix() for path in declared.rglob("*.yaml"))
     if absent := [f"`{name}`" for name in names if name not in dict(experiments)]:
         parts.append(f"## Not published yet\n\nThe published run is older than {', '.join(absent)}.\n")
     return "\n".join(parts)
 
 
-def _group(experiment: str, table: str, figures: list[dict[str, str]]) -> Iterator[str]:
+def _group(experiment: str, title: str, figures: list[dict[str, str]]) -> Iterator[str]:
     """Yield the parts of the figures of one experiment: heading, command, and tables of small pictures."""
     folder = f"../results/published/{experiment.partition('/')[0]}"
-    yield f"### {table}: `{experiment}`\n"
+    yield f"### {title}: `{experiment}`\n"
     yield f"```sh\nscripts/reproduce profile=paper experiment={experiment}\n```\n"
     cells = []
     for figure in figures:
-        title = html.escape(figure["title"]).replace("|", "&#124;")
-        image = f'<img src="{folder}/{figure["pictures"][0]}" width="{_WIDTH}" alt="{title}">'
-        cells.append((image, f"{title} ([points]({folder}/{figure['points']}))"))
+        caption = html.escape(figure["title"]).replace("|", "&#124;")
+        image = f'<img src="{folder}/{figure["pictures"][0]}" width="{_WIDTH}" alt="{caption}">'
+        cells.append((image, f"{caption} ([points]({folder}/{figure['points']}))"))
     abreast = min(_ABREAST, len(cells))
     lines = [_row([""] * abreast), _row(["---"] * abreast)]
     for start in range(0, len(cells), abreast):

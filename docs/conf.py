@@ -42,8 +42,9 @@ def _display(self: Any, node: nodes.math_block) -> None:
 
 
 def _for_all_readers(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
-    """Let the keyboard scroll wide blocks of code, and give the headings of the navigation a level."""
-    context["body"] = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
+    """Let the keyboard scroll wide blocks and tables, and give the headings of the navigation a level."""
+    body = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
+    context["body"] = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
     navigation = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = navigation.replace('role="heading"', 'role="heading" aria-level="2"')
 

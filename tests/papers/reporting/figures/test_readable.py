@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from pathlib import Path
@@ -14,7 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from trimbench.papers.reporting.figures.drawing import StoredFigure, draw
-from trimbench.papers.reporting.figures.lines import line_style, series_of
+from trimbench.papers.reporting.figures.lines import Series, line_style, series_of
 from trimbench.papers.vocabulary.figures import BarFigure, ImageFigure, LineFigure
 
 from ... import pages
@@ -52,6 +53,13 @@ SEEN = {
 }
 
 
+@functools.cache
+def published_lines() -> list[tuple[str, list[Series]]]:
+    every = [(one, one.figure()) for figures in PUBLISHED for one in figures]
+    shown = [(one, figure) for one, figure in every if isinstance(figure, LineFigure)]
+    return [(one.points.stem, series_of(figure, one.settings.colours)) for one, figure in shown]
+
+
 @pytest.mark.parametrize("eyes", SEEN)
 def test_published_lines_are_told_apart_by_all_eyes(eyes: str) -> None:
     def seen(colour: str) -> npt.NDArray[np.float64]:
@@ -59,13 +67,11 @@ def test_published_lines_are_told_apart_by_all_eyes(eyes: str) -> None:
         return np.clip(np.array(SEEN[eyes]) @ linear, 0, 1) ** (1 / 2.2)
 
     alike = []
-    for stored in (one for figures in PUBLISHED for one in figures):
-        shown = stored.figure()
-        lines = series_of(shown, stored.settings.colours) if isinstance(shown, LineFigure) else []
+    for stem, lines in published_lines():
         for one, other in itertools.combinations([line for line in lines if line.mark == "line"], 2):
             marked = "marker" in line_style(one) and one.marker != other.marker
             if not marked and one.dashes == other.dashes and abs(seen(one.colour) - seen(other.colour)).max() < 0.05:
-                alike.append((stored.points.stem, one.name, other.name))
+                alike.append((stem, one.name, other.name))
     assert alike == []
 
 

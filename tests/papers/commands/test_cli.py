@@ -44,7 +44,7 @@ def test_an_executor_that_cannot_run_here_ends_the_run(
 
 
 # See Sherin-SEF-AI/CanLab#24 and Backblaze/B2_Command_Line_Tool#1071.
-@pytest.mark.parametrize(("words", "reader"), [("--help", "true"), ("task=list experiment=trimming/table4", "head -n 1")])
+@pytest.mark.parametrize(("words", "reader"), [("--help", "true"), (f"task=list {T4}", "head -n 1")])
 def test_a_closed_pipe_gives_no_message(words: str, reader: str) -> None:
     _, said = outside(sys.executable, "-m", "trimbench", *words.split(), shell=f'"$@" | {reader}', PYTHONUNBUFFERED="1")
     assert len(said.splitlines()) == (reader != "true")

@@ -97,13 +97,13 @@ def test_shares_that_no_test_set_has_are_contradictions() -> None:
 
 def test_figure_5_holds_printed_numbers_against_single_splits_of_both_set_ups() -> None:
     experiment = Figure5(
-        datasets=["pima"], problems={"pima": TOY["toy"]}, inferred={"pima": TOY["toy"]}, splits=15, n_folds=2,
+        datasets=["pima"], problems={"pima": TOY["toy"]}, inferred={"pima": TOY["toy"]}, splits=40, n_folds=2,
         budget_divisor=10,
     )  # fmt: skip
     rows = rows_of(experiment)
     outcome = experiment.outcome(rows)
     stated, inferred = (rows[rows["setup"] == setup] for setup in ("stated", "inferred"))
-    assert len(stated) == len(inferred) == 15
+    assert len(stated) == len(inferred) == 40
     tables = {table.name: table.frame for table in outcome.tables}
     assert tables[""]["set-up"].tolist() == ["stated"] * 3 + ["inferred"] * 3
     columns = {
@@ -132,7 +132,7 @@ def test_figure_5_holds_printed_numbers_against_single_splits_of_both_set_ups() 
     assert [found[place].probability for place in columns] == draws.together()
     assert [found["pima", quantity].probability for quantity in ("agreement_lead", "accuracy_lead")] == [None, None]
     overall = tables["overall"].set_index("set-up")
-    assert overall["splits"].tolist() == [15, 15]
+    assert overall["splits"].tolist() == [40, 40]
     assert overall.loc["stated", "outside"] == draws.outside().count
     tails = tables["tails"]
     assert tails["set-up"].value_counts().to_dict() == {"stated": 6, "inferred": 6}

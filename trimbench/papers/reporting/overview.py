@@ -143,11 +143,8 @@ class Overview:
         table, written = write_summary(
             parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
         )
-        say(
-            "\n".join(
-                [f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n", *(f"  {path}" for path in written)]
-            )
-        )
+        paths = "\n".join(f"  {path}" for path in written)
+        say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n\n{paths}")
 
     def _part(self, entry: Entry) -> Part:
         """Return what the page shows of an experiment; of one without stored results, not the files of before."""

@@ -8,6 +8,7 @@ uses.
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,8 @@ import grimp
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs/_static/floors.svg"
 LIBRARY, PAPERS = "trimbench", "trimbench.papers"
-_WIDTH, _BOX, _HEIGHT, _STEP, _MARGIN = 980, 234, 38, 66, 20
+_WIDTH, _BOX, _HEIGHT, _STEP, _MARGIN = 980, 234, 58, 86, 20
+_LINE = 34  # characters of the small print in a box
 # Shared helpers of a module or two, which nearly every room uses, would hide the rest.
 _NOT_ROOMS = {
     "trimbench.papers",
@@ -25,8 +27,8 @@ _NOT_ROOMS = {
     *(f"trimbench._{name}" for name in ("checks", "extras", "numba", "typing")),
 }
 _STYLE = (
-    "text{font:13px sans-serif;text-anchor:middle}"
-    ".s{font-size:9px;fill:#666}.f{font-weight:bold;text-anchor:start}path{stroke:#666;fill:none}"
+    "text{font:15px sans-serif;text-anchor:middle}"
+    ".s{font-size:12px;fill:#555}.f{font-weight:bold;text-anchor:start}path{stroke:#666;fill:none}"
 )
 
 
@@ -104,12 +106,15 @@ def picture() -> str:
     for room, (x, y) in sorted(at.items()):
         name = html.escape(room.removeprefix(f"{PAPERS}.").removeprefix(f"{LIBRARY}."))
         downstairs = sorted(other.rpartition(".")[2] for other in imports[room] if not is_upstairs(other))
-        on = f"on {', '.join(downstairs)}" if is_upstairs(room) and downstairs else ""
+        on = textwrap.wrap(f"on {', '.join(downstairs)}", _LINE) if is_upstairs(room) and downstairs else []
         lines += [
             f'<rect x="{x - _BOX / 2:.0f}" y="{y:.0f}" width="{_BOX}" height="{_HEIGHT}" rx="4" fill="#fff" '
             'stroke="#333" />',
-            f'<text x="{x:.0f}" y="{y + (17 if on else 23):.0f}">{name}</text>',
-            *([f'<text class="s" x="{x:.0f}" y="{y + 31:.0f}">{on}</text>'] if on else []),
+            f'<text x="{x:.0f}" y="{y + 34 - 8 * len(on):.0f}">{name}</text>',
+            *(
+                f'<text class="s" x="{x:.0f}" y="{y + 52 - 8 * len(on) + 15 * i:.0f}">{one}</text>'
+                for i, one in enumerate(on)
+            ),
         ]
     return "\n".join([*lines, "</svg>", ""])
 

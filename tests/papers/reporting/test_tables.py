@@ -74,6 +74,15 @@ def test_a_table_fits_the_terminal(width: int) -> None:
     assert markdown(table(FRAME), 200) == markdown(table(FRAME))
 
 
+def test_a_table_of_many_numbers_becomes_several_that_fit() -> None:
+    numbers = pd.DataFrame([{"row": "a name", **{f"quantity {place}": 12345.678 + place for place in range(9)}}])
+    parts = [part.splitlines() for part in markdown(table(numbers), 60).split("\n\n")]
+    assert max(len(line) for part in parts for line in part) <= 60
+    assert len(parts) > 1
+    assert [cells(part[-1])[0] for part in parts] == ["a name"] * len(parts)
+    assert sum(len(cells(part[-1])) - 1 for part in parts) == 9
+
+
 def test_line_breaks_do_not_end_a_markdown_row() -> None:
     lines = markdown(table(pd.DataFrame({"error": ["first\n\n  second", "x"]}))).splitlines()
     assert lines[2:] == ["| first second |", "| x            |"]

@@ -169,7 +169,6 @@ VARIANTS: Mapping[str, Variant] = {
 
 
 def _errors(y: NDArray[np.int64], probabilities: Floats) -> tuple[float, float]:
-    """Return the expected and the actual error rate, for any number of classes."""
     predicted = probabilities.shape[1] - 1 - probabilities[:, ::-1].argmax(axis=1)  # of equal ones the last
     return float(np.sort(probabilities, axis=1)[:, :-1].sum(axis=1).mean()), float((predicted != y).mean())
 

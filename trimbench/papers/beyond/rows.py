@@ -162,7 +162,6 @@ def _codes(task: Task, names: Sequence[str]) -> np.ndarray:
 
 
 def _selected(task: Task, names: Sequence[str], selector: Any, table: np.ndarray) -> Selected:
-    """Let a selector of scikit-learn choose among some features."""
     selector.fit(table, task.split.target.to_numpy(dtype=str))
     chosen = [name for name, kept in zip(names, selector.get_support(), strict=True) if kept]
     return _restricted(task.classifier, chosen), {}

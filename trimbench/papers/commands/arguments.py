@@ -527,7 +527,6 @@ def _check_folder(folder: Path, overrides: Sequence[Override], composer: Compose
 
 
 def _settings(composer: Composer, overrides: Sequence[Override]) -> dict[str, Any]:
-    """Return the settings of Hydra and of the run."""
     config, found = composer.composed(overrides)
     found["job"] = {key: value for key, value in found["job"].items() if key != _OVERRIDES}
     whole: dict[str, Any] = OmegaConf.to_container(config, resolve=False)  # type: ignore[assignment]

@@ -88,7 +88,6 @@ def _execution(stem: str, about: Mapping[str, Any], records: Sequence[Path], pas
 
 
 def _provenance(records: Mapping[str, Sequence[Path]]) -> dict[str, Iterable[bytes]]:
-    """Return the files that the archive adds to those of the run."""
     lock = configuration_folder().parent / "requirements/run.lock"
     packages = sorted({f"{one.name}=={one.version}\n" for one in distributions.distributions()}, key=str.casefold)
     every = sorted({path for paths in records.values() for path in paths})
@@ -369,7 +368,6 @@ def _web_file(graph: _Graph, file: Mapping[str, Any]) -> dict[str, str]:
 def _papers(
     graph: _Graph, families: set[str], catalogue: Catalogue, citation: Mapping[str, Any]
 ) -> list[dict[str, str]]:
-    """Add the papers whose experiments are in the archive."""
     papers = Literature.of(catalogue).papers
     cited = " ".join(papers[family].citation for family in families if family in papers)
     return [

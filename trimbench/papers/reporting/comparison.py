@@ -113,7 +113,6 @@ def compare_runs(first: StoredRun, second: StoredRun) -> Comparison:
 
 
 def _only(first: Collection[str], second: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return what only the first has, and what only the second has."""
     mine, others = set(first), set(second)
     return [name for name in first if name not in others], [name for name in second if name not in mine]
 

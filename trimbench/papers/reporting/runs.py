@@ -671,5 +671,4 @@ def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Json:
-    """Return a value that JSON can represent."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -56,12 +56,17 @@ def markdown_rows(
 ) -> str:
     """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas.
 
-    With a `width`, for a terminal, the widest texts are broken until the lines fit, if the numbers leave room.
+    With a `width`, for a terminal, the widest texts are broken until the lines fit; where numbers leave no room, the
+    other columns follow in a table below, beside the first one again.
     """
     cells = [[markdown_text(text) for text in row] for row in rows]
     # Words before the signs are escaped: an underscore of a name becomes a space.
     heads = [markdown_text(heading(column)) for column in columns]
     most = _widths(heads, cells, numeric, width) if width else None
+    if most and width and len(most) > 2 and sum(most) + 3 * len(most) + 1 > width:
+        parts = (range(1, len(most) // 2 + 1), range(len(most) // 2 + 1, len(most)))
+        halves = [[[one[place] for place in (0, *part)] for one in (columns, numeric, *rows)] for part in parts]
+        return "\n\n".join(markdown_rows(half[0], half[2:], half[1], width) for half in halves)
     return tabulated(heads, cells, numeric, "github", most)
 
 

@@ -17,7 +17,7 @@ _UNITS = (
     *("%", "seconds?", "minutes?", "hours?", "milliseconds?", "microseconds?", "m?s", "min", "nats?", "[kMG]i?B"),
     *("times", "points"),
 )
-_FIGURES = r"[+−]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?![\w]|[.,]\d)"
+_FIGURES = r"[+−]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?(?![\w]|[.,]\d)"
 _WORDS = {
     **{"half a": 0.5, "half an": 0.5, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8},
     **{"nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "sixty": 60},
@@ -41,8 +41,8 @@ class Numeral:
 
     @property
     def looks_measured(self) -> bool:
-        """Whether it has a decimal point, a unit, or three digits and more, and is no year."""
-        n_digits = sum(map(str.isdigit, self.text))
+        """Whether it has a decimal point, an exponent, a unit, or three digits and more, and is no year."""
+        n_digits = sum(map(str.isdigit, self.text.replace("e", "000")))
         return "." in self.text or bool(self.unit) or (n_digits > 2 and not re.fullmatch(r"19\d\d|20\d\d", self.text))
 
     @property
@@ -51,7 +51,8 @@ class Numeral:
 
     def is_among(self, numbers: Iterable[float]) -> bool:
         """Tell whether one of the numbers rounds to this, in the unit that stands here; signs are left aside."""
-        half = 0.5 * 10.0 ** -len(self.text.partition(".")[2]) + 1e-9
+        digits, _, power = self.text.partition("e")
+        half = 0.5 * 10.0 ** (int(power or 0) - len(digits.partition(".")[2])) + 1e-9
         scales = {"%": (1, 100), "points": (1, 100), "ms": (1, 1000)}.get(self.unit, (1,))
         return any(abs(abs(number) * scale - self.value) <= half for number in numbers for scale in scales)
 

@@ -107,7 +107,7 @@ def test_a_wrong_number_and_one_without_a_source_are_noticed() -> None:
     changed = text.replace("0.082 and 0.169", "0.083 and 0.169")
     assert changed != text
     assert len(missing(FINDINGS, changed)) >= 1
-    for added in ("12 seconds", "three times", ".040", "1,367"):
+    for added in ("12 seconds", "three times", ".040", "1,367", "5e-5"):
         (complaint,) = missing(FINDINGS, f"{text}\nIt takes {added} as long.\n")
         assert f"{added} " in complaint, complaint
         assert "has no source" in complaint

@@ -125,10 +125,8 @@ class Block:
         Which values are 1.
     absent : ndarray of bool, shape (n_rows, n_features)
         Which features are missing.
-    real : list of int
-        The columns that are real-valued.
-    numbers : ndarray of shape (n_rows, n_real)
-        Their values.
+    real, numbers : list of int, ndarray of shape (n_rows, n_real)
+        The columns that are real-valued, and their values.
     """
 
     rows: slice

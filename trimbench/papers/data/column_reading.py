@@ -179,7 +179,8 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, 
 
 def _dates(column: TextColumn, settings: Reading) -> ReadColumn:
     reason, order = None, day_first(column.texts)
-    short = (text for text in column.texts if (match := date_in(text)) and len(match["year"]) == 2)
+    years_last = (text for text in column.texts if not text[:4].isdecimal())
+    short = (text for text in years_last if (match := date_in(text)) and len(match["year"]) == 2)
     if example := next(short, None):
         reason = f"the year of {quoted(example)} has two digits and may be in any century"
     elif order is None and (example := next(filter(YEAR_LAST[True].fullmatch, column.texts), None)):
@@ -355,12 +356,16 @@ class TextColumn:
             column = column.map(label_text, na_action="ignore")
         codes, values = pd.factorize(column.array)
         found = values.tolist() if column.dtype == "str" else [*map(label_text, values.tolist())]
+        as_found = cls(name, found, codes, {})
+        numbers = {number for _, number in numbers_among(tuple(missing), days=False)}
+        if not numbers and as_found.is_plain:
+            return as_found
         tidied = [*map(str.strip, found)]
         gone = {"", *missing}.intersection(tidied)
-        if numbers := {number for _, number in numbers_among(tuple(missing), days=False)}:
+        if numbers:
             gone |= {text for text in tidied if number_of(text) in numbers and not is_code(text)}
         if not gone and tidied == found:
-            return cls(name, found, codes, {})
+            return as_found
         places = {text: place for place, text in enumerate(dict.fromkeys(one for one in tidied if one not in gone))}
         rows = np.array([*tidied, ""], dtype=object)[codes]
         gaps = Counter(text for text in rows if text and text in gone)
@@ -416,9 +421,9 @@ class TextColumn:
         listed = ", ".join(f"{quoted(text)} in {rows_in(n)}" for text, n in self.counted_missing.items())
         return (f"{MISSING} {listed}",) if listed else ()
 
-    def numbers(self, of_value: Iterable[float]) -> NDArray[np.float64]:
+    def numbers(self, of_value: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the number of each row, given that of each of `texts`; NaN where it is missing."""
-        return np.array([*of_value, np.nan])[self.codes]
+        return np.append(of_value, np.nan)[self.codes]
 
     def labels(self) -> pd.Series[Any]:
         """Return the column as a category of text, sorted."""

@@ -390,12 +390,11 @@ def _split_by_arrow(text: str, names: list[str], separator: str) -> pd.DataFrame
     signs = np.frombuffer(body, dtype=np.uint8)
     if np.isin(signs[:-1][signs[1:] == ord(" ")], [ord("\n"), ord(separator)]).any():
         return None
-    body = body.slice(1)
     places = [str(place) for place in range(len(names))]
     try:
         table = arrow_csv.read_csv(
-            body,
-            arrow_csv.ReadOptions(use_threads=False, block_size=body.size + 1, column_names=places),
+            body.slice(1),
+            arrow_csv.ReadOptions(use_threads=False, block_size=body.size, column_names=places),
             arrow_csv.ParseOptions(delimiter=separator),
             arrow_csv.ConvertOptions(column_types=dict.fromkeys(places, pa.large_string())),
         )

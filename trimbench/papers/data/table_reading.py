@@ -227,10 +227,9 @@ def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
         return "it has no values in the rows with a class, so it is left out"
     if len(known) == len(column) and (known == known[0]).all():
         return f"it has the same value in every row, {quoted(str(column.iloc[0]))}, so it is left out"
-    name = str(column.name)
-    if asked_for or not _numbers_rows(name, values):
+    if asked_for or not _numbers_rows(str(column.name), values):
         return None
-    is_id = values.max() - values.min() == len(values) - 1 or _NAME_OF_ID.search(name)
+    is_id = values.max() - values.min() == len(values) - 1 or _NAME_OF_ID.search(str(column.name))
     return "it numbers the rows, so it is left out; to keep it, write types: number" if is_id else None
 
 
@@ -288,9 +287,8 @@ def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
 
     if values.dtype.kind == "f":
         codes, distinct = pd.factorize(values)
-        places = np.empty(len(distinct) + 1, dtype=np.int64)
+        places = np.full(len(distinct) + 1, -1)  # the last is that of the code -1
         places[np.argsort(distinct)] = np.arange(len(distinct))
-        places[-1] = -1
         return places[codes]
     known = values >= 0
     codes = np.full(len(values), -1)

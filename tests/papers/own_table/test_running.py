@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -125,6 +127,16 @@ def test_a_stored_table_that_was_changed_is_written_again(
     found = stored_table.__wrapped__(table.sha256)
     assert (found.labels.tolist(), found.classes) == (table.labels.tolist(), table.classes)
     pd.testing.assert_frame_equal(found.features, table.features, check_names=False)
+
+
+def test_a_table_that_finds_no_room_is_told_with_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    table = read_table(iris(), "species")
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match=rf"cannot write {tmp_path}/cache/.*: No space left on device"):
+        keep_table(table, Cache((), tmp_path / "cache"))
 
 
 def test_a_class_with_fewer_rows_than_folds(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from trimbench.papers.data.table_files import read_file
 from trimbench.papers.data.table_reading import ReadTable
 from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings
 from trimbench.papers.execution.job import seed_for
-from trimbench.papers.files import sealed, unsealed
+from trimbench.papers.files import sealed, unsealed, write_bytes
 from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, unknown
 from trimbench.papers.vocabulary.checks import Axis
 
@@ -233,7 +233,7 @@ def keep_table(table: ReadTable, cache: Cache) -> None:
     frame["names"] = pd.Categorical.from_codes([0] * len(frame), categories=pd.Index(names, dtype=str))
     frame.to_feather(stream := io.BytesIO())
     with cache.workspace() as folder:
-        (folder / "table").write_bytes(sealed(stream.getvalue()))
+        write_bytes(sealed(stream.getvalue()), folder / "table")
         cache.keep(folder / "table", _path(table.sha256))
 
 

@@ -26,9 +26,18 @@ from trimbench.papers.data.table_reading import DETERMINES, read_table
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.measures import calibration_error
 from trimbench.papers.own_table import study
-from trimbench.papers.own_table.report import Share, Steps, conclusions, figures_of, model_lines, notes, tables_of
-from trimbench.papers.own_table.settings import StudySettings, keep_table
-from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, choose_budget, reliability
+from trimbench.papers.own_table.report import (
+    Share,
+    Steps,
+    conclusions,
+    figures_of,
+    model_lines,
+    notes,
+    paired_difference,
+    tables_of,
+)
+from trimbench.papers.own_table.settings import StoredTable, StudySettings, keep_table
+from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, choose_budget, keeping, reliability
 from trimbench.papers.own_table.study import Study, prepared
 from trimbench.trimming.baselines import select_by_information_gain
 from trimbench.trimming.result import wilson_interval
@@ -105,8 +114,13 @@ def test_the_trimming(cancer: Study, rows: Rows) -> None:
     ):
         assert (found[f"rows_agreement{end}"], found[f"model_agreement{end}"]) == (ours, others)
         assert found[f"blended_agreement{end}"] == of_rows.weight * ours + (1 - of_rows.weight) * others
-    informative = cancer.steps.selected(cancer.steps.frontier[0], INFORMATION)["features"]
-    assert sorted(informative) == sorted(select_by_information_gain(full.trimming_.original, 2))
+    other = cancer.steps.selected(cancer.steps.frontier[0], INFORMATION)
+    assert sorted(other["features"]) == sorted(select_by_information_gain(full.trimming_.original, 2))
+    left_out = [name for name in X if name not in other["features"]]
+    alone = TrimmedClassifier(budget=6, required=other["features"], forbidden=left_out, rows_weight=0).fit(X, y)
+    assert other["accuracy"] == (alone.predict(X_test) == y_test).mean()
+    kept = keeping(X, y, other["features"], StoredTable(X, np.zeros(len(X), dtype=np.int64), ()))
+    assert kept.trimming_.threshold_interval == alone.trimming_.threshold_interval
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +176,10 @@ def test_notes_say_where_rows_are_left_out(rows: int, gap_rows: int, said: list[
     """Of 150 rows, 112 are there to learn from."""
     plan = prepared(iris(), "species", None, StudySettings(**SMALL | {"rows": rows, "gap_rows": gap_rows}))
     nothing: list[list[Any]] = [[] for _ in range(7)]
-    told = notes(Steps(plan.table, plan.costs, plan.settings, *nothing))
+    empty = Steps(plan.table, plan.costs, plan.settings, *nothing)
+    told = notes(empty)
+    assert sum(one.endswith(" both parts: 112 to learn from and 38 to test on.") for one in told) == 1
+    assert conclusions(empty) == ["What to keep: no trimming could be computed."]
     assert [one.split()[0] for one in told if one.startswith(("To save time", "Missing features: "))] == said
 
 
@@ -213,6 +230,15 @@ def test_where_rows_are_many_those_of_the_test_part_are_kept_for_the_end(
     assert -1 <= low < mean < high <= 1
 
 
+def test_a_difference_on_the_same_rows_is_as_wide_as_its_sample_says() -> None:
+    mean, low, high = paired_difference(6, 2, 50)
+    rows = np.repeat([1.0, -1.0, 0.0], [6, 2, 42])
+    assert mean == rows.mean()
+    assert high - mean == pytest.approx(1.96 * np.sqrt((rows.var() + 2 / 50) / 50))
+    folds = paired_difference(6, 2, 50, are_folds=True)
+    assert folds[2] - mean == pytest.approx(1.5 * (mean - low)), "as if of the rows of 1 / 2.25 times as many"
+
+
 def test_the_accuracy_of_pure_noise_is_that_of_a_coin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some budget looks good on any test rows; what is stated has not seen them: pycaret/pycaret#1874."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -247,7 +273,8 @@ def test_methods_are_compared_by_differences_on_the_same_rows_and_splits(cancer:
             group["behind the best"].drop(best), (group["log loss"] - group["log loss"][best]).drop(best)
         )
         assert not isinstance(group["told from the best"][best], str)
-        assert set(group["told from the best"].drop(best)) <= {"yes", "no"}
+        told = group["told from the best"].drop(best)
+        assert told.tolist() == ["yes" if low > 0 else "no" for low in group["behind low"].drop(best)]
     for table, what, low, high in (
         (gaps, "accuracy", "accuracy low", "accuracy high"),
         (confidence, "actual error", "actual low", "actual high"),
@@ -255,10 +282,35 @@ def test_methods_are_compared_by_differences_on_the_same_rows_and_splits(cancer:
         assert table[what].between(table[low].clip(0, 1), table[high].clip(0, 1)).all()
 
 
+@pytest.mark.parametrize(
+    ("leads", "said"),
+    [
+        ([0.3], " One split does not tell it from mean; splits=... takes more."),
+        ([0.3, 0.3], " It can be told from mean: on the same splits, it is lower by 0.300 (0.300 to 0.300)."),
+        ([0.5, -0.1], " It cannot be told from mean: on the same splits, it is lower by 0.200 (-"),
+    ],
+)
+def test_the_best_method_can_be_told_from_the_next_or_not(cancer: Study, leads: list[float], said: str) -> None:
+    (group,) = cancer.steps.gaps
+    losses = {"nacl": [1.0] * len(leads), "mean": [1.0 + lead for lead in leads]}
+    rows = {
+        name: {split: {**group.by_method[name][0], "log_loss": loss} for split, loss in enumerate(own)}
+        for name, own in losses.items()
+    }
+    found = conclusions(dataclasses.replace(cancer.steps, gaps=[dataclasses.replace(group, by_method=rows)]))
+    assert any(said in one for one in found)
+
+
 def test_the_confidence_after_selection(cancer: Study, rows: Rows) -> None:
     X, y, X_test, y_test = rows
     train, test = as_numbers(X, X_test)
+    shown = figures_of(cancer.steps)[-1]
+    points = shown.points.set_index("series")["y"]
+    assert shown.methods == {name: name.split(",")[0] for name in points.index}
     for row in cancer.steps.confidence:
+        name = "corrected" if row["correct"] else "uncorrected"
+        assert points[f"{name}, expected"] == row["expected_error"]
+        assert points[f"{name}, actual"] == row["actual_error"]
         model = SelectionCorrectedNB(k=5, correct=bool(row["correct"])).fit(train, y)
         assert row["expected_error"] == pytest.approx(model.expected_error(test), rel=1e-12)
         assert row["actual_error"] == (model.predict(test) != y_test).mean()
@@ -327,6 +379,8 @@ def test_groups_of_similar_confidence() -> None:
     assert (low["rows"], low["right"], high["rows"], high["right"]) == (26, 0.5, 26, 1.0)
     (one,) = reliability(np.zeros(3, dtype=np.int64), probabilities[:3])
     assert one["rows"] == 3
+    for n_rows, n_groups in ((49, 1), (50, 2), (500, 10)):
+        assert len(reliability(np.zeros(n_rows, dtype=np.int64), np.full((n_rows, 2), 0.5))) == n_groups
 
 
 def test_the_explanations(cancer: Study, rows: Rows) -> None:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from trimbench import papers
+from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.data.table_texts import MISSING_VALUES
@@ -192,10 +194,15 @@ def test_costs_and_budgets() -> None:
             checked_costs(costs, ["a", "b"])
     for changes, complaint in (
         ({"shares": [2.0]}, "between 0 and 1"),
+        ({"shares": [0.9, 0.95]}, "at most 0.9 where what goes missing depends on values"),
         ({"methods": ["magic"]}, "methods must be one of"),
     ):
         with pytest.raises(ValueError, match=complaint):
             StudySettings(**changes)
+    assert StudySettings(shares=[0.9]).shares == [0.9]
+    stated = yaml.safe_load((configuration_folder() / "study.yaml").read_text(encoding="utf-8"))
+    values = {name: stated[name] for name in vars(StudySettings())}
+    assert validated(StudySettings, values, "study") == StudySettings()
     assert StudySettings().levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 5, 6]
     assert StudySettings(budget=4).levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 4, 5, 6]
     assert StudySettings(budget=9).levels({"a": 1.0, "b": 4.0}) == [0.25, 0.5, 1.0, 1.75, 3.0, 5.0]

@@ -20,7 +20,7 @@ from trimbench.papers.data import table_files
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import declare_dataset, load_dataset
 from trimbench.papers.data.table_files import in_pandas, plain, read_file
-from trimbench.papers.data.table_reading import ColumnCard, ReadTable, read_table
+from trimbench.papers.data.table_reading import ColumnCard, ReadTable, read_table, repeated_rows, suspicion
 from trimbench.papers.data.table_texts import TableSettings
 from trimbench.papers.validation import DeclarationError
 
@@ -100,6 +100,8 @@ def test_limits_are_reported_with_their_rows_and_missing() -> None:
     assert card.notes == ("3 rows have no number and count as missing: '<5' in rows 58, 60, '> 100' in row 59",)
     assert table.repairs[-1] == f"column 'x': {card.notes[0]}"
     assert np.isnan(table.features["x"].to_numpy()[-3:]).all()
+    card, _ = one([*(row + 0.5 for row in range(ROWS - 1)), None])
+    assert card.values == "0.5 to 58.5, median 29.5"  # noqa: PD011
 
 
 def test_many_texts_are_left_out_unless_asked_for() -> None:
@@ -155,6 +157,7 @@ def test_suspicious_columns_are_pointed_out() -> None:
             "other": rng.random(ROWS),
             "noise": rng.integers(0, 4, ROWS),
             "rare": [1.0] + [None] * (ROWS - 1),
+            "inside": np.where(np.array(CLASSES) == "ill", 1, np.arange(ROWS) // 3 % 2 * 2) + rng.random(ROWS),
         }
     )
     notes = {card.name: " / ".join(card.notes) for card in table.card}
@@ -163,16 +166,22 @@ def test_suspicious_columns_are_pointed_out() -> None:
     assert "it says the same as 'score' in every row" in notes["twin"]
     assert "every row has another whole number" in notes["count"]
     assert "a single value beside missing ones" in notes["rare"]
-    assert notes["noise"] == notes["other"] == ""
+    assert notes["noise"] == notes["other"] == notes["inside"] == ""
+    for n_rows, is_said in ((19, False), (20, True)):
+        places = np.arange(n_rows)
+        found = suspicion("x", places.astype(float), places, places % 2)
+        assert any("every row has another whole number" in one for one in found) == is_said
+    for rows, said in (([0, 1, 2], []), ([0, 1, 0], ["1 row repeats"]), ([0, 1, 0, 1], ["2 rows repeat"])):
+        assert [one.partition(" an earlier")[0] for one in repeated_rows([np.array(rows)])] == said
 
 
 def test_nearly_determined_targets_are_pointed_out() -> None:
     labels = np.arange(2_000) % 2
     flag = labels.copy()
-    flag[:4] ^= 1
+    flag[:10] ^= 1
     table = read_table(pd.DataFrame({"flag": flag, "noise": np.arange(2_000) // 7 % 3, "y": labels}), "y")
     (note,) = table.card[0].notes
-    assert note == "it alone tells the target in 99.80% of the rows; drop it if it is known only afterwards"
+    assert note == "it alone tells the target in 99.50% of the rows; drop it if it is known only afterwards"
     assert table.card[1].notes == ()
 
 

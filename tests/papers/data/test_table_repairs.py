@@ -114,6 +114,7 @@ def test_texts_that_may_be_something_else_are_in_the_notes(values: list[Any], no
     [
         (range(20, 50), -999, True),
         (range(20, 50), 9999, True),
+        (range(20, 50), -888.8, True),
         (range(0, 30), -9, True),
         (range(1, 4), 99, True),
         (range(1, 4), 9, False),
@@ -122,7 +123,7 @@ def test_texts_that_may_be_something_else_are_in_the_notes(values: list[Any], no
         (range(0, 30_000, 1000), 9999, False),
     ],
 )
-def test_codes_for_missing_values_are_pointed_out(usual: range, code: int, is_named: bool, as_text: bool) -> None:
+def test_codes_for_missing_values_are_pointed_out(usual: range, code: float, is_named: bool, as_text: bool) -> None:
     values: list[Any] = [*cycled(*usual)[:-2], code, code]
     found = notes(read_table(frame(x=list(map(str, values)) if as_text else values), "y"), "x")
     others = [value for value in usual if value != code]

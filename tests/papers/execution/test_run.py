@@ -314,8 +314,11 @@ def test_what_has_ended_corrects_the_expectation() -> None:
 def test_the_first_of_many_jobs_say_nothing_yet() -> None:
     keys = [str(number) for number in range(100)]
     work = Work(keys, dict.fromkeys(keys, 1.0), 1)
-    work.end("0", 50.0)  # the start of the workers
-    assert work.seconds_left == 99.0
+    for ended in range(4):
+        work.end(keys[ended], 50.0)  # the start of the workers
+        assert work.seconds_left == 99.0 - ended
+    work.end("4", 50.0)
+    assert work.seconds_left == 950.0
 
 
 def test_at_the_end_the_time_of_the_run_is_said(store: JobStore, capsys: pytest.CaptureFixture[str]) -> None:
@@ -327,7 +330,8 @@ def test_at_the_end_the_time_of_the_run_is_said(store: JobStore, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(None, "–"), (0, "0 s"), (0.03, "0.03 s"), (59, "59 s"), (125, "2.1 min"), (7200, "2 h")]
+    ("seconds", "text"),
+    [(None, "–"), (0, "0 s"), (0.03, "0.03 s"), (9.7, "10 s"), (59, "59 s"), (125, "2.1 min"), (7200, "2 h")],
 )
 def test_durations(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text

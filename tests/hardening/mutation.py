@@ -58,6 +58,19 @@ class _Watch:
         # Tests change the working directory.
         self._root, self._folder = Path.cwd(), f"{folder.absolute()}{os.sep}"
         self._lines: set[tuple[str, int]] = set()
+        self._of_fixture: dict[str, set[tuple[str, int]]] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, object, object]:
+        """Note what a fixture runs: each of its tests does so where it runs alone."""
+        before, self._lines = self._lines, set()
+        traced = sys.gettrace()
+        sys.settrace(self._follow)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(traced)
+            self._of_fixture[fixturedef.argname], self._lines = self._lines, before
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: Any) -> Generator[None, object, object]:
@@ -71,7 +84,8 @@ class _Watch:
         finally:
             sys.settrace(None)
             signal.setitimer(signal.ITIMER_PROF, 0)
-        self.found.append((item.nodeid, time.process_time() - started, sorted(self._lines)))
+        lines = self._lines.union(*(self._of_fixture.get(name, ()) for name in item.fixturenames))
+        self.found.append((item.nodeid, time.process_time() - started, sorted(lines)))
         return result
 
     def _follow(self, frame: Any, _: str, __: Any) -> Any:

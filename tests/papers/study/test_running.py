@@ -152,6 +152,13 @@ def test_a_runner_that_is_not_an_experiment(runner: str | None) -> None:
         make_experiment("x", {"runner": runner}, SHARED)
 
 
+def test_a_trusted_module_that_is_not_found_has_a_next_step() -> None:
+    with pytest.raises(
+        ConfigurationError, match="No module named 'nowhere'.*; install it, or name its folder in PYTHONPATH"
+    ):
+        make_experiment("x", {"runner": "nowhere:Sample"}, SHARED, ["nowhere"])
+
+
 @pytest.mark.parametrize("runner", ["this", "this:s", "trimbench.papers.vocabulary.tables:Table"])
 def test_a_runner_that_is_no_experiment_of_the_package_is_not_imported(
     monkeypatch: pytest.MonkeyPatch, runner: str

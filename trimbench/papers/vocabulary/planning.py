@@ -78,7 +78,8 @@ def make_experiment(
         if absent := {"cells", "outcome"} - set(dir(found)):
             raise TypeError(f"the class has no method {min(absent)}")
     except (ImportError, AttributeError, ValueError, TypeError, RecursionError) as error:
-        raise ConfigurationError(f"{allowed} ({reason(error)})") from error
+        advice = "; install it, or name its folder in PYTHONPATH" * isinstance(error, ModuleNotFoundError)
+        raise ConfigurationError(f"{allowed} ({reason(error)}){advice}") from error
     own = {key: value for key, value in values.items() if key in names or key not in (*NOT_SETTINGS, *shared)}
     experiment: Experiment = validated(found, own, f"experiment {name}")
     return experiment

@@ -153,9 +153,7 @@ def test_a_runner_that_is_not_an_experiment(runner: str | None) -> None:
 
 
 def test_a_trusted_module_that_is_not_found_has_a_next_step() -> None:
-    with pytest.raises(
-        ConfigurationError, match="No module named 'nowhere'.*; install it, or name its folder in PYTHONPATH"
-    ):
+    with pytest.raises(ConfigurationError, match=r"No module named 'nowhere'.*; install it, or name its folder in "):
         make_experiment("x", {"runner": "nowhere:Sample"}, SHARED, ["nowhere"])
 
 

@@ -61,15 +61,16 @@ def published_lines() -> list[tuple[str, list[Series]]]:
 
 
 @pytest.mark.parametrize("eyes", SEEN)
-def test_published_lines_are_told_apart_by_all_eyes(eyes: str) -> None:
+def test_published_lines_and_points_are_told_apart_by_all_eyes(eyes: str) -> None:
     def seen(colour: str) -> npt.NDArray[np.float64]:
         linear = np.array(to_rgb(colour)) ** 2.2
         return np.clip(np.array(SEEN[eyes]) @ linear, 0, 1) ** (1 / 2.2)
 
     alike = []
     for stem, lines in published_lines():
-        for one, other in itertools.combinations([line for line in lines if line.mark == "line"], 2):
-            marked = "marker" in line_style(one) and one.marker != other.marker
+        drawn = [line for line in lines if line.mark in ("line", "points", "highlight")]
+        for one, other in itertools.combinations(drawn, 2):
+            marked = one.mark != other.mark or ("marker" in line_style(one) and one.marker != other.marker)
             if not marked and one.dashes == other.dashes and abs(seen(one.colour) - seen(other.colour)).max() < 0.05:
                 alike.append((stem, one.name, other.name))
     assert alike == []

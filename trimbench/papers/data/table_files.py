@@ -309,7 +309,7 @@ def _text(body: bytes, encoding: str | None) -> str:
         text = body.decode(found)
     except UnicodeError as error:
         if CONTROL.search(body, 0, SEARCHED):
-            raise _NoTableError("it is no text; save its table as CSV or Parquet") from error
+            raise _NoTableError("it is not text; save its table as CSV or Parquet") from error
         example = ", for example encoding=cp1252" * ("\ufffd" not in body.decode("cp1252", "replace"))
         advice = "save all of it in one encoding" if found == marked else f"name its encoding{example}"
         line = body.count(b"\n", 0, getattr(error, "start", 0)) + 1

@@ -178,8 +178,8 @@ def check_size(function: str, plain: Mapping[str, Json]) -> None:
         json.loads(text, parse_int=_checked_int)
     except ValueError as error:
         raise ValueError(
-            f"the result of {function!r} must have whole numbers of at most 64 bits, and text without halves of "
-            f"characters: {reason(error)}; return a float, or a text"
+            f"the result of {function!r} must have whole numbers of at most 64 bits, and text without lone "
+            f"surrogates: {reason(error)}; return a float, or a text"
         ) from error
     if size > RESULT_BYTES:
         raise ValueError(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -273,7 +274,6 @@ def _sealed(body: bytes) -> bytes:
 
 def _arrays(resealed: bool, folder: Path) -> Reader:
     """Arrays in a file that differs are computed again; so are those that no reader can take, whatever their hash."""
-    os.environ["XDG_CACHE_HOME"] = str(folder)
     values = {"values": np.arange(4.0)}
 
     def read(path: Path) -> None:
@@ -284,8 +284,7 @@ def _arrays(resealed: bool, folder: Path) -> Reader:
             what = "changed" if given != whole else "sound"
             raise Wrong(f"arrays that are {what} were {'computed again' if calls else 'used'}")
 
-    remember("fuzzed", {}, lambda: values)
-    (path,) = folder.rglob("fuzzed-*.npz")
+    path = _kept(folder)
     whole = path.read_bytes()
     reader = _file(str(path.relative_to(folder)), read, folder)
     if not resealed:
@@ -293,10 +292,18 @@ def _arrays(resealed: bool, folder: Path) -> Reader:
     return lambda body: reader(body + b"-" * 16 + hashlib.sha256(body + b"-" * 16).digest())
 
 
+def _kept(folder: Path) -> Path:
+    """Return the file in which the arrays are kept."""
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    remember("fuzzed", {}, lambda: {"values": np.arange(4.0)})
+    (path,) = folder.rglob("fuzzed-*.npz")
+    return path
+
+
 def _array_files(resealed: bool) -> list[bytes]:
-    np.savez(stream := io.BytesIO(), values=np.arange(4.0))
-    body = stream.getvalue()
-    return [body] if resealed else [body + b"-" * 16 + hashlib.sha256(body + b"-" * 16).digest()]
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ):
+        content = _kept(Path(folder)).read_bytes()
+    return [content[: -len(b"-" * 16 + hashlib.sha256().digest())] if resealed else content]
 
 
 def _write_report(folder: Path) -> dict[str, Any]:

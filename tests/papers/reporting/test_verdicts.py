@@ -284,6 +284,11 @@ def test_chance_needs_enough_replications(probability: Probability, cause: str) 
     assert (found.account == "known") == (cause == "unexplained")
 
 
+def test_chance_under_an_inferred_set_up_names_it() -> None:
+    found = difference("1.0", 2.0, "interval", probability=Probability(0.5, 0.001, setup="200 cases"))
+    assert "of our replications with an inferred set-up (200 cases), some number" in found.account
+
+
 @given(st.floats(0, 10))
 def test_the_distance_to_a_curve_is_never_exact(distance: float) -> None:
     found = difference("0.00", distance, "within", {"subject": "curve", "tolerance": 0.02})
@@ -313,13 +318,13 @@ def test_kinds_are_counted_apart() -> None:
         (
             JUDGED,
             "2 of 4 numbers reproduced, 1 differs, 1 not attempted; 2 of 3 claims hold, 1 fails; "
-            "1 of 2 times faster, 1 slower",
+            "1 of 2 times are shorter, 1 is longer",
         ),
         (JUDGED[:2], "2 of 2 numbers reproduced"),
         (JUDGED[2:3], "0 of 1 number reproduced, 1 differs"),
         (JUDGED[3:4], "1 number not attempted"),
         (JUDGED[4:5], "1 of 1 claim holds"),
-        (JUDGED[7:8], "0 of 1 time faster, 1 slower"),
+        (JUDGED[7:8], "0 of 1 time is shorter, 1 is longer"),
         (judged(NUMBERS[:2], {"a": 9.0, "b": 9.0}), "0 of 2 numbers reproduced, 2 differ"),
         (judged(CLAIMS[:2], {"e": -9.0, "f": -9.0}), "0 of 2 claims hold, 2 fail"),
         ([], ""),

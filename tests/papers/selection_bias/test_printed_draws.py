@@ -93,7 +93,17 @@ def test_each_number_of_the_calibration_has_its_probability_among_all() -> None:
     decimals = [0 if quantity.endswith("cases") else 3 for _, quantity in places]
     draws = Draws([printed[place].value for place in places], np.column_stack(columns), decimals)
     expected = dict(zip(places, draws.together(), strict=True))
-    assert {(one.row, one.quantity): one.probability for one in outcome.numbers} == expected
+    setup = "200 training cases instead of the stated 100"
+    found = {(one.row, one.quantity): one for one in outcome.numbers}
+    assert {place: one.probability for place, one in found.items()} == {
+        place: dataclasses.replace(one, setup=setup) for place, one in expected.items()
+    }
+    # The stated 100 cases are judged; with 200 they are explained.
+    judged, inferred = (outcome.tables[place].frame.set_index("category") for place in (1, 0))
+    for (category, quantity), one in found.items():
+        assert one.value == judged.loc[category, quantity]
+        assert one.explanation is not None
+        assert (one.explanation.setup, one.explanation.value) == (setup, inferred.loc[category, quantity])
     assert len({one.value for one in expected.values()}) > 5, "some are far out"
     first, second = tables_of(outcome)["overall"].to_dict("records")
     assert (first["n0"], first["replicates"], first["numbers"]) == (100, 60, 60)
@@ -107,8 +117,12 @@ def test_each_number_of_the_calibration_has_its_probability_among_all() -> None:
 
 
 def test_the_printed_table_has_as_many_test_cases_of_each_class() -> None:
-    outcome, _ = calibrated(2)
-    assert any("y = 1 in 1,000 of 2,000 (corrected) and 1,000 of 2,000 (uncorrected) test" in n for n in outcome.notes)
+    """So says a note in the configuration of the experiment."""
+    printed = printed_numbers("selection_bias/calibration")
+    for correction in ("corrected", "uncorrected"):
+        cases = {row: one.value for (row, quantity), one in printed.items() if quantity == f"{correction} cases"}
+        ones = [round(n * printed[row, f"{correction} actual"].value) for row, n in cases.items()]
+        assert (sum(ones), sum(cases.values())) == (1000, 2000)
 
 
 def test_few_replicates_show_no_count_of_numbers_outside() -> None:

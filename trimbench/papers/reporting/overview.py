@@ -47,7 +47,7 @@ _COMPLETE = "complete"
 # What is green or red on a terminal that has colours; the words say it all.
 _OUTCOME = re.compile(
     r"(?P<none>\b0 of [\d,]+ \w+ \w+)"
-    r"|\b(?:(?P<good>reproduced|holds?|followed|faster)|differs?|fails?|(?i:failed)|unexplained)\b"
+    r"|\b(?:(?P<good>reproduced|holds?|followed|shorter)|differs?|fails?|(?i:failed)|unexplained)\b"
 )
 
 

@@ -15,7 +15,6 @@ from trimbench.papers.execution.store import provenance
 from trimbench.papers.reporting.runs import Part, filled, present_commit
 from trimbench.papers.reporting.tables import heading, printable
 from trimbench.papers.reporting.verdicts import (
-    PAPER,
     STANDINGS,
     Counted,
     causes_in_words,
@@ -203,7 +202,7 @@ def render_page(
         beyond=beyond,
         numbers=numbers,
         reasons=_by_account(accounts, numbers),
-        of_paper=profile == PAPER,
+        profile=profile,
         findings=_FINDINGS if has_findings else "",
     )
 

@@ -65,8 +65,9 @@ class Judgement:
             return f"inferred set-up: {self.explanation.setup}"
         if self.cause == "contradicts itself" and number:
             return number.contradiction
-        if self.cause == "chance":
-            return "one draw: in more than 1 % of the replications some number of the table is at least as far out"
+        if self.cause == "chance" and number and number.probability:
+            setup = f" with an inferred set-up ({number.probability.setup})" if number.probability.setup else ""
+            return f"one draw: in more than 1 % of our replications{setup}, some number of the table is this far out"
         return self.reason
 
     @property
@@ -190,7 +191,7 @@ _WORDS: Mapping[Subject, tuple[str, ...]] = {
     "identity": ("identities", "holds", "hold", "differs", "differ"),
     "claim": ("claims", "holds", "hold", "fails", "fail"),
     "curve": ("curves", "followed", "followed", "differs", "differ"),
-    "time": ("times", "faster", "faster", "slower", "slower"),
+    "time": ("times", "is shorter", "are shorter", "is longer", "are longer"),
 }
 # Their verdicts have the same names as those on numbers.
 _NAMED_WITH_SUBJECT = ("identity", "curve")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,8 +26,8 @@ _Place = tuple[str, str]
 class Calibration(sim.SimulatedCases):
     """How often y = 1 among test cases whose predicted probability is in each of ten classes, with k features selected.
 
-    The first of the class sizes is compared with the printed table number by number, each of them with the table as a
-    whole. The jobs are shared with `Simulation`.
+    The stated class sizes are compared with the printed table number by number, and explained by the inferred ones;
+    each pair of sizes is compared with the table as a whole. The jobs are shared with `Simulation`.
     """
 
     k: int = 1000
@@ -47,25 +47,29 @@ class Calibration(sim.SimulatedCases):
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return a table and a figure for each size, and the overall test of the printed table."""
-        tables, figures, numbers = [], [], []
+        tables, figures = [], []
+        found: dict[tuple[int, int], list[vocab.Number]] = {}
         tests: dict[tuple[int, int], vocab.Held[_Place]] = {}
         printed = vocab.printed_numbers("selection_bias/calibration")
         for n0, n1 in self.class_sizes:
             ours, shown = vocab.successes(rows, **sim.size_labels((n0, n1))), sim.show_sizes((n0, n1))
-            found, replicated = _quantities(ours)
-            test = vocab.held_against(printed, replicated)
-            if test is not None:
+            found[n0, n1], replicated = _quantities(ours)
+            if test := vocab.held_against(printed, replicated):
                 tests[n0, n1] = test
-            is_first = [n0, n1] == self.class_sizes[0]
-            if is_first and test is not None:
-                numbers = [replace(n, probability=test.together.get((n.row, n.quantity))) for n in found]
-            name = "" if is_first else sim.file_stem(shown)
+            name = "" if [n0, n1] == self.class_sizes[0] else sim.file_stem(shown)
             title = f"Calibration: {self.k:,} of {self.n_features:,} features, {shown}"
-            lines = [{"category": c} | {n.quantity: n.value for n in found if n.row == c} for c in _CATEGORIES]
+            lines = [{"category": c} | {n.quantity: n.value for n in found[n0, n1] if n.row == c} for c in _CATEGORIES]
             tables.append(vocab.Table.of(f"{title}, {len(ours)} replicates", lines, _FORMATS, name=name))
-            figures.append(_figure(title, name, found))
-        notes = [*self.notes(), _on_test_cases(printed)]
-        return vocab.Outcome([*tables, *overall_tables(tests)], figures, numbers, notes)
+            figures.append(_figure(title, name, found[n0, n1]))
+        numbers = found.get(sim.STATED_SIZES, [])
+        if inferred := tests.get(sim.INFERRED_SIZES):
+            others = {(n.row, n.quantity): n for n in found[sim.INFERRED_SIZES]}
+            numbers = [
+                _explained(n, others[place], inferred.together.get(place))
+                for n in numbers
+                for place in [(n.row, n.quantity)]
+            ]
+        return vocab.Outcome([*tables, *overall_tables(tests)], figures, numbers, self.notes())
 
 
 def _quantities(ours: pd.DataFrame) -> tuple[list[vocab.Number], dict[_Place, Sequence[float]]]:
@@ -99,17 +103,13 @@ def _quantities(ours: pd.DataFrame) -> tuple[list[vocab.Number], dict[_Place, Se
     return numbers, replicated
 
 
-def _on_test_cases(printed: Mapping[_Place, vocab.Reported]) -> str:
-    """Return how many test cases of each class the printed table has."""
-    found = []
-    for correction in sim.CORRECTIONS:
-        cases, actual = (
-            [printed[category, f"{correction} {quantity}"].value for category in _CATEGORIES]
-            for quantity in ("cases", "actual")
-        )
-        ones = sum(round(n * share) for n, share in zip(cases, actual, strict=True))
-        found.append(f"{ones:,} of {sum(cases):,.0f} ({correction})")
-    return f"By the printed cases and frequencies, y = 1 in {' and '.join(found)} test cases."
+def _explained(number: vocab.Number, inferred: vocab.Number, probability: vocab.Probability | None) -> vocab.Number:
+    """Return a number of the stated sizes with that of the inferred sizes, and how far out the printed one is there."""
+    probability = probability and replace(probability, setup=sim.INFERRED_SETUP)
+    if inferred.value is None:
+        return replace(number, probability=probability)
+    explanation = vocab.Explanation(sim.INFERRED_SETUP, inferred.value, inferred.interval)
+    return replace(number, explanation=explanation, probability=probability)
 
 
 def _figure(title: str, name: str, numbers: Sequence[vocab.Number]) -> vocab.LineFigure:

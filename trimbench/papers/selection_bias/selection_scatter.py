@@ -16,7 +16,6 @@ from trimbench.papers.selection_bias.simulation import overall_tables
 from trimbench.selection_bias.selection import select
 
 _Sizes = tuple[int, int]
-_SETUP = f"{sum(sim.INFERRED_SIZES)} training cases instead of the stated {sum(sim.STATED_SIZES)}"
 _PROVEN = 1e-6  # a statement that has at most this probability is refuted
 
 
@@ -73,7 +72,7 @@ class SelectionScatter(sim.Replicated):
             if one and not mean.holds(one.value):
                 proof = self._contradiction(k, one)
                 if inferred := means.get((*sim.INFERRED_SIZES, k)):
-                    explanation = vocab.Explanation(_SETUP, inferred[0].value, inferred[0].interval)
+                    explanation = vocab.Explanation(sim.INFERRED_SETUP, inferred[0].value, inferred[0].interval)
             yield vocab.number_of(
                 f"k = {k}",
                 "cut-off",

@@ -45,12 +45,14 @@ class Probability:
     """The probability of a number at least as far out as the printed one, on either side, among our replications.
 
     `least` is the smallest probability that this number of replications can show. `overall` is the probability that
-    at least as many numbers of the table are far out as in print; 1 for a number that stands alone.
+    at least as many numbers of the table are far out as in print; 1 for a number that stands alone. `setup` is that of
+    the replications if it was inferred.
     """
 
     value: float
     least: float
     overall: float = 1.0
+    setup: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,37 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
+# The pages below a page in the navigation, by caption. Directives would stand as they are on a host of code, so pages
+# have none; they are added while the pages are built.
+CONTENTS = {
+    "index": {
+        "": "installation tutorial findings gallery architecture",
+        "Tours": "tours/trimming tours/conformant tours/selection_bias",
+        "How to": """
+            howto/how-to-choose howto/study howto/own-classifier howto/trim-on-rows howto/missing-features
+            howto/selected-features howto/own-data howto/own-network howto/shared-configuration howto/sweep
+            howto/figures howto/compare howto/many-machines where contributing maintaining
+        """,
+        "Reference": """
+            reference/commands reference/results reference/speed reference/trimming reference/models
+            reference/conformant reference/selection_bias reference/estimators reference/glossary
+            reference/stability changelog
+        """,
+        "Mathematics": "theory/trimming theory/conformant theory/selection-bias",
+    },
+    "reference/trimming": {"": "reference/bayesian_classifier reference/agreement"},
+    "reference/models": {"": "reference/networks"},
+    "reference/conformant": {"": "reference/conformant_model reference/explanations"},
+    "reference/estimators": {
+        "": """
+            reference/trimmed_classifier reference/conformant_classifier reference/selection_corrected_nb
+            reference/study
+        """
+    },
+}
+# These pages stand for files of the repository, which become part of them.
+WHOLE = {"changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}
+
 project = "trimbench"
 author = "the authors of trimbench"
 extensions = ["myst_nb"]
@@ -31,6 +62,15 @@ nb_output_stderr = "error"
 highlight_language = "text"  # of blocks that name none
 
 
+def _complete(app: Sphinx, page: str, source: list[str]) -> None:
+    if page in WHOLE:
+        source[0] = f"```{{include}} ../{WHOLE[page]}\n:relative-docs: docs/\n```\n"
+    for caption, pages in CONTENTS.get(page, {}).items():
+        below = "".join(f"/{name}\n" for name in pages.split())
+        title = f":caption: {caption}\n" if caption else ""
+        source[0] += f"\n```{{toctree}}\n:hidden:\n{title}{below}```\n"
+
+
 def _inline(self: Any, node: nodes.math) -> None:
     self.body.append(convert(node.astext()))
     raise nodes.SkipNode
@@ -50,6 +90,7 @@ def _for_all_readers(app: Sphinx, page: str, template: str, context: dict[str, A
 
 
 def setup(app: Sphinx) -> None:
-    """Register the renderer of formulas, and what Sphinx and its theme leave out for readers without a mouse."""
+    """Register the navigation, the renderer of formulas, and what the theme leaves out for readers without a mouse."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
+    app.connect("source-read", _complete)
     app.connect("html-page-context", _for_all_readers, priority=900)  # after the theme

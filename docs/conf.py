@@ -24,6 +24,7 @@ CONTENTS = {
         """,
         "Mathematics": "theory/trimming theory/conformant theory/selection-bias",
     },
+    "findings": {"": "findings/trimming findings/conformant findings/selection_bias"},
     "reference/trimming": {"": "reference/bayesian_classifier reference/agreement"},
     "reference/models": {"": "reference/networks"},
     "reference/conformant": {"": "reference/conformant_model reference/explanations"},

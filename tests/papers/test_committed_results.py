@@ -149,7 +149,7 @@ def test_a_statement_has_either_a_place_or_a_reason(tests: list[str], reason: st
 def test_the_page_lists_all_statements_and_says_which_limits_are_ours(tmp_path: Path) -> None:
     parts = [part_of(Entry(name, "complete", "", judged(name), None), tmp_path) for name in LITERATURE.experiments]
     page = unescape(render_page(parts, LITERATURE, run="published", profile="paper", folder=tmp_path))
-    assert "findings.md" not in page, "where there is no such file"
+    assert "docs/findings" not in page, "where there is no such file"
     assert all(f"<li>{says}: " in page and said.reason in page for _, says, said in STATEMENTS)
     assert "; our reading: at most 1.10 times the time without it" in page
     assert '<a href="#trimming-quiz">Quiz (section 2)</a> (share that passes the quiz (%); share that passes by' in page
@@ -178,16 +178,14 @@ def test_the_lines_of_the_page_are_those_of_the_verdicts(family: str) -> None:
         assert whole <= kinds[word] if word == "Holds" else whole >= kinds[word], word
 
 
-def test_what_is_said_of_the_papers_names_what_there_is() -> None:
-    documented = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
-    titles = re.findall("(?m)^## (.+)$", documented)
-    anchors = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
-    page = (ROOT / "results/published/index.html").read_text(encoding="utf-8")
-    linked = re.findall(r'href="\.\./\.\./docs/findings\.md#([^"]+)"', page)
-    assert linked == [text["finding"] for text in ON_PAGE.values()]
+@TOGETHER
+def test_what_is_said_of_the_papers_names_what_there_is(tmp_path: Path) -> None:
+    parts = [part_of(Entry(name, "complete", "", judged(name), None), tmp_path) for name in LITERATURE.experiments]
+    page = render_page(parts, LITERATURE, run="published", profile="paper", folder=tmp_path, place=kept())
+    linked = re.findall(r'href="\.\./\.\./(docs/findings/[^"]+)"', page)
+    assert linked == [f"docs/findings/{family}.md" for family in ON_PAGE]
     assert [*ON_PAGE] == [*LITERATURE.papers]
-    for family, text in ON_PAGE.items():
-        assert text["doi"] in documented + LITERATURE.papers[family].citation or family == "selection_bias"
-        assert text["finding"] in anchors
+    for place, text in zip(linked, ON_PAGE.values(), strict=True):
+        assert text["doi"] in (ROOT / place).read_text(encoding="utf-8")
     beyond = {name for text in ON_PAGE.values() for name in text["beyond"]}
     assert {*PROJECT.names("experiment")} == beyond | {*LITERATURE.experiments}

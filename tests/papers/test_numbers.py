@@ -30,7 +30,7 @@ PAGES = [README, pages.ROOT / "CONTRIBUTING.md", *DOCS, *REPORTED]
 _PYTHONS = {"3.11", "3.12", "3.13"}
 # What a number may be that no run computes. "arithmetic" follows from others of the page.
 _REASONS = {"setting", "limit", "level", "paper", "name", "example", "arithmetic"}
-FINDINGS, SPEED = pages.ROOT / "docs/findings.md", pages.ROOT / "docs/reference/speed.md"
+FINDINGS, SPEED = pages.ROOT / "docs/findings/selection_bias.md", pages.ROOT / "docs/reference/speed.md"
 
 
 def declarations(page: Path) -> list[dict[str, str]]:
@@ -67,7 +67,7 @@ def needs_source(page: Path, text: str, numeral: Numeral) -> bool:
     line = text[text.rfind("\n", 0, numeral.place) + 1 : numeral.place]
     if page == README and line.startswith("|"):
         return False  # how many numbers came out as printed: tested beside the page that counts them
-    results = page == FINDINGS and (numeral.value >= 10 or line.startswith("|"))
+    results = "findings" in (page.stem, page.parent.name) and (numeral.value >= 10 or line.startswith("|"))
     return numeral.looks_measured or (results and not re.search(r"(Table|Figure|Algorithm|BN_)\s?$", line))
 
 

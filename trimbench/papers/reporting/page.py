@@ -155,8 +155,8 @@ _FILTERS: dict[str, Callable[..., str]] = {
 
 # A value of the template.
 _Shown: TypeAlias = Mapping[str, Any]
-# The pages of findings, where a clone has its results.
-_FINDINGS = "../../docs/findings.md"
+# The page of findings on the paper of a family, where a clone has its results.
+_FINDINGS = "../../docs/findings/{}.md"
 
 
 @functools.cache
@@ -193,17 +193,15 @@ def render_page(
         own = [one for one in numbers if one["experiment"] == part["name"]]
         experiment = _experiment(filled(part, folder), literature, own, profile)
         (shown[part["name"].split("/")[0]] if part["numbers"] else beyond).append(experiment)
-    has_findings = ((place or folder) / _FINDINGS).is_file()
     return render(
         "run.html",
         facts=facts_of(f"run {run}", f"profile {profile}"),
         standings=STANDINGS,
-        papers=[_paper(family, literature, own, profile) for family, own in shown.items() if own],
+        papers=[_paper(family, literature, own, profile, place or folder) for family, own in shown.items() if own],
         beyond=beyond,
         numbers=numbers,
         reasons=_by_account(accounts, numbers),
         profile=profile,
-        findings=_FINDINGS if has_findings else "",
     )
 
 
@@ -249,14 +247,16 @@ def _by_account(accounts: Mapping[tuple[str, str], str], numbers: Sequence[_Show
     return sorted(groups, key=lambda group: (order.index(group["standing"]), -len(group["numbers"])))
 
 
-def _paper(family: str, literature: Literature, experiments: Sequence[_Shown], profile: str) -> _Shown:
+def _paper(family: str, literature: Literature, experiments: Sequence[_Shown], profile: str, folder: Path) -> _Shown:
     paper = literature.papers.get(family) or Paper(title=family, citation=family)
     ours = [one for experiment in experiments for one in experiment["counted"]]
+    findings = _FINDINGS.format(family)
     return {
         "id": anchor(family),
         "paper": paper,
         "citation": paper.citation.partition(", doi:")[0],
-        **{"doi": "", "finding": "", "short": {}, "names": {}, **_texts().get(family, {})},
+        **{"doi": "", "short": {}, "names": {}, **_texts().get(family, {})},
+        "findings": findings if (folder / findings).is_file() else "",
         "tables": {name: literature.table(name) for name in literature.experiments},
         "not_run": {
             name: said.reason

@@ -157,7 +157,7 @@ def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
     comments = catalogue.comments("", composer.root)
     if not chosen and composer.root == "config":
         template = composer.composed([one for one in overrides if one.key_or_group in GROUPS])[1]["help"]["template"]
-        return f"{string.Template(template).substitute(SETTINGS=_listed(choices, 6))}\n"
+        return f"{string.Template(template).substitute(SETTINGS=_listed(choices[:-1], 6).rstrip())}\n"
     if chosen:
         comments |= catalogue.comments("experiment", chosen)
     values = composer.compose(overrides)

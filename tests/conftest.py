@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from trimbench._numba import _stop_clock_while_compiling
 
 # A loaded machine makes a test slow, not wrong. Examples are the same in every run, so that a change is judged by what
 # it changes; `--hypothesis-profile fresh` looks for others, as `scripts/nightly` does.
@@ -32,6 +36,37 @@ def _one_font_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """matplotlib lists the fonts of the machine once for all tests, in a folder of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MPLCONFIGDIR", str(tmp_path_factory.mktemp("matplotlib")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_worker_compiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """While one worker compiles a kernel, the others wait for it, and then read what it has kept."""
+    from numba.core import event
+
+    _stop_clock_while_compiling()  # also while a worker waits
+
+    depth, counting = 0, threading.Lock()
+
+    class Listener(event.Listener):
+        def on_start(self, event: object) -> None:
+            nonlocal depth
+            with counting:
+                depth += 1
+                if depth == 1:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+
+        def on_end(self, event: object) -> None:
+            nonlocal depth
+            with counting:
+                depth -= 1
+                if depth == 0:
+                    fcntl.flock(file, fcntl.LOCK_UN)
+
+    with (
+        (tmp_path_factory.getbasetemp().parent / "compiling").open("w") as file,
+        event.install_listener("numba:compiler_lock", Listener()),
+    ):
         yield
 
 

@@ -33,7 +33,7 @@ class _Groups:
 
     def __init__(self, seed: int, n_columns: int = 10, n_cases: int = 7) -> None:
         self.rng = np.random.default_rng(seed)
-        self.values = self.rng.integers(0, 2, size=(n_cases, n_columns))
+        self.values = np.asfortranarray(self.rng.integers(0, 2, size=(n_cases, n_columns)))  # as the sampler has them
         self.z = self.rng.integers(0, 2, size=n_cases)
         self.theta = self.rng.uniform(0.1, 0.9, size=n_columns)
         self.alphas = self.rng.uniform(0.5, 20.0, size=n_columns)

@@ -20,6 +20,8 @@ from trimbench.trimming.costs import Choice
 TIE, EXACT_TIE = 1e-12, Fraction(1, 10**12)
 # Pr(class, instance) of each class, all of one type of number.
 Joint = dict[tuple[int, ...], tuple[Any, ...]]
+# Pr(instance, decision) of each decision of the original that occurs.
+Decided = dict[tuple[int, ...], dict[int, Any]]
 
 
 def network_of(classifier: tb.BayesianClassifier) -> tb.BayesianNetwork:
@@ -60,7 +62,7 @@ def part(joint: Joint, features: Sequence[int]) -> Joint:
 
 
 def instances(classifier: tb.BayesianClassifier, features: Sequence[int]) -> Joint:
-    return part(whole(classifier), features)
+    return _decided_parts(classifier, tuple(features))[0]
 
 
 def positive(joint: Sequence[Any], threshold: Any) -> bool:
@@ -101,25 +103,35 @@ def original(classifier: tb.BayesianClassifier) -> dict[tuple[int, ...], int]:
     return decisions(whole(classifier), classifier.threshold)
 
 
-def agreement(joint: Joint, features: Sequence[int], decided: dict[tuple[int, ...], int], threshold: Any) -> Any:
-    """Definition 2, for the decisions of the original."""
-    seen = decisions(part(joint, features), threshold)
-    return sum(sum(joint[values]) for values, k in decided.items() if k == seen[tuple(values[i] for i in features)])
-
-
-def potential(joint: Joint, features: Sequence[int], decided: dict[tuple[int, ...], int]) -> Any:
-    """Definition 4, for the decisions of the original."""
-    sums: dict[tuple[int, ...], dict[int, Any]] = {}
+def by_decision(joint: Joint, features: Sequence[int], decided: dict[tuple[int, ...], int]) -> Decided:
+    """Return Pr(f', d(f)) for every instance of some features and each decision d(f) of the original."""
+    sums: Decided = {}
     for values, masses in joint.items():
         of_class = sums.setdefault(tuple(values[i] for i in features), {})
         of_class[decided[values]] = of_class.get(decided[values], 0) + sum(masses)
-    return sum(max(of_class.values()) for of_class in sums.values())
+    return sums
+
+
+def agreement(seen: Joint, decided: Decided, threshold: Any) -> Any:
+    """Definition 2, for the instances of the features that are kept."""
+    return sum(decided[values].get(k, 0) for values, k in decisions(seen, threshold).items())
+
+
+def potential(decided: Decided) -> Any:
+    """Definition 4, for the instances of the features that are kept."""
+    return sum(max(of_class.values()) for of_class in decided.values())
+
+
+@functools.lru_cache(maxsize=1024)
+def _decided_parts(classifier: tb.BayesianClassifier, features: tuple[int, ...]) -> tuple[Joint, Decided]:
+    joint = whole(classifier)
+    return part(joint, features), by_decision(joint, features, original(classifier))
 
 
 def expected_agreement(
     classifier: tb.BayesianClassifier, features: Sequence[int], threshold: float | None = None
 ) -> float:
-    return float(agreement(whole(classifier), features, original(classifier), threshold))
+    return float(agreement(*_decided_parts(classifier, tuple(features)), threshold))
 
 
 def candidate_thresholds(classifier: tb.BayesianClassifier, features: Sequence[int]) -> list[float]:
@@ -134,7 +146,7 @@ def achievable_agreement(classifier: tb.BayesianClassifier, features: Sequence[i
 
 
 def potential_agreement(classifier: tb.BayesianClassifier, features: Sequence[int]) -> float:
-    return float(potential(whole(classifier), features, original(classifier)))
+    return float(potential(_decided_parts(classifier, tuple(features))[1]))
 
 
 def all_subsets(n: int, most: int | None = None) -> list[tuple[int, ...]]:

@@ -45,12 +45,28 @@ def share(classifier: tb.BayesianClassifier, names: Sequence[str], threshold: fl
     return float((trimmed.decide(trimmed.encode(rows)) == classifier.decide(classifier.encode(rows))).mean())
 
 
-def blended(
-    classifier: tb.BayesianClassifier, kept: Sequence[int], threshold: float, rows: pd.DataFrame, weight: float
-) -> float:
-    names = [classifier.features[i] for i in kept]
-    by_model = brute_force.expected_agreement(classifier, kept, threshold) if weight < 1 else 0.0
-    return weight * share(classifier, names, threshold, rows) + (1 - weight) * by_model
+def blends(
+    classifier: tb.BayesianClassifier,
+    kept: Sequence[int],
+    thresholds: Sequence[float],
+    rows: pd.DataFrame,
+    weight: float,
+) -> list[float]:
+    """Return the blended agreement of one subset at each threshold."""
+    codes = classifier.encode(rows)
+    original, seen = classifier.decide(codes), codes[:, list(kept)]
+    trimmed = classifier.with_features([classifier.features[i] for i in kept])
+    weights = trimmed.weights(seen)
+
+    def by_rows(threshold: float) -> float:
+        other = trimmed.with_threshold(threshold)
+        decided = other.decided(weights) if weights.any(axis=0).all() else other.decide(seen)
+        return float((decided == original).mean())
+
+    def by_model(threshold: float) -> float:
+        return brute_force.expected_agreement(classifier, kept, threshold) if weight < 1 else 0.0
+
+    return [weight * by_rows(one) + (1 - weight) * by_model(one) for one in thresholds]
 
 
 def best_blend(classifier: tb.BayesianClassifier, kept: Sequence[int], rows: pd.DataFrame, weight: float) -> float:
@@ -64,7 +80,7 @@ def best_blend(classifier: tb.BayesianClassifier, kept: Sequence[int], rows: pd.
     codes = classifier.encode(rows)[:, list(kept)]
     is_possible = classifier.with_features([classifier.features[i] for i in kept]).weights(codes).any(axis=0).all()
     tried = [one for one in (*thresholds, *middles) if is_possible or not np.isclose(one, prior, rtol=1e-10, atol=0)]
-    return max(blended(classifier, kept, threshold, rows, weight) for threshold in tried)
+    return max(blends(classifier, kept, tried, rows, weight))
 
 
 def best_of_pairs(classifier: tb.BayesianClassifier, rows: pd.DataFrame, weight: float) -> float:
@@ -90,7 +106,7 @@ def test_value_and_cut_are_the_best_over_all_thresholds(
         assert cut is not None
         assert cut.agreement == pytest.approx(expected, abs=1e-9)
         level = cut.representative(threshold)
-        assert blended(classifier, kept, level, rows, weight) == pytest.approx(expected, abs=1e-9)
+        assert blends(classifier, kept, [level], rows, weight) == pytest.approx([expected], abs=1e-9)
 
 
 @example(208251, True)

@@ -73,14 +73,6 @@ def test_a_split_lattice_gives_the_same_selection(monkeypatch: pytest.MonkeyPatc
     assert whole.n_evaluations == 8 + math.comb(8, 2) + math.comb(8, 3)
 
 
-def test_no_affordable_feature_is_the_empty_trimming() -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(2), [2, 2, 2], 0.5)
-    trimming = tb.trim(classifier, 0.5)
-    assert trimming.features == ()
-    assert trimming.optimal
-    assert trimming.agreement == pytest.approx(brute_force.achievable_agreement(classifier, ()))
-
-
 def test_everything_affordable_removes_nothing() -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(2), [2, 2, 2], 0.3)
     trimming = tb.trim(classifier, math.inf)
@@ -113,18 +105,6 @@ def test_a_network_of_naive_bayes_structure_is_accepted() -> None:
     assert classifier.prior.tolist() == model.prior[::-1].tolist()
     assert classifier.is_naive_bayes
     assert not tb.BayesianClassifier(network, "x0", positive="1").is_naive_bayes
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_both_orders_of_the_search_prove_the_same_optimum(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    classifier = brute_force.random_classifier(rng, [2] * 10, 0.5, coarse=seed % 2 == 1)
-    costs = rng.uniform(0.5, 2.0, size=10).tolist() if seed % 3 else None
-    depth_first = tb.trim(classifier, 4, costs, engine="dense")
-    best_first = tb.trim(classifier, 4, costs, engine="log_odds")
-    assert depth_first.optimal
-    assert best_first.optimal
-    assert best_first.agreement == pytest.approx(depth_first.agreement, abs=1e-11)
 
 
 def test_forgetting_tables_of_sums_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.special import gammaincinv, gammaln
+from scipy.special import gammaincinv
 
 
 def ratio(ones: Sequence[int], sizes: Sequence[int]) -> Fraction:
@@ -30,8 +31,7 @@ def counts_of(sizes: Sequence[int]) -> list[tuple[int, ...]]:
 
 def log_count(ones: int, n_y: int, alpha: float, theta: float) -> float:
     """Return log P(I_y | alpha, theta)."""
-    choices = gammaln(n_y + 1) - gammaln(ones + 1) - gammaln(n_y - ones + 1)
-    return float(choices + log_u(ones, n_y, alpha, theta))
+    return math.log(math.comb(n_y, ones)) + log_u(ones, n_y, alpha, theta)
 
 
 def log_u(ones: int, n_y: int, alpha: float, theta: float) -> float:
@@ -47,27 +47,32 @@ def integral(f: Callable[[float], float], low: float = 0.0, high: float = 1.0, p
     return float(value)
 
 
-def weakness(alpha: float, sizes: Sequence[int], cut: Fraction, theta0: float = 0.0) -> tuple[float, float]:
+@functools.lru_cache(maxsize=1024)
+def weakness(alpha: float, sizes: tuple[int, ...], cut: Fraction, theta0: float = 0.0) -> tuple[float, float]:
     """Return P(eta^2 < cut) and P(eta^2 = cut) by enumeration of all counts (I_0, I_1, ...)."""
-    cells = [(cell, ratio(cell, sizes)) for cell in counts_of(sizes)]
+    values = {cell: ratio(cell, sizes) for cell in counts_of(sizes)}
+
+    @functools.cache
+    def tables(theta: float) -> list[list[float]]:
+        return [[math.exp(log_count(i, n_y, alpha, theta)) for i in range(n_y + 1)] for n_y in sizes]
 
     def probability(chosen: list[tuple[int, ...]]) -> float:
         if not chosen:
             return 0.0
 
         def f(theta: float) -> float:
-            tables = [[math.exp(log_count(i, n_y, alpha, theta)) for i in range(n_y + 1)] for n_y in sizes]
-            return math.fsum(math.prod(t[i] for t, i in zip(tables, cell, strict=True)) for cell in chosen)
+            return math.fsum(math.prod(t[i] for t, i in zip(tables(theta), cell, strict=True)) for cell in chosen)
 
         return integral(f, theta0, 1 - theta0) / (1 - 2 * theta0)
 
-    less = probability([cell for cell, value in cells if value < cut])
-    equal = probability([cell for cell, value in cells if value == cut])
+    less = probability([cell for cell, value in values.items() if value < cut])
+    equal = probability([cell for cell, value in values.items() if value == cut])
     return less, equal
 
 
+@functools.lru_cache(maxsize=1024)
 def feature_integral(
-    alpha: float, ones: Sequence[int], sizes: Sequence[int], theta0: float = 0.0, power: int = 0
+    alpha: float, ones: tuple[int, ...], sizes: tuple[int, ...], theta0: float = 0.0, power: int = 0
 ) -> float:
     """Return the integral over theta of theta^power prod_y U(...), the prior of theta included."""
 

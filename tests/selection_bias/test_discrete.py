@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -90,13 +91,17 @@ def weakness_by_quadrature(alpha: float, n0: int, n1: int, cut: Fraction) -> tup
         for test in (lambda s: s < cut, lambda s: s == cut)
     ]
 
-    def integrand(second: float, first: float, pairs: list[Any]) -> float:
+    @functools.cache
+    def tables(first: float, second: float) -> list[dict[tuple[int, ...], float]]:
         theta = np.array([first, second, 1 - first - second])
-        tables = [
+        return [
             {tuple(c): float(dirichlet_multinomial.pmf(c, alpha * theta, n)) for c in w}
             for w, n in zip(ways, (n0, n1), strict=True)
         ]
-        return math.fsum(tables[0][tuple(a)] * tables[1][tuple(b)] for a, b in pairs)
+
+    def integrand(second: float, first: float, pairs: list[Any]) -> float:
+        one, other = tables(first, second)
+        return math.fsum(one[tuple(a)] * other[tuple(b)] for a, b in pairs)
 
     less, equal = (
         2 * dblquad(integrand, 0, 1, 0, lambda first: 1 - first, args=(pairs,), epsabs=0, epsrel=1e-8)[0]
@@ -132,25 +137,6 @@ def test_simulation_agrees_with_enumeration(v: int, n0: int, n1: int) -> None:
         assert (np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / n) + 1 / n).all()
     less = np.exp(exact.log_below)
     np.testing.assert_allclose(drawn.log_error, np.sqrt((1 - less) / (less * n)), rtol=0.05)
-
-
-@pytest.mark.parametrize("ties", ["exact", "less", "less_equal"])
-def test_two_categories_are_the_binary_model(ties: Any) -> None:
-    rng = np.random.default_rng(5)
-    X, y = brute_force.random_data(rng, 11, 14, 40)
-    X[0], X[1] = 0, 1
-    for k in (1, 6, 40):
-        binary = tb.fit_selection_corrected(X, y, k, ties=ties, n_alpha=9, f0=2.0)
-        discrete = tb.fit_selection_corrected(X, y, k, ties=ties, n_alpha=9, f0=2.0, features="categorical")
-        assert discrete.selected.tolist() == binary.selected.tolist()
-        assert discrete.gamma == pytest.approx(binary.gamma, rel=1e-12)
-        np.testing.assert_allclose(discrete.log_adjustment, binary.log_adjustment, rtol=1e-9)
-        np.testing.assert_allclose(discrete.alpha_posterior, binary.alpha_posterior, rtol=1e-8)
-        np.testing.assert_allclose(discrete.log_likelihood, binary.log_likelihood, rtol=1e-9)
-        np.testing.assert_allclose(discrete.predict_proba(X), binary.predict_proba(X), rtol=1e-8)
-        np.testing.assert_allclose(
-            discrete.uncorrected().predict_proba(X), binary.uncorrected().predict_proba(X), rtol=1e-8
-        )
 
 
 def test_predictions_are_those_of_the_definition() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -24,21 +25,6 @@ from trimbench.selection_bias.selection import ranked
 
 from . import brute_force
 from .brute_force import drawn_cases, ratio
-
-
-@pytest.mark.parametrize(("n0", "n1"), [(5, 7), (2, 20), (30, 30)])
-@pytest.mark.parametrize("theta0", [0.0, 0.1])
-def test_marginals_are_integrals(n0: int, n1: int, theta0: float) -> None:
-    pairs = np.array([[0, 0], [n0, n1], [n0, 0], [0, n1], [n0 // 2, n1 // 3], [1, 0]])
-    prior = Prior(n_alpha=5, theta0=theta0)
-    found = tabled_marginals(prior, pairs.T, (n0, n1))
-    for place, alpha in enumerate(prior.alphas()):
-        for column, (i0, i1) in enumerate(pairs.tolist()):
-            mass = brute_force.feature_integral(float(alpha), (i0, i1), (n0, n1), theta0)
-            mean = brute_force.feature_integral(float(alpha), (i0, i1), (n0, n1), theta0, power=1) / mass
-            assert found.log_likelihood[place, column] == pytest.approx(math.log(mass), rel=1e-10)
-            assert found.theta_mean[place, column] == pytest.approx(mean, rel=1e-10)
-            assert found.theta_rest[place, column] == pytest.approx(1 - mean, rel=1e-10)
 
 
 @given(f=st.tuples(*2 * [st.integers(1, 4)]), n=st.tuples(*2 * [st.integers(0, 9)]))
@@ -93,7 +79,7 @@ def expected_probabilities(
     """Integrate the definition, without the prior of the classes; NaN is missing, in training cases and in the new."""
     n_classes = int(y.max()) + 1
     seen = [[X[(y == c) & ~np.isnan(X[:, j]), j] for c in range(n_classes)] for j in range(X.shape[1])]
-    ones = [[int(v.sum()) for v in of_classes] for of_classes in seen]
+    ones = [tuple(int(v.sum()) for v in of_classes) for of_classes in seen]
     sizes = [tuple(len(v) for v in of_classes) for of_classes in seen]
     values = [ratio(i, n) for i, n in zip(ones, sizes, strict=True)]
     chosen = sorted(range(len(values)), key=lambda j: (-values[j], j))[: len(model.selected)]
@@ -162,12 +148,16 @@ def test_predictions_come_near_double_integrals_over_alpha_and_theta() -> None:
     row = np.zeros((1, 4), dtype=int)
     row[0, model.selected[0]] = 1
 
-    def score(level: float, label: int) -> float:
+    @functools.cache
+    def parts(level: float) -> tuple[float, float, list[list[float]]]:
         alpha = brute_force.alpha_at(level, 0.5, 5.0)
         less, equal = brute_force.weakness(alpha, (3, 3), Fraction(model.selection.cut))
-        product = less ** (2 - t) * equal**t
-        for value, counts in zip((1, 0), ones, strict=True):
-            mass, moment = (brute_force.feature_integral(alpha, counts, (3, 3), power=power) for power in (0, 1))
+        of_counts = [[brute_force.feature_integral(alpha, i, (3, 3), power=power) for power in (0, 1)] for i in ones]
+        return alpha, less ** (2 - t) * equal**t, of_counts
+
+    def score(level: float, label: int) -> float:
+        alpha, product, of_counts = parts(level)
+        for value, counts, (mass, moment) in zip((1, 0), ones, of_counts, strict=True):
             one = (counts[label] * mass + alpha * moment) / (alpha + 3)
             product *= one if value else mass - one
         return product

@@ -1,4 +1,4 @@
-"""The size of the package is held, and so is what comes from elsewhere."""
+"""The programs that hold the size of the package and what comes from elsewhere; scripts/test runs both."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ import pytest
 
 from scripts import crossed, size, supply
 from tests.papers.command_line import T4, write
-
-
-def test_the_size_is_held(capsys: pytest.CaptureFixture[str]) -> None:
-    assert size.main() == 0, capsys.readouterr().out
 
 
 def test_imports_upwards_and_in_a_circle_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,10 +45,6 @@ def test_the_files_on_the_way_of_a_command_are_counted(tmp_path: Path, monkeypat
 
 
 ROOT = Path(__file__).parents[1]
-
-
-def test_all_that_is_locked_is_sound_and_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
-    assert supply.main() == 0, capsys.readouterr().out
 
 
 def test_every_locked_package_has_a_hash_and_so_have_the_tools_that_build() -> None:

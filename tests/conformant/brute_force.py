@@ -48,26 +48,11 @@ def joint(model: tb.ConformantModel, rows: Array) -> Array:
     groups = set(model.layout.categorical)
     for share, part in zip(np.exp(model.log_weights), model.components, strict=True):
         ones, zeros, prior = np.exp(part.log_probabilities), np.exp(part.log_complements), np.exp(part.log_prior)
-        for r, row in enumerate(rows):
-            probabilities = share * prior
-            for columns in model.layout.features:
-                if columns in groups:
-                    probabilities = probabilities * ones[columns[int(np.argmax(row[list(columns)]))]]
-                else:
-                    probabilities = probabilities * (ones if row[columns[0]] == 1 else zeros)[columns[0]]
-            table[r] += probabilities
+        probabilities = np.tile(share * prior, (len(rows), 1))
+        for columns in map(list, model.layout.features):
+            if tuple(columns) in groups:
+                probabilities *= ones[np.array(columns)[rows[:, columns].argmax(axis=1)]]
+            else:
+                probabilities *= np.where(rows[:, columns] == 1, ones[columns], zeros[columns])
+        table += probabilities
     return table
-
-
-def expected_prediction(model: tb.ConformantModel, classifier: LogisticRegression, row: Array) -> Array:
-    """Definition 1: the classifier's prediction, averaged over P(missing features | observed ones)."""
-    rows = instances(model)
-    agrees = (np.isnan(row) | (rows == row)).all(axis=1)
-    mass = joint(model, rows[agrees]).sum(axis=1)
-    return np.asarray(mass @ classifier.predict_proba(rows[agrees]) / mass.sum())
-
-
-def log_softmax(scores: Array) -> Array:
-    """Logarithm of the softmax of each row."""
-    top = scores - scores.max(axis=1, keepdims=True)
-    return np.asarray(top - np.log(np.exp(top).sum(axis=1, keepdims=True)))

@@ -36,6 +36,7 @@ LABELS = (ROWS[:, 0] + 2 * ROWS[:, 3] + (RNG.random(200) < 0.2)).astype(int) % 3
 CLASSIFIER = LogisticRegression().fit(ROWS, LABELS)
 MISSING = RNG.random((200, 6)) < 0.4
 GAPS = np.where(MISSING[:, SPREAD], np.nan, ROWS)
+FEW, FEW_GAPS = ROWS[:60], GAPS[:60]
 
 
 def test_one_product_for_all_predictors() -> None:
@@ -80,7 +81,7 @@ REAL_GAPS = np.where(RNG.random(REAL.shape) < 0.3, np.nan, REAL)
 @pytest.mark.parametrize(
     ("name", "complete", "gaps", "settings"),
     [
-        *(pytest.param(name, ROWS, GAPS, {"n_nearest_features": 4}, id=f"{name}, binary") for name in IMPUTERS),
+        *(pytest.param(name, FEW, FEW_GAPS, {"n_nearest_features": 4}, id=f"{name}, binary") for name in IMPUTERS),
         *(pytest.param(name, REAL, REAL_GAPS, {}, id=f"{name}, real") for name in IMPUTERS if name != "em"),
     ],
 )

@@ -20,11 +20,9 @@ from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
 from trimbench.conformant import explanations, probabilistic
 from trimbench.conformant import mixture as conformant_mixture
-from trimbench.conformant.distribution import _shared_name
-from trimbench.conformant.explanations import _greedy
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.mixture import MixturePrior, clusters
-from trimbench.conformant.probabilistic import SetSearch, _around, _largest_sums, _Node, decided_by_odds
+from trimbench.conformant.probabilistic import SetSearch, _Node, decided_by_odds
 from trimbench.conformant.problem import ReducedProblem, _blocks, _step
 from trimbench.conformant.same_decision import (
     HIDDEN,
@@ -293,23 +291,6 @@ def test_the_variance_proxy_is_finite_near_certainty() -> None:
     assert _two_point_proxy(0.0) > 0
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_largest_sums_of_a_few_rows(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n, left = int(rng.integers(1, 6)), int(rng.integers(1, 4))
-    steps = rng.normal(size=(n, 2))
-    sets = [set(one) for size in range(left + 1) for one in itertools.combinations(range(n), size)]
-
-    def largest(allowed: list[set[int]]) -> Array:
-        return np.max([steps[sorted(one)].sum(axis=0) for one in allowed], axis=0)
-
-    best, forced_in, forced_out = _largest_sums(steps, left)
-    np.testing.assert_allclose(best, largest(sets), atol=1e-12)
-    for row in range(n):
-        np.testing.assert_allclose(forced_in[row], largest([one for one in sets if row in one]), atol=1e-12)
-        np.testing.assert_allclose(forced_out[row], largest([one for one in sets if row not in one]), atol=1e-12)
-
-
 @pytest.mark.parametrize("n_components", [1, 2])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_quick_probability_is_that_of_normal_margins(seed: int, n_components: int) -> None:
@@ -417,9 +398,10 @@ def test_all_candidates_are_tried_where_the_path_ends_before(reached: bool, monk
     assert search._greedy() == (tuple(full) if reached else None)
 
 
-def test_a_greedy_cover_stops_as_soon_as_it_is_one() -> None:
-    assert _greedy(np.array([[1.0], [2.0], [2.0]]), np.array([2.0])) == (1,)
-    assert _greedy(np.array([[1.0, 0.0], [0.0, 3.0]]), np.array([1.0, 3.0])) == (1, 0)
+def test_a_greedy_cover_stops_as_soon_as_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanations, "_MAX_STEPS", 0)  # nothing better is looked for
+    for gains, needed, chosen in (([[1], [2], [2]], [2], (1,)), ([[1, 0], [0, 3]], [1, 3], (1, 0))):
+        assert explanations.smallest_covers(np.array(gains, float), np.array(needed, float), 1).sets == (chosen,)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
@@ -459,20 +441,6 @@ def test_an_explanation_against_all_classes_names_none() -> None:
     assert three.explain(X[3], 1, delta=0.9).against == 1
     two = tb.conform(fake_classifier(np.array([[0.0, 1.0], [0.0, 2.0]]), np.zeros(2)), X)
     assert two.explain(X[3], delta=0.9).against == 0
-
-
-@pytest.mark.parametrize(
-    ("names", "shared"),
-    [
-        (["a_x", "a_y"], "a"),
-        (["town=x", "town=y"], "town"),
-        (["_x", "_y"], "_"),
-        (["p", "q"], "p"),
-        (["ab1", "ab2"], "ab"),
-    ],
-)
-def test_one_hot_columns_share_the_beginning_of_their_names(names: list[str], shared: str) -> None:
-    assert _shared_name(names) == shared
 
 
 def test_the_worth_of_features_does_not_depend_on_how_unlikely_the_row_is() -> None:
@@ -522,12 +490,6 @@ def test_sums_of_terms_are_convolutions(shifts: list[int]) -> None:
         dense = np.zeros(shifts[-1] + 1)
         dense[shifts] = chances[:, state]
         assert table[state, :reached] == pytest.approx(np.convolve(before[state], dense), abs=1e-12)
-
-
-def test_bounds_of_a_probability_are_probabilities() -> None:
-    assert _around(1.0)[1] == 1.0
-    assert _around(0.0)[0] == 0.0
-    assert _around(0.5) == pytest.approx((0.5, 0.5), abs=1e-8)
 
 
 def test_what_is_not_given_is_what_the_documentation_says() -> None:

@@ -20,12 +20,9 @@ from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB
 
 BATTERIES = [
     NaiveConformantClassifier(),
-    NaiveConformantClassifier(C=2.0, smoothing=0.0, class_weight="balanced"),
-    NaiveConformantClassifier(numeric="cut", n_components=2),
-    NaiveConformantClassifier(n_components="auto"),
+    NaiveConformantClassifier(C=2.0, smoothing=0.0, class_weight="balanced", numeric="cut", n_components=2),
     SelectionCorrectedNB(),
-    SelectionCorrectedNB(correct=False, k=1, n_alpha=5),
-    SelectionCorrectedNB(features="gaussian", n_alpha=20),
+    SelectionCorrectedNB(k=1, features="gaussian", n_alpha=5),
     # With cut="median", two cuts do not tell three classes apart well enough for one of the checks.
     TrimmedClassifier(),
     TrimmedClassifier(budget=2, density="tree_augmented", cut="mean", rows_weight=0),

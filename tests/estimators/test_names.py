@@ -62,6 +62,14 @@ def test_one_hot_columns_have_the_name_they_share_and_estimators_that_of_the_raw
     encoded = pd.get_dummies(raw, columns=["town"], dtype=float)
     model = tb.conform(LogisticRegression().fit(encoded, y), encoded, categorical=[[1, 2, 3]])
     assert model.feature_names == ("rash", "town")
+    for names, shared in (("a_x", "a_y"), "a"), (("_x", "_y"), "_"), (("p", "q"), "p"), (("ab1", "ab2"), "ab"):
+        two = pd.DataFrame(np.eye(2)[y], columns=list(names))
+        assert tb.conform(LogisticRegression().fit(two, y), two, categorical=[[0, 1]]).feature_names == (shared,)
+    equal = encoded.rename(columns=lambda name: name.replace("_", "="))
+    assert tb.conform(LogisticRegression().fit(equal, y), equal, categorical=[[1, 2, 3]]).feature_names == (
+        "rash",
+        "town",
+    )
     pipeline = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(raw, y)
     for classifier in (NaiveConformantClassifier().fit(raw, y), tb.conform(pipeline, raw)):
         assert set(classifier.explain(raw.iloc[0]).table()["feature"]) == {"rash", "town"}

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import LeaveOneOut, cross_val_score
@@ -15,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import trimbench as tb
 from tests.selection_bias.brute_force import random_data
-from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.estimators import SelectionCorrectedNB
 from trimbench.selection_bias.features import known_cuts
 
 
@@ -70,14 +69,6 @@ def test_gaussian_features_serve_better_than_cut_ones() -> None:
         SelectionCorrectedNB(k=1, features="gaussian", cuts=[1]).fit(X[:, :1], y)
     with pytest.raises(ValueError, match="features must be one of binary, gaussian, got 'cut'"):
         SelectionCorrectedNB(features="cut").fit(X, y)
-
-
-def test_masked_cells_are_missing() -> None:
-    X, y = three_classes()
-    hidden = np.ma.MaskedArray(np.nan_to_num(X), np.isnan(X))
-    for estimator in (SelectionCorrectedNB(k=2, n_alpha=20), NaiveConformantClassifier(), TrimmedClassifier(budget=2)):
-        masked = clone(estimator).fit(hidden, y == "a").predict_proba(hidden)
-        np.testing.assert_array_equal(masked, clone(estimator).fit(X, y == "a").predict_proba(X))
 
 
 def test_known_cuts_reach_the_folds_of_a_cross_validation() -> None:

@@ -21,7 +21,6 @@ from sklearn.pipeline import make_pipeline
 import trimbench as tb
 from trimbench._numba import clock
 from trimbench.estimators import TrimmedClassifier
-from trimbench.networks.discretize import IdentifierColumnWarning
 
 BY_MODEL = {"rows_weight": 0}
 
@@ -121,15 +120,6 @@ def test_the_result_on_a_slow_machine_is_the_same_or_a_warning_says_why(
         same = found.features_ == expected.features_ and found.predict(X).tolist() == expected.predict(X).tolist()
         assert same or [warning.category for warning in caught] == [ConvergenceWarning]
         assert slowness > 1.0 or not caught
-
-
-def test_names_of_rows_are_left_out_with_a_warning() -> None:
-    X, y = patients()
-    named = X.assign(id=[f"patient {i}" for i in range(len(X))], number=np.arange(len(X)))
-    with pytest.warns(IdentifierColumnWarning, match="column 'id' is left out"):
-        trimmed = TrimmedClassifier(budget=7, **BY_MODEL).fit(named, y)
-    assert "id" not in trimmed.features_
-    assert "number" not in trimmed.features_  # no cut of it pays
 
 
 def test_costs_groups_and_required_columns_by_name_or_position() -> None:

@@ -42,12 +42,13 @@ def tables(draw: st.DrawFn, *, missing: bool = False) -> tuple[pd.DataFrame, pd.
     return pd.concat([shown, drawn], ignore_index=True).astype(object), target
 
 
-@pytest.mark.parametrize(("with_gaps", "missing"), [(False, "error"), (False, "ignore"), (True, "ignore")])
+@pytest.mark.parametrize("with_gaps", [False, True])
 @given(data=st.data(), smoothing=st.sampled_from([0.0, 0.5, 1.0, 3.0]))
 @settings(max_examples=40)
-def test_probabilities_equal_the_twin(with_gaps: bool, missing: Any, data: st.DataObject, smoothing: float) -> None:
+def test_probabilities_equal_the_twin(with_gaps: bool, data: st.DataObject, smoothing: float) -> None:
     features, target = data.draw(tables(missing=with_gaps))
-    model = tb.learn(features, target, smoothing=smoothing, missing=missing)
+    model = tb.learn(features, target, smoothing=smoothing, missing="ignore")
+    assert with_gaps or same_naive_bayes(model, tb.learn(features, target, smoothing=smoothing))
     assert model.feature_names == ("a", "b", "c")
     assert (model.class_variable, model.class_names) == ("ill", ("no", "yes"))
     for name, table in zip(model.feature_names, model.likelihoods, strict=True):
@@ -251,7 +252,7 @@ def trees(names: list[str]) -> Iterator[list[tuple[str, str]]]:
             yield list(edges)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_no_tree_has_more_information(seed: int) -> None:
     features, target = sample(seed)
     network = tb.learn(features, target, structure="tree")
@@ -260,9 +261,12 @@ def test_no_tree_has_more_information(seed: int) -> None:
     found = [(node, parent) for node in names for parent in network.parents(node) if parent != "ill"]
     assert all("ill" in network.parents(node) for node in names)
     assert [node for node in names if len(network.parents(node)) == 1] == ["x0"]
-    weights = {pair: information(features, target, *pair) for pair in itertools.permutations(names, 2)}
-    best = max(sum(weights[edge] for edge in tree) for tree in trees(names))
-    assert sum(weights[edge] for edge in found) == pytest.approx(best)
+    weights = {frozenset(pair): information(features, target, *pair) for pair in itertools.combinations(names, 2)}
+
+    def of_tree(edges: list[tuple[str, str]]) -> float:
+        return sum(weights[frozenset(edge)] for edge in edges)
+
+    assert of_tree(found) == pytest.approx(max(map(of_tree, trees(names))))
 
 
 def test_one_feature_and_equal_columns() -> None:

@@ -132,6 +132,7 @@ def compare(seed: int, most: int = 14, n_components: int = 1) -> int:
             if expected:
                 assert found.optimal, (seed, delta)
                 kept = 1 - changed[sum(1 << i for i in found.features)]
+                assert 0.0 <= found.probability[0] <= found.probability[1] <= 1.0, (seed, delta)
                 assert found.probability[0] - CLOSE <= kept <= found.probability[1] + CLOSE, (seed, delta)
     return compared
 

@@ -20,7 +20,7 @@ hypothesis.settings.register_profile("fresh", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("trimbench")
 
 # Fixtures that take long to make. All tests that ask for one run in the same worker, which makes it once.
-MADE_ONCE = ("_table6", "browser", "cancer", "experiment", "flower_jobs", "wheel", "wide")
+MADE_ONCE = ("browser", "cancer", "experiment", "flower_jobs", "wheel", "wide")
 
 
 @pytest.hookimpl(tryfirst=True)

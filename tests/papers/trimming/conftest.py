@@ -1,4 +1,4 @@
-"""A complete run of Table 6 for all tests that look at it, and a network of a user."""
+"""The small network of a user."""
 
 from __future__ import annotations
 
@@ -11,23 +11,7 @@ import trimbench as tb
 from tests.networks.network_writers import encode_ergo
 from trimbench.papers.configuration import Catalogue
 
-from ..command_line import PROJECT, given_folder, given_networks, run_here
-
-
-@pytest.fixture(scope="session")
-def _table6(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    given_networks(given_folder())
-    folder = tmp_path_factory.mktemp("table6")
-    answer = run_here("experiment=trimming/table6", f"results={folder}", "executor=serial", "offline=true")
-    assert answer.code == 0, answer.err
-    assert "## trimming/table6: 7 of 16 numbers reproduced, 7 on the better side, 2 differ; 14 of 14 " in answer.out
-    return folder / "quick"
-
-
-@pytest.fixture
-def table6(given_networks: Path, _table6: Path) -> Path:
-    """Results of a complete run of Table 6 on the networks in TRIMBENCH_CACHE."""
-    return _table6
+from ..command_line import PROJECT
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def test_the_curve_averages_over_splits_and_spans_them() -> None:
 
 def test_each_data_set_has_a_figure() -> None:
     names = ["breast_cancer", "example_simulated"]
-    experiment = AccuracyByBudget(datasets=names, budgets=[1, 2], splits=2, evaluation_limit=30)
+    experiment = AccuracyByBudget(datasets=names, budgets=[1, 2], splits=2, evaluation_limit=5)
     rows = rows_of(experiment)
     figures = points_of(experiment.outcome(rows))
     assert list(figures) == names
@@ -97,12 +97,12 @@ def test_a_network_without_a_class_has_no_curve(catalogue: Catalogue) -> None:
         AgreementByBudget(networks=["small"], thresholds=[0.5], target="r1")
 
 
-CANCER = {"cancer": BudgetedProblem(dataset="breast_cancer", positive=["malignant"], negative=["benign"], budget=3)}
+WINE = {"wine": BudgetedProblem(dataset="wine", positive=["class_0"], negative=["class_1", "class_2"], budget=3)}
 
 
 @pytest.fixture(scope="module")
 def experiment() -> Rows:
-    return Rows(datasets=list(CANCER), problems=CANCER, splits=2, candidates={"sequential": 6, "recursive": 8})
+    return Rows(datasets=list(WINE), problems=WINE, splits=2, candidates={"sequential": 6, "recursive": 8})
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def rows(experiment: Rows) -> pd.DataFrame:
 def test_every_method_keeps_to_the_budget(rows: pd.DataFrame) -> None:
     for row in rows.to_dict("records"):
         assert [found["method"] for found in row["methods"]] == list(METHODS)
-        assert (row["n_features"], row["budget"]) == (30, 3)
+        assert (row["n_features"], row["budget"]) == (13, 3)
         for found in row["methods"]:
             assert 1 <= len(found["features"]) <= 3
             assert 0.5 < found["test_agreement"] <= 1

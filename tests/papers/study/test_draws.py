@@ -104,36 +104,6 @@ def test_small_probabilities_are_as_rare_as_they_say(kind: str, n_replications: 
             assert (overall <= level).mean() <= level
 
 
-def test_probabilities_of_continuous_numbers_are_uniform() -> None:
-    """Without ties nothing is lost: of new tables the share with a probability up to a is about a, too."""
-    rng = np.random.default_rng(11)
-    tables = [some_values("normal", rng, 100, 5) for _ in range(400)]
-    smallest = np.array([min(one.value for one in Draws(t[0], t[1:]).together()) for t in tables])
-    alone = np.array([Draws(t[0], t[1:]).alone()[0].value for t in tables])
-    for level in (0.1, 0.3, 0.5):
-        error = 3 * np.sqrt(level * (1 - level) / len(tables))
-        assert (smallest <= level).mean() == pytest.approx(level, abs=error)
-        assert (alone <= level).mean() == pytest.approx(level, abs=error)
-
-
-def test_numbers_together_need_not_be_as_far_out_as_ranks_ask_for() -> None:
-    """Of 60 numbers in 200 replications one that is far out has a small probability, and one a little out has none."""
-    values = np.random.default_rng(3).standard_normal((201, 60))
-    values[0, :2] = 8.0, 2.2
-    far, little, *_ = Draws(values[0], values[1:]).together()
-    assert (far.value, far.least) == (1 / 201, 1 / 201)
-    assert little.value > 0.5
-    assert Draws(values[0], values[1:]).alone()[1].value < 0.05
-
-
-def test_few_levels_do_not_hide_a_number_that_is_far_out() -> None:
-    """Numbers that are printed with few digits have few levels; to be on the other of two is nothing special."""
-    replications = np.random.default_rng(0).choice([0.14, 0.15], (100, 4), p=[0.6, 0.4])
-    printed, common = Draws([0.13, 0.15, 0.14, 0.14], replications).together()[:2]
-    assert printed.value == pytest.approx(1 / 101)
-    assert common.value > 0.5
-
-
 def test_a_number_that_no_replication_has_is_as_improbable_as_they_can_show() -> None:
     draws = Draws([0.13, 0.5], [[0.18, 0.5]] * 100)
     assert [one.value for one in draws.together()] == pytest.approx([1 / 101, 1.0])
@@ -192,15 +162,6 @@ def test_values_that_are_missing_are_not_far_out() -> None:
     nothing = Draws([NAN], [[NAN], [NAN]])
     assert nothing.alone() == [Probability(1.0, 1.0)]
     assert nothing.together()[0].value == nothing.outside().probability.value == 1.0
-
-
-def test_a_probability_does_not_depend_on_order_and_unit() -> None:
-    values = some_values("missing", np.random.default_rng(1), 40, 6)
-    first = Draws(values[0], values[1:])
-    again = Draws(1000 * values[0] - 7, 1000 * values[:0:-1] - 7)
-    for found, other in ((first.alone(), again.alone()), (first.together(), again.together())):
-        assert [one.value for one in found] == pytest.approx([one.value for one in other])
-    assert first.outside() == again.outside()
 
 
 SHAPES = r"printed must have shape \(n_numbers,\) and replications"

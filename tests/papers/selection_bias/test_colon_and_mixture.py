@@ -23,7 +23,8 @@ from ..experiments import keys_of, outcome_of, points_of, rows_of, tables_of
 
 @pytest.mark.usefixtures("undrawn")
 def test_colon_on_the_real_data(command: Command, given_folder: Path) -> None:
-    answer = command("experiment=selection_bias/colon", "executor=serial", "offline=true", "splits=1")
+    words = ("experiment=selection_bias/colon", "executor=serial", "offline=true", "splits=1", "prior.n_alpha=20")
+    answer = command(*words)
     if "data not available" in answer.out:
         pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
     subsets = table_of("selection_bias/colon_subsets")

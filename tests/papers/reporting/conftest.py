@@ -11,7 +11,7 @@ import pytest
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     """Chromium without a window; tests that need it are skipped where there is none."""
     if BROWSER is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import jinja2
 import pytest
@@ -12,40 +11,10 @@ from trimbench.papers.execution import store
 from trimbench.papers.reporting import page, runs
 from trimbench.papers.vocabulary.tables import Table
 
-PAGE = """{% extends "base.html" %}{% from "macros.html" import table %}
-{% block title %}{{ name }}{% endblock %}
-{% block main %}{{ table("t", part.columns, part.rows) }}{% endblock %}"""
 
-
-@pytest.fixture
-def own_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A template of its own beside those of the package."""
-    page._environment.cache_clear()
-    package = page._environment().loader
-    assert package is not None
-    loader = jinja2.ChoiceLoader([jinja2.DictLoader({"own.html": PAGE}), package])
-    monkeypatch.setattr(page._environment(), "loader", loader)
-    yield
-    page._environment.cache_clear()
-
-
-@pytest.mark.usefixtures("own_page")
-def test_a_page_fills_the_skeleton_and_its_values_are_escaped() -> None:
-    rows = Table.of("T", [{"a_b": "<i>", "n": 0.123456}, {"a_b": "x"}], {"a_b": "", "n": ".2f"})
-    text = page.render("own.html", facts=["run <1>"], name="A & B", part=page.table_part(rows))
-    assert "<title>A &amp; B</title>" in text
-    assert "<h1>A &amp; B</h1>" in text
-    assert "<li>run &lt;1&gt;</li>" in text
-    assert '<th>a b</th><th class="number">n</th>' in text
-    assert '<td>&lt;i&gt;</td><td class="number" data-value="0.123456">0.12</td>' in text
-    assert '<td>x</td><td class="number" data-value="">–</td>' in text
-    assert text.startswith("<!DOCTYPE html>")
-
-
-@pytest.mark.usefixtures("own_page")
 def test_a_name_that_is_not_given_is_an_error() -> None:
     with pytest.raises(jinja2.UndefinedError, match="'facts' is undefined"):
-        page.render("own.html", name="", part={"columns": (), "rows": ()})
+        page.render("base.html")
 
 
 @pytest.mark.parametrize(

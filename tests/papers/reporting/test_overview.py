@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from pathlib import Path
 
@@ -12,10 +11,9 @@ import pytest
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview, say
-from trimbench.papers.validation import data_unavailable
 from trimbench.papers.vocabulary.reported import Literature
 
-from .builders import findings, record
+from .builders import findings
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -52,28 +50,6 @@ def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytes
     assert (line["experiment"], line["exact"], line["differs"]) == ("family/one", 1, 1)
 
 
-def test_failed_jobs_are_reported_and_give_exit_code_1(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
-    overview.note(findings(records=[record(1), record(2, "crashed", "the worker process died")]))
-    assert overview.close(summary=False) == 1
-    out = capsys.readouterr().out
-    assert "## family/one: 1 of 2 jobs ok, 1 of 2 jobs crashed\n" in out
-    assert "1 jobs failed, the first with: the worker process died\n" in out
-
-
-def test_missing_data_is_reported_once_and_is_no_failure(
-    overview: Overview, capsys: pytest.CaptureFixture[str]
-) -> None:
-    missing = {"vote": str(data_unavailable("file 'v'", "https://x", "away", "wait"))}
-    for name in ("family/one", "family/two"):
-        overview.note(findings(name, records=[], missing=missing))
-    assert overview.close(summary=False) == 0
-    out = capsys.readouterr().out
-    assert "## family/two: data not available\n" in out
-    assert "Of the paper: 2 numbers not attempted." in out
-    end = "\nData that is not available (wait, or set TRIMBENCH_CACHE to a folder that holds it):\n  vote: x: away\n"
-    assert out.endswith(end)
-
-
 def test_summary(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     overview.note(findings("family/two"))
     overview.note_failure("family/one", ValueError("Boom"))
@@ -85,22 +61,6 @@ def test_summary(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "## family/one: failed\n" in out
     assert "ValueError: Boom" in out
     assert "# Reported and reproduced, with profile=quick\n" in out
-
-
-def test_with_other_settings_nothing_is_compared(
-    overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    changed = dataclasses.replace(findings(values={"a": 0.3}), altered=("k=3",), stem="family/one,k=3")
-    overview.note(changed)
-    assert overview.close(summary=False) == 0
-    out = capsys.readouterr().out
-    assert "\n## family/one,k=3: complete, with other settings\n" in out
-    assert "What the paper reports is for other settings than k=3; nothing is compared.\n" in out
-    assert "not attempted" not in out
-    assert sorted(path.name for path in (tmp_path / "results/family").iterdir()) == [
-        *(f"one,k=3{ending}" for ending in (".csv", ".json", ".md", ".png")),
-        *(f"one,k=3_{ending}" for ending in ("points.csv", "rows.csv.gz", "table.tex")),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,9 @@ from trimbench.papers.vocabulary.tables import Table
 
 from .builders import findings, record, reported
 
+# One worker makes the page that most tests look at.
+pytestmark = pytest.mark.xdist_group("browser")
+
 REASON = "another <machine>"
 REPORTED = [
     reported("a", "0.3"),
@@ -327,8 +330,7 @@ CUT = """() => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 390, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_nothing_is_wider_than_the_window(browser: Any, folder: Path, width: int, scheme: str) -> None:
     view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     view.goto((folder / "index.html").as_uri())

@@ -92,12 +92,6 @@ def test_drawing_leaves_the_style_of_others_alone(tmp_path: Path) -> None:
     assert dict(mpl.rcParams) == before
 
 
-def test_fractions_on_the_axis_and_odd_names(tmp_path: Path) -> None:
-    points = POINTS.assign(x=POINTS["x"] / 3, series=POINTS["series"] + " 50% a_b {x}")
-    png, _ = files_of(tmp_path / "a", figure(points, y_label="100% a_b"))
-    assert len(png) > 10_000
-
-
 def pixels(columns: int = 2) -> pd.DataFrame:
     return pd.DataFrame(
         [
@@ -111,10 +105,8 @@ def pixels(columns: int = 2) -> pd.DataFrame:
 
 
 def test_images(tmp_path: Path) -> None:
-    image = ImageFigure("Explanations", pixels())
-    png, pdf = files_of(tmp_path / "a", image)
-    assert (png, pdf) == files_of(tmp_path / "b", image)
-    grey = mpl.image.imread(tmp_path / "a/f.png")[:, :, 0]
+    draw(ImageFigure("Explanations", pixels()), [tmp_path / "f.png"], FigureSettings())
+    grey = mpl.image.imread(tmp_path / "f.png")[:, :, 0]
     assert {0.0, 1.0} <= set(np.unique(grey))
     assert np.isclose(grey, 0x8A / 255, atol=0.01).mean() > 0.02, "missing values are grey"
 
@@ -247,10 +239,6 @@ def test_many_points_have_a_band_with_edges() -> None:
     assert sorted(ends) == sorted([*points["low"], *points["high"]])
     (legend,) = picture(dataclasses.replace(figure(points), interval="range", levels={})).legends
     assert legend.get_title().get_text() == "bands: range"
-
-
-def test_a_long_title_is_not_cut_off() -> None:
-    assert_readable(picture(figure(title="Average minus log probability on subsets of the features " * 3)))
 
 
 def test_a_picture_beyond_what_pillow_reads_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

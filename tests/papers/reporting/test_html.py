@@ -13,8 +13,8 @@ from trimbench.papers.vocabulary.tables import Table
 
 
 def test_a_name_that_is_not_given_is_an_error() -> None:
-    with pytest.raises(jinja2.UndefinedError, match="'facts' is undefined"):
-        page.render("base.html")
+    with pytest.raises(jinja2.UndefinedError, match="'title' is undefined"):
+        page.render("sweep.html")
 
 
 @pytest.mark.parametrize(

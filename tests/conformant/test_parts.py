@@ -91,6 +91,9 @@ def test_a_feature_without_which_the_odds_are_too_small_must_be_shown() -> None:
     assert decided is not None
     assert decided[0].tolist() == [True, False, False]
     assert decided[1].tolist() == [True, True, False]
+    alone = decided_by_odds(problem, np.array([0.1, -0.3]), np.array([], dtype=int), np.arange(3), 1)
+    assert alone is not None
+    assert alone[1].tolist() == [True, False, False]
     assert decided_by_odds(problem, np.array([0.1, -0.9]), np.array([], dtype=int), np.arange(3), 2) is None
     assert decided_by_odds(problem, np.array([-0.1, -0.9]), np.array([], dtype=int), np.arange(3), 2) is None
 

@@ -1,8 +1,10 @@
 """The command ``trimbench``, also ``python -m trimbench``."""
 
+import io
 import os
 import signal
 import sys
+from typing import Any
 
 from trimbench._extras import MissingExtraError, check_installed
 
@@ -32,18 +34,39 @@ def main() -> None:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     run(understood)
+    if _Output.unprinted:
+        sys.exit(f"{_Output.unprinted}\nStored results are intact. Fix this, then run the same command again.")
+
+
+class _Output(io.FileIO):
+    """Standard output or error: what cannot be printed costs no results, and of the output is told at the end."""
+
+    unprinted: OSError | None = None
+
+    def write(self, content: Any, /) -> int:
+        """Write what a pipe or file takes; the program goes on if that is nothing, unless a reader wants no more."""
+        try:
+            return super().write(content)
+        except OSError as error:
+            if self.fileno() == 1:
+                if isinstance(error, BrokenPipeError):
+                    raise
+                _Output.unprinted = error
+            return len(content)
 
 
 def _make_streams_writable() -> None:
-    """Let what is written to a closed stream go nowhere, and show what the encoding of another lacks by its numbers."""
+    """Let what cannot be written to a stream go nowhere, and show what the encoding of another lacks by its numbers."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             # In the order of their numbers, so that each takes its own.
             stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")  # noqa: PTH123, SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
-        elif name != "stdin" and hasattr(getattr(sys, name), "reconfigure"):
-            getattr(sys, name).reconfigure(errors="backslashreplace")
+        elif name != "stdin" and (stream := getattr(sys, name)) is getattr(sys, f"__{name}__"):
+            raw = io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False))
+            at_once = stream.line_buffering or stream.write_through
+            setattr(sys, name, io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=at_once))
 
 
 def _stop(*_: object) -> None:

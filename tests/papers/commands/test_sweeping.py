@@ -186,6 +186,8 @@ def test_values_that_differ_in_spaces_and_umlauts_are_points_of_their_own(comman
         (("offline=true,false",), "a sweep must go over experiments, their settings or seed, got offline; give"),
         (("executor=serial,processes",), "a sweep must go over experiments, their settings or seed, got exec"),
         (("threshold=0.4,0.5", "task=list"), "task must be run or report in a sweep, got 'list'"),
+        (("seed=range(0,100000)", "task=report"), "a sweep must have at most 10,000 points, got 100,000; sweep over"),
+        (("seed=1,2", "threshold=range(0,inf)"), "at most 10,000 points, got endlessly many; sweep over fewer"),
         (("threshold=0.4,2",), "threshold must be a probability in [0, 1], got 2"),
     ],
 )

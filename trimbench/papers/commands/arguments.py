@@ -9,6 +9,7 @@ import copy
 import functools
 import itertools
 import json
+import math
 import os
 import re
 import sys
@@ -106,6 +107,7 @@ _EXAMPLES = "for example experiment=trimming/table4 or task=list; trimbench --he
 # Groups of the configuration that a command line chooses from.
 GROUPS = ("experiment", "executor", "profile", "figure")
 STUDY = "study"
+_MOST_POINTS = 10_000  # each takes some milliseconds before the first job runs
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,10 @@ class CommandLine:
         # With several values, a setting written as seed=1,2 ++seed=3,4 would give each of the last twice.
         added = "+" if options.multirun else ""
         written = tuple({one.get_key_element().lstrip(added): one for one in parsed}.values())
+        if not (n_points := math.prod(map(_n_values, written))) <= _MOST_POINTS:
+            got = "endlessly many" if math.isnan(n_points) else f"{int(n_points):,}"
+            what = f"a sweep must have at most {_MOST_POINTS:,} points, got {got}"
+            raise ConfigurationError(f"{what}; sweep over fewer values, or over a part of them at a time")
         return cls(options, written, tuple(_alternatives(one) if options.multirun else (one,) for one in written))
 
     @property
@@ -214,8 +220,16 @@ def value_text(one: Override) -> str:
 
 
 def _task(settings: Sequence[Override]) -> object:
-    """Return the task that settings name last."""
     return next((one.value() for one in reversed(settings) if one.key_or_group == "task"), None)
+
+
+def _n_values(one: Override) -> float:
+    """Return how many values a setting has, without making them; NaN if its range has no end."""
+    sweep: Any = one.value() if one.is_sweep_override() else None
+    if isinstance(sweep, RangeSweep):
+        start, stop, step = sweep.start or 0, sweep.stop or 0, sweep.step or 1
+        return min(max(-((start - stop) // step), 0), 10**18)
+    return len(getattr(sweep, "list", [sweep]))
 
 
 def _alternatives(one: Override) -> tuple[Override, ...]:

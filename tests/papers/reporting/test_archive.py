@@ -189,8 +189,11 @@ def test_an_archive_is_of_a_run_that_is_there(command: Command) -> None:
     refused = command(*QUICKLY, "archive=true", code=2)
     assert "archive=true must come with task=report, got task=run" in refused.err
     absent = command("task=report", *QUICKLY, "archive=true", code=2)
-    assert "run must have results to archive, got none in 'results/quick'" in absent.err
+    nothing = "must have results to archive, got {} experiments in 'results/quick' and 0 of {} jobs in 'results/jobs'"
+    assert nothing.format(0, 0) in absent.err
     command(*QUICKLY, code=0)
+    Path("results/jobs").rename("results/elsewhere")
+    assert nothing.format(1, 1) in command("task=report", *QUICKLY, "archive=true", code=2).err
     Path("results/quick/trimming/broken.json").write_text("{")
     broken = command("task=report", *QUICKLY, "archive=true", code=2)
     assert "results/quick/trimming/broken.json cannot be read: " in broken.err

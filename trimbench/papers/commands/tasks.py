@@ -30,7 +30,7 @@ from trimbench.papers.execution.run import Work, duration
 from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
 from trimbench.papers.execution.workers import executor_of, n_workers
 from trimbench.papers.files import remove_temporary_folders, safe_name, settings_name, write_csv
-from trimbench.papers.reporting.archive import experiments_of, write_archive
+from trimbench.papers.reporting.archive import write_archive
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview, say
@@ -122,13 +122,9 @@ def report(invocation: Invocation) -> int:
     """Write tables and figures again, from stored results alone, and an archive of the run if it is asked for."""
     code = run(invocation, cache_mode="only")
     if invocation.settings.archive:
-        folder = invocation.root / invocation.run
-        if not experiments_of(folder):
-            raise ConfigurationError(
-                f"run must have results to archive, got none in {str(folder)!r}; run experiments first"
-            )
+        folder, store = invocation.root / invocation.run, JobStore(invocation.root / "jobs")
         path = invocation.root / "archives" / f"{invocation.run}.zip"
-        write_archive(folder, JobStore(invocation.root / "jobs"), invocation.catalogue, path, _NO_SETTINGS)
+        write_archive(folder, store, invocation.catalogue, path, _NO_SETTINGS)
         say(f"\nThe archive of the run {invocation.run}, an RO-Crate:\n  {path}")
     return code
 
@@ -174,7 +170,6 @@ def _run_all(tasks: Sequence[_Task], literature: Literature, where: Surroundings
 
 
 def _say_data(plans: Sequence[Plan], cache: Cache) -> None:
-    """Say which data is here, by which road, and what the rest leaves out."""
     inputs = {found.place: found for plan in plans for cell in plan.cells for found in cell.inputs}
     roads: dict[str, list[str]] = {}
     for _, found in sorted(inputs.items()):
@@ -204,7 +199,6 @@ def _check_writable(folder: str) -> None:
 
 
 def _report_sweep(points: Sequence[SweepPoint], folder: Path, invocation: Invocation) -> int:
-    """Write the files of a whole sweep, print its table, and return the exit code."""
     records = [record for point in points for found in point.findings for record in found.records]
     if records and all(record.status == "missing" for record in records):
         say("No results are stored for this sweep, so nothing was written; task=run computes them.")
@@ -366,7 +360,6 @@ def plot(invocation: Invocation) -> int:
 
 
 def _wanted(figure: StoredFigure, root: Path, run: str, invocation: Invocation) -> tuple[list[Path], FigureSettings]:
-    """Return the pictures of a figure that are to be drawn, and the settings for it."""
     if invocation.figure_name == "default":
         return [path for path in figure.pictures if run != PUBLISHED or not path.exists()], figure.settings
     settings = invocation.figure
@@ -375,7 +368,6 @@ def _wanted(figure: StoredFigure, root: Path, run: str, invocation: Invocation) 
 
 
 def _draw(figure: StoredFigure, pictures: Sequence[Path], settings: FigureSettings) -> bool:
-    """Draw a figure, and say so; return whether its points and its description allow it."""
     try:
         found = figure.figure()
     except FileNotFoundError:

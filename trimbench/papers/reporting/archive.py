@@ -32,21 +32,21 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _NEEDED = {"configuration", "data", "missing", "computed_with", "written_with", "files"}
 
 
-def experiments_of(folder: Path) -> dict[str, Mapping[str, Any]]:
-    """Return the provenance of each experiment and sweep that a run has written, by the stem of its files."""
-    found = {path.relative_to(folder).with_suffix("").as_posix(): about for path, about in described_in(folder)}
-    return {stem: about for stem, about in found.items() if "jobs" in about}
-
-
 def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Path, passed_over: Sequence[str]) -> Path:
     """Write the archive of the run in `folder` to `path`, an RO-Crate, and return the path.
 
     It has the files of the run, and below ``provenance`` the records of its jobs, the packages of this environment, the
     lock file of the project and what to cite. No path in it names a user or a home. `passed_over` are the keys of
-    configurations that are no settings of an experiment.
+    configurations that are no settings of an experiment. Raises ConfigurationError if the run has no results, or none
+    of its jobs is stored.
     """
-    experiments = experiments_of(folder)
+    found = {path.relative_to(folder).with_suffix("").as_posix(): about for path, about in described_in(folder)}
+    experiments = {stem: about for stem, about in found.items() if "jobs" in about}
     records = {stem: list(_records(about, store)) for stem, about in experiments.items()}
+    n_jobs = sum(len(about["jobs"]) for about in experiments.values())
+    if not experiments or (n_jobs and not any(records.values())):
+        got = f"{len(experiments)} experiments in {str(folder)!r} and 0 of {n_jobs:,} jobs in {str(store.folder)!r}"
+        raise ConfigurationError(f"run must have results to archive, got {got}; task=run computes them")
     executions = [_execution(stem, about, records[stem], passed_over) for stem, about in experiments.items()]
 
     def write_to(temporary: Path) -> None:
@@ -111,7 +111,6 @@ def _record(path: Path) -> bytes:
 
 
 def _shareable(path: Path) -> bytes:
-    """Return the content of a file of the run, without names of homes and users."""
     content = path.read_bytes()
     if path.suffix in _PICTURES:
         return content
@@ -125,7 +124,6 @@ def _shareable(path: Path) -> bytes:
 
 
 def _nameless(text: str, *, is_json: bool) -> str:
-    """Return a text without names of homes and users, and as it is if it has none."""
     # Escapes of JSON could hide a name.
     plain = json.dumps(json.loads(text), ensure_ascii=False) if is_json else text
     shareable = without_homes(plain)
@@ -172,8 +170,6 @@ Entity = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Member:
-    """A file of an archive: its path there, its size in bytes and its hash."""
-
     name: str
     size: int
     sha256: str
@@ -216,7 +212,6 @@ def _metadata(
     catalogue: Catalogue,
     citation: Mapping[str, Any],
 ) -> dict[str, Json]:
-    """Return the description of an archive with these files, of one execution for each experiment or sweep."""
     graph = _Graph()
     author = [
         graph.add(f"#{quote(one['name'])}", "Organization", name=one["name"], url=one.get("website"))
@@ -264,7 +259,6 @@ def _action(
     catalogue: Catalogue,
     citation: Mapping[str, Any],
 ) -> dict[str, str]:
-    """Add the run of one experiment: what it took, what it gave and with what."""
     about, stem = execution.about, execution.stem
     folder = PurePosixPath(stem).parent
     statuses = list(about["jobs"].values())
@@ -288,7 +282,6 @@ def _action(
 
 
 def _software(graph: _Graph, environment: Mapping[str, Any], citation: Mapping[str, Any]) -> dict[str, str]:
-    """Add the version of the project that wrote an experiment, and the packages that it stood on."""
     version, commit = environment.get("trimbench"), environment.get("commit")
     state = f"Commit {commit}{', with changes that were not committed' if environment.get('dirty') else ''}"
     packages = {"Python": environment.get("python"), **environment.get("packages", {})}
@@ -346,7 +339,6 @@ def _input(graph: _Graph, place: str, sha256: str, catalogue: Catalogue) -> dict
 
 
 def _files_in(content: object) -> Iterator[Mapping[str, Any]]:
-    """Give the files in a declaration that have an address."""
     if isinstance(content, Mapping):
         if "url" in content and "path" in content:
             yield content

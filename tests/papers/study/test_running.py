@@ -133,6 +133,12 @@ class Sample:
         return Outcome((Table("All", rows),), (), [Number("first", "agreement", 0.5, tuple(rows["job"]))])
 
 
+@settings
+class Demanding(Sample):
+    def outcome(self, rows: pd.DataFrame) -> Outcome:
+        return Outcome((Table("All", rows[["agreement"]]),))
+
+
 RUNNER = f"{__name__}:Sample"
 SHARED = ("task", "seed")
 
@@ -217,6 +223,14 @@ def test_a_network_is_there_though_a_data_set_of_its_name_is_not(where: Surround
     findings = run(Sample(datasets=["away"], networks=["away"]), where)
     assert findings.rows["status"].tolist() == ["ok", "data not available", "ok"]
     assert list(findings.missing) == ["dataset/away"]
+
+
+def test_what_the_outcome_raises_hides_no_failed_job(where: Surroundings) -> None:
+    found = run(Demanding(n_entries=2), where)
+    assert (found.failures, found.rows["status"].tolist()) == (1, ["failed"])
+    first, then = [table.frame for table in found.outcome.tables]
+    assert first["error"].str.contains("not enough values").all()
+    assert then["error"].str.startswith("KeyError: ").all()
 
 
 def test_numbers_must_be_those_that_are_reported(where: Surroundings) -> None:

@@ -237,11 +237,20 @@ class Plan:
         """
         own = [records[job.key] for job in self.jobs]
         rows = _rows(self.cells, {record.job.key: record for record in own}, self.missing)
-        outcome = self._no_data() if (rows["status"] == NO_DATA).all() else self._outcome(rows)
+        labels = tuple(dict.fromkeys(label for cell in self.cells for label in cell.labels))
+        try:
+            outcome = self._no_data() if (rows["status"] == NO_DATA).all() else self._outcome(rows)
+        except Exception as error:
+            lacking = rows.loc[rows["status"] != "ok", [*dict.fromkeys((*labels, "status", "error"))]]
+            if lacking.empty:
+                raise
+            said = lacking.assign(error=lacking["error"].str.strip().str.split("\n").str[-1])
+            raised = [{"error": without_homes(f"{type(error).__name__}: {error}")}]
+            after = Table.of("What the outcome raises as a consequence", raised, ["error"], name="consequence")
+            outcome = Outcome((Table("Jobs without a result", said), after))
         # A user's own experiment has no reported numbers.
         if self.reported and not self.altered:
             check_numbers(self.reported, outcome.numbers, complete=bool((rows["status"] == "ok").all()))
-        labels = tuple(dict.fromkeys(label for cell in self.cells for label in cell.labels))
         return Findings(self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem)
 
     def _outcome(self, rows: pd.DataFrame) -> Outcome:

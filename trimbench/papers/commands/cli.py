@@ -112,7 +112,6 @@ def _settle() -> None:
 
 @contextmanager
 def _exit_on(*errors: type[Exception]) -> Iterator[None]:
-    """End the program with exit code 2 and the error's message."""
     try:
         yield
     except errors as error:
@@ -380,7 +379,6 @@ def completions(line: str) -> list[str]:
 
 
 def _values(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequence[str]:
-    """Return the values that a key can have, where they are few."""
     if key in ("run", "runs"):
         return sorted(path.parent.name for path in Path(given.get("results", "results")).glob("*/run.json"))
     if key in GROUPS:

@@ -55,7 +55,6 @@ def publish(invocation: Invocation) -> int:
 
 
 def _about(folder: Path, name: str) -> Mapping[str, Any]:
-    """Return the provenance of an experiment of a run; raise ConfigurationError if there is none that can be read."""
     file = folder / f"{name}.json"
     try:
         content = read_about(folder, name)

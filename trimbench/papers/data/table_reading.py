@@ -277,7 +277,6 @@ def _array(column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _known(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the values, or codes, that are not missing."""
     return np.asarray(values[~np.isnan(values) if values.dtype.kind == "f" else values >= 0])
 
 
@@ -297,7 +296,6 @@ def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _numbers_rows(name: str, values: NDArray[Any]) -> bool:
-    """Tell whether every row has another whole number."""
     fewest = 0 if name.startswith("Unnamed: ") else _FEWEST_FOR_ID
     if len(values) < fewest or values.dtype.kind != "f" or values.max() - values.min() < len(values) - 1:
         return False
@@ -356,7 +354,6 @@ def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[st
 
 
 def _card_of(column: ReadColumn | None, name: str, table: SourceTable, settings: Reading, codes: Any) -> ColumnCard:
-    """Return the card of a column, which is that of its texts where it is no feature."""
     if column and column.data is not None:
         return _card(name, column.read_as, column.data, column.notes, codes)
     texts = TextColumn.of(name, table.frame[name], settings.missing_values)

@@ -108,7 +108,6 @@ def _run(
 
 
 def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str) -> dict[str, Record]:
-    """Return the records, by key, of the jobs that do not run in this cache mode."""
     if cache_mode == "ignore":
         return {}
     stored = {key: store.get(job) for key, job in wanted.items()}

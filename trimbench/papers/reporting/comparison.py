@@ -161,7 +161,6 @@ def _data(about: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _environment(about: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the jobs of an experiment ran with; several environments give several values."""
     values: dict[str, set[str]] = {}
     described = [("computed with", entry) for entry in about.get("computed_with", ())]
     described.append(("written with", about.get("written_with", {})))
@@ -172,7 +171,6 @@ def _environment(about: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the keys of nested mappings, joined by points, with their values as text."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{above}{key}.")
@@ -249,7 +247,6 @@ def _by_label(typed: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
 
 
 def _label(column: str, value: float | str | None) -> str:
-    """Return a label; a number has the name of its column before it, and not the last digits, which may be noise."""
     return f"{column} = {value:.10g}" if isinstance(value, float) else value or ""
 
 
@@ -295,7 +292,6 @@ def _relative(first: float | str | None, second: float | str | None) -> float:
 
 
 def _places(cells: pd.DataFrame) -> list[str]:
-    """Return where the numbers stand, apart from the experiment and the table."""
     return [", ".join(filter(None, place)) for place in zip(cells["row"], cells["quantity"], strict=True)]
 
 
@@ -387,7 +383,6 @@ def tables(comparison: Comparison, most: int) -> dict[str, Table]:
 
 
 def _columns(comparison: Comparison) -> tuple[str, str]:
-    """Return the headings of what the runs give; a run may be compared with another of the same name."""
     first, second = (f"in {name}" for name in comparison.runs)
     return (first, second) if first != second else (f"{first} (1)", f"{second} (2)")
 

@@ -197,7 +197,6 @@ def say(text: str) -> None:
 
 
 def _counts(parts: Sequence[Part], literature: Literature, profile: str) -> Table:
-    """Return the counts of verdicts and causes, one row for each experiment, in the papers' order."""
     by_name = {part["name"]: part for part in parts}
     ordered = [by_name[name] for name in literature.in_order(by_name)]
     lines = [

@@ -114,7 +114,6 @@ def _environment() -> jinja2.Environment:
 
 
 def _prose(text: str) -> Markup:
-    """Return text as HTML, with the parts between backticks as code."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"(?<!`)`+([^`]+)`+", r"<code>\1</code>", str(escape(text))))
@@ -128,13 +127,11 @@ def _breakable(name: str) -> Markup:
 
 
 def _words(column: object) -> str:
-    """Return the heading of a column, in words where it is one of the papers' tables."""
     names = [paper["names"] for paper in _texts().values() if "_" in str(column)]  # plain words may be a user's
     return next((str(found[column]) for found in names if column in found), heading(column))
 
 
 def _named(text: str, names: Mapping[str, str]) -> str:
-    """Return a row or a quantity in words, or both of them from ``row/quantity``."""
     words = [
         names.get(one) or " ".join(names.get(word, heading(word)) for word in one.split()) for one in text.split("/")
     ]
@@ -169,7 +166,6 @@ def _texts() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _text_of(name: str, kind: str) -> Mapping[str, Any]:
-    """Return one kind of what is said of the paper of an experiment or a family."""
     found: Mapping[str, Any] = _texts().get(name.split("/")[0], {}).get(kind, {})
     return found
 

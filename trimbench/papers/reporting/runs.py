@@ -349,7 +349,6 @@ def read_run(name: str, folder: Path) -> StoredRun:
 
 
 def _descriptions(folder: Path) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
-    """Yield the file with the provenance of each experiment, its stem, and its content."""
     for family in folder.iterdir() if folder.is_dir() else ():
         for path, about in described_in(family) if family.is_dir() and family.name not in NOT_FAMILIES else ():
             stem = path.relative_to(folder).with_suffix("").as_posix()
@@ -530,7 +529,6 @@ def _value(cell: str) -> Json:
 
 
 def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
-    """Return one reported number, claim, curve or time with its verdict, cause, reason and jobs."""
     number, inferred = one.number, one.explanation
     known = found is not None and number is not None and one.verdict != "not attempted"
     places = rows_behind(found, number.jobs) if known and found and number else []
@@ -555,7 +553,6 @@ def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
 
 
 def _link(file: Path, folder: Path) -> str:
-    """Return the address of a file of the run; empty if there is none."""
     return _address(file) if (folder / file).is_file() else ""
 
 
@@ -564,7 +561,6 @@ def _address(file: Path) -> str:
 
 
 def _link_to_csv(stem: Path, part: str, folder: Path) -> str:
-    """Return the address of a table's file, compressed or not; empty if there is none."""
     return _link(beside(stem, part, ".csv"), folder) or _link(beside(stem, part, ".csv.gz"), folder)
 
 
@@ -623,7 +619,6 @@ def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _environments(found: Findings) -> list[str]:
-    """Return which rows were computed in each environment of the provenance, as ranges."""
     environments = computed_with(found.records)
     place = {one.job.key: environments.index(environment_of(one)) for one in found.records if one.provenance}
     numbers = [place.get(key) for key in found.rows["job"]]

@@ -353,7 +353,6 @@ def number_of(value: Json) -> float | None:
 
 
 def _axes(points: Sequence[SweepPoint]) -> list[str]:
-    """Return the swept keys with several numbers as values, those with most first; a seed only if there is no other."""
     values = {key: {number_of(point.swept.get(key)) for point in points} for key in swept_keys(points)}
     found = [key for key, numbers in values.items() if None not in numbers and len(numbers) > 1]
     found.sort(key=lambda key: -len(values[key]))
@@ -422,7 +421,6 @@ def _true_values(
 
 
 def _repeats(column: str, key: str, frame: pd.DataFrame, swept: NDArray[np.float64]) -> bool:
-    """Tell whether a column has the values of the axis, in the same or another unit."""
     word = key.rpartition(".")[2]
     return column.partition(" (")[0] in (word, word.removesuffix("s")) or bool((frame[column] == swept).all())
 
@@ -513,7 +511,6 @@ def _with_own_names(figures: Sequence[LineFigure]) -> Iterator[LineFigure]:
 
 
 def _bare(value: Json) -> str:
-    """Return the value of a setting in the name of a line; a list stands without brackets."""
     return str(in_words(value)).strip("[]")
 
 

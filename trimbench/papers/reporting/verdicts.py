@@ -134,7 +134,6 @@ def _time(reported: Reported, ours: float) -> tuple[Verdict, str] | None:
 
 
 def _met(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str] | None:
-    """Return how the number meets its rule; None if it does not."""
     rule, value = reported.rule, reported.value
     interval = number.interval if rule.kind == "interval" else None
     if interval is not None and interval.kind != "prediction":

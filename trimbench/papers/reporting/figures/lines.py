@@ -152,7 +152,6 @@ def _set_limits(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> Non
 
 
 def _coincide(figure: LineFigure, one: Series, other: Series) -> bool:
-    """Tell whether two series are hardly distinguishable."""
     scale = np.log if figure.y_scale == "log" else np.asarray
     if len(one.points) != len(other.points) or (one.points["x"].to_numpy() != other.points["x"].to_numpy()).any():
         return False
@@ -168,7 +167,6 @@ def _coincide(figure: LineFigure, one: Series, other: Series) -> bool:
 
 
 def _samples(figure: LineFigure, series: Sequence[Series]) -> list[Artist]:
-    """Return the series, one of each kind of references, and the levels and verticals."""
     from matplotlib.lines import Line2D
 
     own = [_sample(one) for one in series if one.mark != "reference"]
@@ -188,7 +186,6 @@ def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
 
 
 def _references(series: Sequence[Series]) -> list[Artist]:
-    """Return a sample for each kind of reference, and one for each reference whose own line is not drawn."""
     from matplotlib.lines import Line2D
 
     lines = {one.colour for one in series if one.mark == "line"}

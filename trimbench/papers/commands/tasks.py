@@ -124,8 +124,9 @@ def report(invocation: Invocation) -> int:
     if invocation.settings.archive:
         folder, store = invocation.root / invocation.run, JobStore(invocation.root / "jobs")
         path = invocation.root / "archives" / f"{invocation.run}.zip"
-        write_archive(folder, store, invocation.catalogue, path, _NO_SETTINGS)
-        say(f"\nThe archive of the run {invocation.run}, an RO-Crate:\n  {path}")
+        n_records = write_archive(folder, store, invocation.catalogue, path, _NO_SETTINGS)
+        with_records = f"with {n_records:,} records of jobs" if n_records else f"but no job is stored in {store.folder}"
+        say(f"\nThe archive of the run {invocation.run}, an RO-Crate, {with_records}:\n  {path}")
     return code
 
 

@@ -32,21 +32,20 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _NEEDED = {"configuration", "data", "missing", "computed_with", "written_with", "files"}
 
 
-def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Path, passed_over: Sequence[str]) -> Path:
-    """Write the archive of the run in `folder` to `path`, an RO-Crate, and return the path.
+def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Path, passed_over: Sequence[str]) -> int:
+    """Write the archive of the run in `folder` to `path`, an RO-Crate, and return how many records of jobs it has.
 
     It has the files of the run, and below ``provenance`` the records of its jobs, the packages of this environment, the
     lock file of the project and what to cite. No path in it names a user or a home. `passed_over` are the keys of
-    configurations that are no settings of an experiment. Raises ConfigurationError if the run has no results, or none
-    of its jobs is stored.
+    configurations that are no settings of an experiment. Raises ConfigurationError if the run has no results.
     """
     found = {path.relative_to(folder).with_suffix("").as_posix(): about for path, about in described_in(folder)}
     experiments = {stem: about for stem, about in found.items() if "jobs" in about}
     records = {stem: list(_records(about, store)) for stem, about in experiments.items()}
-    n_jobs = sum(len(about["jobs"]) for about in experiments.values())
-    if not experiments or (n_jobs and not any(records.values())):
-        got = f"{len(experiments)} experiments in {str(folder)!r} and 0 of {n_jobs:,} jobs in {str(store.folder)!r}"
-        raise ConfigurationError(f"run must have results to archive, got {got}; task=run computes them")
+    if not experiments:
+        raise ConfigurationError(
+            f"run must have results to archive, got none in {str(folder)!r}; run experiments first"
+        )
     executions = [_execution(stem, about, records[stem], passed_over) for stem, about in experiments.items()]
 
     def write_to(temporary: Path) -> None:
@@ -57,7 +56,8 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
             about = _metadata(folder.name, members, executions, catalogue, citation)
             _add(archive, METADATA, [(json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode()])
 
-    return write(path, write_to)
+    write(path, write_to)
+    return sum(map(len, records.values()))
 
 
 def _files(folder: Path) -> list[Path]:

@@ -43,9 +43,7 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
     experiments = {stem: about for stem, about in found.items() if "jobs" in about}
     records = {stem: list(_records(about, store)) for stem, about in experiments.items()}
     if not experiments:
-        raise ConfigurationError(
-            f"run must have results to archive, got none in {str(folder)!r}; run experiments first"
-        )
+        raise ConfigurationError(f"run must have results to archive, got none in {str(folder)!r}; task=run makes them")
     executions = [_execution(stem, about, records[stem], passed_over) for stem, about in experiments.items()]
 
     def write_to(temporary: Path) -> None:

@@ -1,13 +1,16 @@
-"""What ``scripts/environment.sh`` says and does, with programs in the place of uv, Python and pip."""
+"""What ``scripts/environment.sh`` and ``scripts/test`` say and do, with programs in the place of theirs."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from .execution.programs import is_alive, wait_for
 
 SCRIPT = Path(__file__).parents[2] / "scripts/environment.sh"
 # Notes its arguments, makes the environment if asked to, and fails with the word that it is told.
@@ -87,3 +90,48 @@ def test_a_failure_says_what_to_do_and_the_next_attempt_starts_afresh(clone: Pat
     assert f"\nStep {step} of 3 failed (" in failed.stderr
     assert "run the same command again: it starts afresh" in failed.stderr
     assert make(clone, "python3").stdout == "afterwards\n"
+
+
+CHECK = """#!/bin/bash
+name=$(basename "$0")
+echo "$name $1"
+if [[ $SLOW == *$name* ]]; then echo $$ > "$name.pid"; sleep 60; fi
+[[ $FAILS != "$name" ]]
+"""
+TOLD = ["ruff check", "ruff format", "python scripts/size.py", "pytest --numprocesses"]
+TOLD += ["mypy ", "lint-imports --no-cache", "python scripts/supply.py"]
+
+
+def start_checks(folder: Path, **variables: str) -> subprocess.Popen[str]:
+    """Start the check command of one folder of tests, in an environment whose programs only tell their names."""
+    for name in ("scripts/test", "scripts/environment.sh", "requirements/test.lock", "pyproject.toml"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(SCRIPT.parents[1] / name, folder / name)
+    environment = folder / ".venv-test"
+    (environment / "bin").mkdir(parents=True)
+    for name in ("ruff", "python", "mypy", "lint-imports", "pytest"):
+        (environment / "bin" / name).write_text(CHECK)
+        (environment / "bin" / name).chmod(0o755)
+    shutil.copyfile(folder / "requirements/test.lock", environment / "installed.lock")
+    shutil.copyfile(folder / "pyproject.toml", environment / "installed.toml")
+    (environment / "installed.place").write_text(f"{folder}\n")
+    command, told = ["bash", "scripts/test", "tests/one"], os.environ | {"FAILS": "", "SLOW": ""} | variables
+    return subprocess.Popen(command, cwd=folder, env=told, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+@pytest.mark.parametrize(("fails", "n_told"), [("", 7), ("ruff", 1), ("pytest", 7), ("mypy", 5)])
+def test_checks_run_beside_the_tests_and_fail_like_them(tmp_path: Path, fails: str, n_told: int) -> None:
+    with start_checks(tmp_path, FAILS=fails) as checks:
+        out, _ = checks.communicate(timeout=60)
+    assert out.splitlines() == TOLD[:n_told]
+    assert checks.returncode == (fails != "")
+
+
+def test_ctrl_c_ends_the_checks_with_the_tests(tmp_path: Path) -> None:
+    with start_checks(tmp_path, SLOW="mypy pytest") as checks:
+        pids = [tmp_path / f"{name}.pid" for name in ("mypy", "pytest")]
+        wait_for(lambda: all(path.is_file() and path.read_text() for path in pids))
+        os.killpg(checks.pid, signal.SIGINT)
+        checks.communicate(timeout=60)
+    assert checks.returncode == 130
+    wait_for(lambda: not any(is_alive(int(path.read_text())) for path in pids))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import getpass
 import hashlib
 import logging
@@ -227,22 +228,21 @@ def make_temporary_folder(above: Path | None = None, stem: str = "trimbench") ->
         folder = (above or Path(tempfile.gettempdir())) / f"{stem}.{secrets.token_hex(4)}.tmp"
         folder.mkdir(mode=0o700)
         # Until it is locked, another process may take it for abandoned: then there is another one.
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as otherwise:
+            otherwise.callback(functools.partial(shutil.rmtree, folder, ignore_errors=True))
             descriptor = _opened(folder / _UNNAMED, os.O_CREAT)
+            otherwise.callback(os.close, descriptor)
             if _is_taken(folder, descriptor):
                 _held[folder] = descriptor
+                otherwise.pop_all()
                 return folder
-            os.close(descriptor)
 
 
 def _is_taken(folder: Path, descriptor: int) -> bool:
-    """Lock a new folder, and tell whether it is still there; a file system without locks counts as locked."""
+    """Lock a new folder that is still there, and tell whether it was free; without locks of its file system, it is."""
     found = _locked(descriptor)
     if found:
-        try:
-            (folder / _UNNAMED).rename(folder / _LOCK)
-        except FileNotFoundError:
-            return False
+        (folder / _UNNAMED).rename(folder / _LOCK)
     return found is not False
 
 

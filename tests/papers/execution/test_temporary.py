@@ -60,6 +60,21 @@ def test_what_is_written_takes_the_place_of_what_a_dead_writer_left(tmp_path: Pa
     assert (tmp_path / "a.txt").read_text() == "whole"
 
 
+@pytest.mark.parametrize("step", ["open", "rename"])
+def test_where_there_is_no_room_no_folder_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    change = getattr(os, step)
+
+    def refuse(path: Path, second: int, *more: int, **named: int) -> int:
+        if step == "open" and not second & os.O_CREAT:
+            return int(change(path, second, *more, **named))
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(os, step, refuse)
+    with pytest.raises(OSError, match="no room"), temporary_folder(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 # See DataBiosphere/toil#4846, tox-dev/filelock#67, derpston/python-simpleflock#9; the last, which no errno names, is
 # that of HDFGroup/hdf5#3311.
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.ESTALE, errno.EOPNOTSUPP, errno.EIO, 524])

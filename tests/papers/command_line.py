@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -24,6 +25,8 @@ T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "exp
 # Settings of Table 4 that are not the paper's, and what files of it are called then.
 OTHER, YET_OTHER = "instances=[[0.4,0.5,0.5]]", "instances=[[0.6,1,0]]"
 SMALL = (CURVE, "budgets=[1,2]", "splits=1", "evaluation_limit=10", "executor=serial")
+# The experiments of the project in tests that have the fixture `few`.
+FEW = ("conformant/table4", *(f"trimming/{one}" for one in ("breast_cancer", "curves", "figure5", "table4", "table6")))
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,14 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def project_of(folder: Path, *names: str) -> Path:
+    """Copy the project's configuration into a new folder, of its experiments only these, and return the folder."""
+    shutil.copytree(configuration_folder(), folder, ignore=shutil.ignore_patterns("experiment"))
+    for name in names:
+        write(folder / "experiment", {f"{name}.yaml": PROJECT.path("experiment", name).read_text(encoding="utf-8")})
+    return folder
 
 
 def given_folder() -> Path:

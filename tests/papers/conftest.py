@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from trimbench.papers.commands import arguments, cli
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.vocabulary.figures import Figure
 
@@ -30,6 +31,18 @@ def given_networks(given_folder: Path) -> Path:
 def command() -> command_line.Command:
     """Runs a command in this process; its results go to ``tmp_path / "results"``."""
     return command_line.run_here
+
+
+@pytest.fixture(scope="session")
+def few_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return command_line.project_of(tmp_path_factory.mktemp("few") / "conf", *command_line.FEW)
+
+
+@pytest.fixture
+def few(few_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project has six experiments: a command that names none composes all, which takes most of its time."""
+    for module in (cli, arguments):
+        monkeypatch.setattr(module, "configuration_folder", lambda: few_folder)
 
 
 @pytest.fixture

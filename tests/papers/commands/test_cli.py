@@ -31,12 +31,10 @@ def test_the_version_is_the_projects(command: Command) -> None:
     assert re.fullmatch(r"trimbench \d+\.\d+\.\d+\S*\n", command("--version").out)
 
 
-@pytest.mark.parametrize("words", [(T4,), ()])
-def test_an_executor_that_cannot_run_here_ends_the_run(
-    command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
+@pytest.mark.usefixtures("few")
+def test_an_executor_that_cannot_run_here_ends_the_run(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.devnull)
-    answer = command("executor=slurm", "offline=true", *words, code=1)
+    answer = command("executor=slurm", "offline=true", code=1)
     last = answer.err.splitlines()[-1]
     assert last.startswith("executor=slurm: the tasks could not be given to 'slurm': ")
     assert last.endswith("; run where sbatch is, or use executor=processes")
@@ -76,10 +74,12 @@ def outside(*words: str, shell: str = '"$@"', **environment: str | None) -> tupl
         ('"$@" 2>&- && { "$@" seed=ä 2>&-; [ $? = 2 ]; }', {"PYTHONIOENCODING": "ascii"}),
         ('"$@" <&- >&- 2>&-', {"PYTHONIOENCODING": "latin-1"}),
         ('"$@" 2>/dev/full && { "$@" run=again >/dev/full; [ $? = 1 ]; } && cmp results/*/trimming/table4.csv', {}),
-        ('"$@" >&-', {"MPLBACKEND": "module://a_notebook_that_is_not_here"}),
-        ('"$@"', {"MPLBACKEND": "TkAgg", "DISPLAY": None}),  # conchoecia/odp#82
-        ('"$@"', {"HOME": "/dev/null", "XDG_CACHE_HOME": None, "TRIMBENCH_CACHE": None}),  # jmonlong/sveval#20
-        ('"$@"', {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),  # snakemake/snakemake#2429
+        # See conchoecia/odp#82, snakemake/snakemake#2429 and jmonlong/sveval#20.
+        ('"$@" >&-', {"MPLBACKEND": "module://a_notebook_that_is_not_here", "DISPLAY": None}),
+        (
+            '"$@"',
+            {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "HOME": "/dev/null", "XDG_CACHE_HOME": None},
+        ),
     ],
 )
 def test_odd_streams_and_displays_harm_nothing(tmp_path: Path, shell: str, environment: dict[str, str | None]) -> None:

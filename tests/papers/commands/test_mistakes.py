@@ -11,9 +11,12 @@ from trimbench.papers.commands import tasks
 from trimbench.papers.commands.arguments import TASKS
 from trimbench.papers.configuration import configuration_folder
 
-from ..command_line import CURVE, OTHER, PROJECT, T4, T6, Command, write
+from ..command_line import CURVE, FEW, OTHER, PROJECT, T4, T6, Command, write
 
-EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
+pytestmark = pytest.mark.usefixtures("few")
+
+EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("executor", "network"))
+EXPERIMENTS = ", ".join(FEW)
 FIRST_KEY = "key must be one of archive,"
 SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, results, roads, run, runs, seed, "
 SHARED += "task, verify, got"
@@ -174,7 +177,7 @@ def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, optio
     wrong_key = command(*option, "experiment=mine/t4", "instnces=[]", code=2)
     assert wrong_key.err.endswith("got 'instnces'; did you mean 'instances'?\n")
     wrong_name = command(*option, "experiment=mine/t5", code=2)
-    listed = ", ".join(sorted(["mine/t4", *EXPERIMENTS.split(", ")]))
+    listed = ", ".join(sorted(["mine/t4", *FEW]))
     assert wrong_name.err.startswith(f"experiment must be one of {listed}, got 'mine/t5'")
     assert command(*option, "experiment=mine/t4", "executor=serial").out.startswith(
         "\n## mine/t4: complete, beyond the papers\n"

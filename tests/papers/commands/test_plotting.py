@@ -21,6 +21,8 @@ from trimbench.papers.vocabulary.figures import LineFigure
 
 from ..command_line import Command
 
+pytestmark = pytest.mark.usefixtures("few")
+
 POINTS = pd.DataFrame({"series": list("aabb"), "x": [1, 2, 1, 2], "y": [0.5, 0.75, 1.5, 0.25]})
 
 

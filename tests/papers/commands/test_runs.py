@@ -21,7 +21,7 @@ from trimbench.papers.files import settings_name
 from trimbench.papers.reporting import page as reporting_page
 from trimbench.papers.reporting import runs
 
-from ..command_line import OTHER, T4, YET_OTHER, Command, results, write
+from ..command_line import OTHER, T4, YET_OTHER, Command, project_of, results, write
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -154,12 +154,7 @@ def test_a_run_must_not_be_named_like_anything_else(command: Command, tmp_path: 
 @pytest.fixture
 def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the program takes for its commit, with a configuration of one experiment."""
-    folder = tmp_path / "conf"
-    shutil.copytree(configuration_folder(), folder)
-    kept = (folder / "experiment/trimming/table4.yaml").read_text()
-    shutil.rmtree(folder / "experiment")
-    (folder / "experiment/trimming").mkdir(parents=True)
-    (folder / "experiment/trimming/table4.yaml").write_text(kept)
+    folder = project_of(tmp_path / "conf", "trimming/table4")
     monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
     state = {**provenance(), "commit": "a" * 40, "dirty": False}
     for module in (publishing, runs, reporting_page):

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.papers.command_line import T4, Command
+from tests.papers.command_line import CURVE, T4, Command
 from trimbench.papers.configuration import configuration_folder
+
+pytestmark = pytest.mark.usefixtures("few")
 
 MINE = ("--config-dir", "mine")
 WORDS = (*MINE, "task=list")
@@ -168,7 +170,7 @@ def test_a_configuration_reads_only_documented_variables(command: Command, monke
     address = "https://example.org/${oc.env:THEIR_SECRET}"
     file = f"{{path: x/x.csv, url: '{address}', sha256: '{'0' * 64}'}}"
     write("mine/dataset/theirs.yaml", f"kind: csv\ntarget: c\nfile: {file}\n")
-    words = ("--config-dir", "mine", "task=fetch", "experiment=conformant/digits", "datasets=[theirs]")
+    words = ("--config-dir", "mine", "task=fetch", CURVE, "datasets=[theirs]")
     told = refusal(command, *words)
     assert "TRIMBENCH_CACHE" in told
     assert "s3cret" not in told

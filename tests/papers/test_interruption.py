@@ -16,7 +16,7 @@ import pytest
 from .command_line import run_here, start
 from .execution.programs import wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("undrawn")]
 
 SWEEP = (
     "experiment=selection_bias/simulation",
@@ -47,8 +47,8 @@ def records(results: Path, only: bytes = b"") -> dict[str, tuple[int, bytes]]:
 def test_ctrl_c_at_any_moment_ends_with_one_line(tmp_path: Path) -> None:
     for n_records, sent in ((0, signal.SIGINT), (20, signal.SIGINT), (5, signal.SIGTERM)):
         n_records += len(records(tmp_path / "results"))
-        program = start(*SWEEP, "executor.workers=2", folder=tmp_path)
-        # Workers start once the store is there.
+        program = start(*SWEEP, "executor.workers=1", folder=tmp_path)
+        # The worker starts once the store is there.
         wait_for((tmp_path / "results/jobs").exists, seconds=60)
         wait_for(lambda n=n_records: len(records(tmp_path / "results")) >= n, seconds=60)  # type: ignore[misc]
         # A container's manager tells the first process alone: watchexec/watchexec#140.

@@ -85,10 +85,18 @@ def test_every_locked_package_has_a_hash(name: str) -> None:
     assert all("--hash=sha256:" in entry for entry in entries)
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Give the statements below one: what is in expressions imports nothing, and is most of a file."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from statements(child)
+
+
 def imported(folder: str) -> Iterator[tuple[Path, str]]:
     """Give what the modules of a folder import, in functions and for types alone, too: file and package."""
     for path in (pages.ROOT / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             yield from ((path, name.partition(".")[0]) for name in names)

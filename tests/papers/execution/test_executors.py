@@ -28,16 +28,6 @@ def workers_alive() -> list[int | None]:
     return [process.pid for process in multiprocessing.active_children()]
 
 
-def test_both_executors_give_the_same_results() -> None:
-    jobs = [Job.create(sample_jobs.draw, {"repetition": n}) for n in range(6)]
-    serial, processes = run(SerialExecutor(), jobs), run(ProcessExecutor(workers=2), jobs)
-    assert {key: record.result for key, record in serial.items()} == {
-        key: record.result for key, record in processes.items()
-    }
-    assert all(record.ok and record.error is None and record.provenance["python"] for record in processes.values())
-    assert workers_alive() == []
-
-
 def test_nothing_to_run_starts_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**settings: Any) -> None:
         raise AssertionError("a pool was made")
@@ -109,15 +99,6 @@ def test_a_job_over_the_limit_is_stopped_and_waiting_does_not_count() -> None:
     assert 2.9 < records[slow.key].seconds < 20
     assert [records[job.key].status for job in ok] == ["ok"] * 4
     assert all(0.79 < records[job.key].seconds < 3 for job in ok)
-
-
-def test_records_come_as_jobs_end() -> None:
-    slow = Job.create(sample_jobs.sleep, {"seconds": 0.8})
-    quick = [Job.create(sample_jobs.sleep, {"seconds": 0.0, "token": n}) for n in range(10)]
-    order: list[Record] = []
-    ProcessExecutor(workers=2).run([slow, *quick], order.append)
-    assert order[-1].job == slow
-    assert len(order) == 11
 
 
 def test_workers_use_one_thread_for_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from ..command_line import run_here, tables
 from .programs import ON_CLUSTER
 
-pytestmark = ON_CLUSTER
+pytestmark = [*ON_CLUSTER, pytest.mark.usefixtures("undrawn")]
 
 SWEEP = (
     "experiment=selection_bias/simulation",
     *("n_features=300", "ks=[2,60]", "class_sizes=[[20,20]]", "test_sizes=[50,50]", "replicates=3"),
 )
 EXECUTORS = {
-    "three workers": ("executor=processes", "executor.workers=3"),
-    "slurm": ("executor=slurm", "executor.cluster=local", "executor.jobs_per_task=4"),
+    "two workers": ("executor=processes", "executor.workers=2"),
+    "slurm": ("executor=slurm", "executor.cluster=local", "executor.jobs_per_task=6"),
 }
 
 

@@ -226,11 +226,8 @@ def test_different_axes_have_different_seeds(many: list[dict[str, Any]]) -> None
     assert len({seed_for(**axes) for axes in many}) == len(distinct)
 
 
-def test_numpy_numbers_count_as_numbers() -> None:
+def test_types_and_names_matter_and_numpy_numbers_count_as_numbers() -> None:
     assert seed_for(a=np.int64(3), b=np.float64(0.1)) == seed_for(a=3, b=0.1)
-
-
-def test_types_and_names_matter() -> None:
     axes = [{"a": 1}, {"a": 1.0}, {"a": True}, {"a": "1"}, {"b": 1}, {"a": 1, "b": 1}]
     assert len({seed_for(**values) for values in axes}) == 6
 

@@ -55,13 +55,12 @@ class Pretended(Cluster):
         self.before: Callable[[int], None] = lambda task: None
         self.change: Callable[[bytes], Any] = lambda content: content
         self.names = ["a"]
-        self.looks: list[bytes] = []
         self.lacks: dict[str, str] = {}
         self.where: list[str] = []
         self.without: list[Collection[str]] = []
 
     def send(self, terms: Terms) -> list[bytes]:
-        return self.looks
+        return []
 
     def machines(self) -> dict[str, str]:
         return {name: name.upper() for name in self.names}
@@ -321,12 +320,6 @@ def test_where_all_machines_lack_something_one_sentence_says_so(
     assert re.match(r"No machine could run the last 6 jobs: OSError: no [ab]; what was done is stored$", line)
 
 
-def test_where_no_machine_works_one_sentence_says_why(cluster: Pretended) -> None:
-    cluster.names, cluster.lacks = ["a", "b"], dict.fromkeys("ab", "!")
-    with pytest.raises(ExecutorError, match=r"^no machine can run the jobs: node A: !; node B: !; what was done is st"):
-        PretendingExecutor().run(squares(30), lambda record: None)
-
-
 @pytest.mark.parametrize("look", range(2, 12))
 def test_machines_may_join_and_leave_between_any_two_looks(
     cluster: Pretended, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, look: int
@@ -346,17 +339,6 @@ def test_machines_may_join_and_leave_between_any_two_looks(
         f"Left out of the run: node {name}: !old" for name in "AB"
     }
     assert len(caplog.messages) <= 2
-
-
-def test_a_machine_that_was_looked_at_first_and_can_run_nothing_gets_no_task(
-    cluster: Pretended, caplog: pytest.LogCaptureFixture
-) -> None:
-    cluster.names = ["a", "b"]
-    cluster.looks = [json.dumps({"machine": "a"}).encode(), json.dumps({"machine": "b", "error": "no disk"}).encode()]
-    found = run(PretendingExecutor(), squares(9))
-    assert {*cluster.where} == {"a"}
-    assert [record.provenance["left_out"] for record in found.values()] == [["node B: no disk"]] * 9
-    assert caplog.messages == ["Left out of the run: node B: no disk"]
 
 
 @settings(max_examples=40)

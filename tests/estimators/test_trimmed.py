@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB
@@ -96,12 +96,20 @@ def test_a_stopped_search_fills_the_budget_and_says_so(density: Any) -> None:
     X, y = (part[::2] for part in load_digits(return_X_y=True))
     trimmed = TrimmedClassifier(8, density=density, time_limit=1e-6)
     with pytest.warns(
-        ConvergenceWarning, match=r"time_limit=1e-06 .* the 8 columns .* of 0\.\d+ at least.*99%.* None for"
+        ConvergenceWarning, match=r"time_limit=1e-06 seconds: .* the 8 columns .* of 0\.\d+ at least.*99%.*=None may"
     ):
         trimmed.fit(X, y)
     assert len(trimmed.features_) == 8
     assert trimmed.trimming_.may_go_on
     assert trimmed.score(X, y) > 0.75  # 0.265 with the one column that the search had got to
+
+
+def test_a_search_that_does_not_try_exact_values_says_so() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    with pytest.warns(
+        ConvergenceWarning, match=r"time_limit=3000 seconds, as exact values may take longer: .* by more than 3.3e-08;"
+    ):
+        TrimmedClassifier(3, rows_weight=0, time_limit=3000).fit(X, y)
 
 
 @pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -64,11 +64,7 @@ class Calibration(sim.SimulatedCases):
         numbers = found.get(sim.STATED_SIZES, [])
         if inferred := tests.get(sim.INFERRED_SIZES):
             others = {(n.row, n.quantity): n for n in found[sim.INFERRED_SIZES]}
-            numbers = [
-                _explained(n, others[place], inferred.together.get(place))
-                for n in numbers
-                for place in [(n.row, n.quantity)]
-            ]
+            numbers = [_explained(n, others, inferred) for n in numbers]
         return vocab.Outcome([*tables, *overall_tables(tests)], figures, numbers, self.notes())
 
 
@@ -103,12 +99,12 @@ def _quantities(ours: pd.DataFrame) -> tuple[list[vocab.Number], dict[_Place, Se
     return numbers, replicated
 
 
-def _explained(number: vocab.Number, inferred: vocab.Number, probability: vocab.Probability | None) -> vocab.Number:
+def _explained(number: vocab.Number, others: Mapping[_Place, vocab.Number], test: vocab.Held[_Place]) -> vocab.Number:
     """Return a number of the stated sizes with that of the inferred sizes, and how far out the printed one is there."""
+    place = number.row, number.quantity
+    probability, value = test.together.get(place), others[place].value
     probability = probability and replace(probability, setup=sim.INFERRED_SETUP)
-    if inferred.value is None:
-        return replace(number, probability=probability)
-    explanation = vocab.Explanation(sim.INFERRED_SETUP, inferred.value, inferred.interval)
+    explanation = None if value is None else vocab.Explanation(sim.INFERRED_SETUP, value, others[place].interval)
     return replace(number, explanation=explanation, probability=probability)
 
 

@@ -1,4 +1,4 @@
-"""Conformant models against tables over all instances, with incomplete classifiers too; Lemmas 1 and 2, Example 2."""
+"""Conformant models against tables over all instances, with incomplete classifiers too; Lemmas and Examples 1 and 2."""
 
 from __future__ import annotations
 
@@ -298,6 +298,41 @@ def test_lemma_2(model: tuple[float, np.ndarray, np.ndarray], seed: int) -> None
     only_prior, only_negative = naive_bayes_of_weights(*weights_of_naive_bayes(prior, positive, negative), positive)
     assert only_prior == pytest.approx(prior, abs=1e-10)
     np.testing.assert_allclose(only_negative, negative, atol=1e-10)
+
+
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 6))
+@settings(max_examples=100)
+def test_examples_1_and_2(seed: int, n: int) -> None:
+    """With independent features, mean imputation is right for a logit, and off to one side if that has one sign."""
+    rng = np.random.default_rng(seed)
+    weights, means = rng.normal(0, 1, n), rng.uniform(0.05, 0.95, n)
+    lowest = np.minimum(weights, 0).sum()
+    bias = -lowest + rng.exponential()
+    instances = np.array(list(itertools.product([0, 1], repeat=n)))
+    chance = np.prod(np.where(instances, means, 1 - means), axis=1)
+    assert chance @ (bias + instances @ weights) == pytest.approx(bias + means @ weights)
+    expected = chance @ (1 / (1 + np.exp(-(bias + instances @ weights))))
+    imputed = 1 / (1 + np.exp(-(bias + means @ weights)))
+    assert imputed >= expected - 1e-15
+    negated = chance @ (1 / (1 + np.exp(bias + instances @ weights)))
+    assert 1 / (1 + np.exp(bias + means @ weights)) <= negated + 1e-15
+
+
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 6))
+@settings(max_examples=100)
+def test_example_1_is_bayes_optimal(seed: int, n: int) -> None:
+    """If a linear function is the probability, the class of its imputed value is the likelier one of what is seen."""
+    rng = np.random.default_rng(seed)
+    weights, means = rng.uniform(-1, 1, n) / n, rng.uniform(0.05, 0.95, n)
+    row = np.where(rng.random(n) < 0.5, rng.integers(0, 2, n), np.nan)
+    instances = np.array(list(itertools.product([0, 1], repeat=n)))
+    agrees = (np.isnan(row) | (instances == row)).all(axis=1)
+    chance = np.prod(np.where(instances, means, 1 - means), axis=1) * agrees
+    positive = chance @ (0.5 + (instances - 0.5) @ weights)
+    imputed = 0.5 + (np.where(np.isnan(row), means, row) - 0.5) @ weights
+    assert positive / chance.sum() == pytest.approx(imputed)
+    chosen = positive if imputed > 0.5 else chance.sum() - positive
+    assert chosen >= max(positive, chance.sum() - positive) - 1e-12
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 6))

@@ -26,7 +26,7 @@ CEILINGS = {
     "public names": 19,
     "floors of a package": 9,
     "packages in packages": 3,
-    "lines of tests": 39_800,
+    "lines of tests": 39_150,
     "imports upwards": 0,
     "circles": 0,
 }

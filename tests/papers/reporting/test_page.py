@@ -176,7 +176,7 @@ def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str)
         "Scope",
         "Figure 9: 1 number not attempted",
         "Table 1: 2 of 4 numbers reproduced, 1 differs, 1 not attempted; 1 of 1 identity holds; "
-        "0 of 1 claim holds, 1 fails; 1 of 1 time faster, with profile=quick",
+        "0 of 1 claim holds, 1 fails; 1 of 1 time is shorter, with profile=quick",
         "Table 2",
         "family/of_mine",
     ]

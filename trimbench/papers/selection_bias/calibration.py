@@ -26,8 +26,9 @@ _Place = tuple[str, str]
 class Calibration(sim.SimulatedCases):
     """How often y = 1 among test cases whose predicted probability is in each of ten classes, with k features selected.
 
-    The stated class sizes are compared with the printed table number by number, and explained by the inferred ones;
-    each pair of sizes is compared with the table as a whole. The jobs are shared with `Simulation`.
+    The stated class sizes (or the first, without them) are compared with the printed table number by number, and
+    explained by the inferred ones; each pair of sizes is compared with the table as a whole. The jobs are shared with
+    `Simulation`.
     """
 
     k: int = 1000
@@ -61,8 +62,8 @@ class Calibration(sim.SimulatedCases):
             lines = [{"category": c} | {n.quantity: n.value for n in found[n0, n1] if n.row == c} for c in _CATEGORIES]
             tables.append(vocab.Table.of(f"{title}, {len(ours)} replicates", lines, _FORMATS, name=name))
             figures.append(_figure(title, name, found[n0, n1]))
-        numbers = found.get(sim.STATED_SIZES, [])
-        if inferred := tests.get(sim.INFERRED_SIZES):
+        numbers = found.get(sim.STATED_SIZES, next(iter(found.values())))
+        if sim.STATED_SIZES in found and (inferred := tests.get(sim.INFERRED_SIZES)):
             others = {(n.row, n.quantity): n for n in found[sim.INFERRED_SIZES]}
             numbers = [_explained(n, others, inferred) for n in numbers]
         return vocab.Outcome([*tables, *overall_tables(tests)], figures, numbers, self.notes())

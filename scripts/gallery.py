@@ -21,9 +21,16 @@ _FAMILIES = {"trimming": "Robust trimming", "conformant": "Conformant learning",
 _INTRODUCTION = """\
 # Gallery
 
-All figures of the [published run](reference/results.md). The command above each group makes it, with the repetitions of
-the papers; without `profile=paper` it takes less time. *Points* is the file of the numbers that a figure shows, from
-which `scripts/reproduce task=plot` [draws it again](howto/figures.md) for your paper, without running anything.
+All figures of the [published run](reference/results.md). Each heading names an experiment, such as
+`trimming/figure5`, and one command makes its figures with the repetitions of the papers; without `profile=paper` it
+takes less time:
+
+```sh
+scripts/reproduce profile=paper experiment=trimming/figure5
+```
+
+*Points* is the file of the numbers that a figure shows, from which `scripts/reproduce task=plot`
+[draws it again](howto/figures.md) for your paper, without running anything.
 """
 
 
@@ -51,10 +58,9 @@ def gallery(declared: Path = ROOT / "conf/experiment") -> str:
 
 
 def _group(experiment: str, title: str, figures: list[dict[str, str]]) -> Iterator[str]:
-    """Yield the parts of the figures of one experiment: heading, command, and tables of small pictures."""
+    """Yield the parts of the figures of one experiment: heading, and tables of small pictures."""
     folder = f"../results/published/{experiment.partition('/')[0]}"
     yield f"### {title}: `{experiment}`\n"
-    yield f"```sh\nscripts/reproduce profile=paper experiment={experiment}\n```\n"
     cells = []
     for figure in figures:
         caption = html.escape(figure["title"]).replace("|", "&#124;")

@@ -143,7 +143,7 @@ def flips(model: tb.ConformantModel, row: np.ndarray, places: tuple[int, ...], b
     return False
 
 
-@pytest.mark.parametrize(("by", "n_components", "n_seeds"), [("change", 1, 40), ("loss", 1, 40), ("loss", 3, 10)])
+@pytest.mark.parametrize(("by", "n_components", "n_seeds"), [("change", 1, 60), ("loss", 1, 60), ("loss", 3, 10)])
 def test_contrastive_sets_are_all_smallest_sets(
     by: Any, n_components: int, n_seeds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

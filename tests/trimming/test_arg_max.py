@@ -407,7 +407,7 @@ def test_intervals_of_selected_features_cover(monkeypatch: pytest.MonkeyPatch) -
         begun.append(rng.bit_generator.state["state"]["state"])
         return draw(sampler, n_rows, rng)
 
-    n_models, covered = 100, 0
+    n_models, covered = 150, 0
     for seed in range(n_models):
         rng = np.random.default_rng([7, seed])
         tables = [rng.dirichlet(np.full(3, 5.0), 3) for _ in range(5)]

@@ -112,6 +112,14 @@ def test_a_search_that_does_not_try_exact_values_says_so() -> None:
         TrimmedClassifier(3, rows_weight=0, time_limit=3000).fit(X, y)
 
 
+def test_a_search_that_ends_without_a_time_limit_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    monkeypatch.setattr("trimbench.trimming.by_model._MOST_EVALUATIONS", 3)
+    with pytest.warns(ConvergenceWarning, match=r"by the number of its evaluations: .*; trimming_\.resume\(\) may"):
+        found = TrimmedClassifier(3, rows_weight=0, time_limit=None).fit(X, y).trimming_
+    assert found.resume().upper_bound <= found.upper_bound
+
+
 @pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented"])
 def test_the_result_on_a_slow_machine_is_the_same_or_a_warning_says_why(
     density: Any, monkeypatch: pytest.MonkeyPatch

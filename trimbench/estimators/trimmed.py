@@ -260,13 +260,13 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     def _open(self, found: Trimming, seconds: float) -> str:
         low = found.agreement_interval[0]
         sure = "" if found.confidence == 1.0 else f" (with a confidence of {found.confidence:.0%})"
-        # What is left may take steps that are not stopped.
+        by = f"time_limit={self.time_limit:g} seconds" if self.time_limit else "the number of its evaluations"
         why = ", as exact values may take longer" if self.time_limit and seconds < self.time_limit / 2 else ""
         return (
-            f"the search was stopped by time_limit={self.time_limit:g} seconds{why}: under the distribution, the "
-            f"{len(found.features)} columns that are kept agree with all columns with a probability of "
-            f"{math.floor(1e4 * low) / 1e4:.4f} at least, and no others within the budget more often by more than "
-            f"{found.upper_bound - low:.1e}{sure}; time_limit=None may find better ones"
+            f"the search was stopped by {by}{why}: under the distribution, the {len(found.features)} columns that are "
+            f"kept agree with all columns with a probability of {math.floor(1e4 * low) / 1e4:.4f} at least, and no "
+            f"others within the budget more often by more than {found.upper_bound - low:.1e}{sure}; "
+            f"{'time_limit=None' if self.time_limit else 'trimming_.resume()'} may find better ones"
         )
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import re
+import socket
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +130,31 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
         MODELS[0].save(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.json"]
     assert same(tb.BayesianNetwork.read(path), lawn())
+
+
+def test_only_a_file_is_replaced(tmp_path: Path) -> None:
+    pipe, link, older = tmp_path / "pipe", tmp_path / "link", tmp_path / "older.json"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    with socket.socket(socket.AF_UNIX) as opened, contextlib.chdir(tmp_path):
+        opened.bind("socket")
+    for path, kind in [
+        (pipe, "device, pipe or"),
+        (link, "device, pipe or"),
+        (tmp_path / "socket", "device, pipe or"),
+        (tmp_path, "folder"),
+    ]:
+        with pytest.raises(FileExistsError, match=rf"path must be a file.*{kind}.*{path.name}'; choose another"):
+            MODELS[0].save(path)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert link.is_symlink()
+    older.write_text("older")
+    link.unlink()
+    link.symlink_to(older)
+    MODELS[0].save(link)
+    assert not link.is_symlink()
+    assert older.read_text() == "older"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "older.json", "pipe", "socket"]
 
 
 def test_a_saved_file_has_the_permissions_of_any_new_file_in_a_folder_that_exists(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ TABLE = [ROW, [0.2, 0.8]]
         ({"class_names": ["a"]}, "class_names must have 2 entries, got 1: ['a']"),
         ({"class_names": ["a", "a"]}, "class_names must be distinct, got 'a' more than once"),
         ({"class_names": "no"}, "class_names must be a sequence of strings, got the string 'no'"),
-        ({"value_names": []}, "value_names must have one entry for each of the 1 features, got 0"),
+        ({"value_names": []}, "value_names must have an entry for each of the 1 features, got 0"),
         ({"value_names": [["u", "v", "w"]]}, "value_names of 'x0' must have 2 entries, got 3: ['u', 'v', 'w']"),
         ({"value_names": [["u", "u"]]}, "value_names of 'x0' must be distinct, got 'u' more than"),
     ],

@@ -152,17 +152,3 @@ def test_every_entry_is_needed_and_every_way_to_cut_a_file_short_is_named(tmp_pa
         path.write_text(text[:length], encoding="utf-8")
         with pytest.raises(ValueError, match=re.escape(str(path))):
             tb.BayesianClassifier.load(path)
-
-
-def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, content = saved(tmp_path)
-
-    def disk_full(_: object, stream: Any, **__: object) -> None:
-        stream.write("{")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("trimbench.networks.formats.parsing.json.dump", disk_full)
-    with pytest.raises(OSError, match="No space left"):
-        tb.BayesianClassifier(naive_bayes()).save(path)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["classifier.json"]
-    assert json.loads(path.read_text(encoding="utf-8")) == content

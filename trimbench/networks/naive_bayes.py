@@ -89,17 +89,13 @@ class NaiveBayes:
                 )
             tables.append(table)
         classes = _names_or_codes(class_names, n_classes, "class_names")
-        if value_names is None:
-            values = tuple(_names_or_codes(None, table.shape[1], "value_names") for table in tables)
-        elif len(value_names) != len(tables):
-            raise ValueError(
-                f"value_names must have one entry for each of the {len(tables)} features, got {len(value_names)}"
-            )
-        else:
-            values = tuple(
-                _names_or_codes(given, table.shape[1], f"value_names of {name!r}")
-                for name, given, table in zip(names, value_names, tables, strict=True)
-            )
+        named = [None] * len(tables) if value_names is None else value_names
+        if len(named) != len(tables):
+            raise ValueError(f"value_names must have an entry for each of the {len(tables)} features, got {len(named)}")
+        values = tuple(
+            _names_or_codes(own, table.shape[1], f"value_names of {name!r}")
+            for name, own, table in zip(names, named, tables, strict=True)
+        )
         vars(self).update(  # the class is frozen
             prior=checked_prior,
             likelihoods=tuple(tables),

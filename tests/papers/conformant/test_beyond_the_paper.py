@@ -12,7 +12,7 @@ import pytest
 
 import trimbench as tb
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.conformant.figure3 import Figure3
+from trimbench.papers.conformant.curves import Figure3, NaiveBayesCrossing
 from trimbench.papers.conformant.figure6 import Figure6, evidence_bars, image_grid
 from trimbench.papers.conformant.mask_sweep import (
     METHODS,
@@ -24,7 +24,6 @@ from trimbench.papers.conformant.mask_sweep import (
     fit_mixture,
     mixture_cells,
 )
-from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
 from trimbench.papers.conformant.tasks import Task, encoded_rows, fitted, make_task
 from trimbench.papers.data.masks import Missingness
 from trimbench.papers.execution.job import arguments_of

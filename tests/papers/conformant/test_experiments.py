@@ -11,14 +11,13 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.conformant.curves import Figure3, NaiveBayesCrossing
 from trimbench.papers.conformant.em_mice import EmMice, ImputerOptions
 from trimbench.papers.conformant.figure1 import conforming_models
-from trimbench.papers.conformant.figure3 import Figure3
 from trimbench.papers.conformant.mask_sweep import MissingFeatures, curves, summarise
-from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
 from trimbench.papers.conformant.solvers import solve_synthetic
-from trimbench.papers.conformant.table2 import Table2
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
+from trimbench.papers.conformant.tasks import Table2
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.cells import Outcome
 from trimbench.papers.vocabulary.figures import LineFigure

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.conformant.figure3 import stored_contradiction
-from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
+from trimbench.papers.conformant.curves import NaiveBayesCrossing, stored_contradiction
 from trimbench.papers.conformant.tables_4_and_5 import (
     METHODS,
     Setup,

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.selection_bias.alpha_posterior import AlphaPosterior
-from trimbench.papers.selection_bias.calibration import Calibration
-from trimbench.papers.selection_bias.correlation_table import CorrelationTable
+from trimbench.papers.selection_bias.correlations import CorrelationTable, SelectionScatter
 from trimbench.papers.selection_bias.runtime import Runtime
-from trimbench.papers.selection_bias.selection_scatter import SelectionScatter
 from trimbench.papers.selection_bias.simulated_cases import PriorSettings
-from trimbench.papers.selection_bias.simulation import Simulation, gains
+from trimbench.papers.selection_bias.simulation import Calibration, Simulation, gains
 from trimbench.papers.vocabulary.numbers import Interval
 from trimbench.papers.vocabulary.reported import Literature
 

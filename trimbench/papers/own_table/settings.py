@@ -24,7 +24,7 @@ from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.files import sealed, unsealed, write_bytes
 from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, unknown
-from trimbench.papers.vocabulary.checks import Axis
+from trimbench.papers.vocabulary.cells import Axis
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,20 +1,27 @@
 """The words of every experiment: inputs, cells, numbers, tables and figures."""
 
 from trimbench.papers.validation import ConfigurationError, Json, settings, unknown, validated
-from trimbench.papers.vocabulary.cells import Cell, Label, Outcome, groups, stacked, successes, unlisted, unpacked
-from trimbench.papers.vocabulary.checks import (
+from trimbench.papers.vocabulary.cells import (
     Axis,
+    Cell,
     Count,
+    Label,
     Natural,
     NotNegative,
+    Outcome,
     Positive,
     Share,
     Threshold,
     at_least,
     check_axis,
     check_names,
+    groups,
     must,
     one_of,
+    stacked,
+    successes,
+    unlisted,
+    unpacked,
 )
 from trimbench.papers.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
 from trimbench.papers.vocabulary.inputs import Input, Inputs, dataset_of, network_of

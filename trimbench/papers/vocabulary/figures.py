@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Figure(Protocol):
-    """What every kind of figure has; `trimbench.papers.reporting.figures.drawing` draws the kinds that it knows."""
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-
-    @property
-    def points(self) -> pd.DataFrame:
-        """The data behind it, written beside the picture."""
-
-    @property
-    def name(self) -> str:
-        """Stem of its file; empty for the experiment's main figure."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,3 +98,7 @@ class BarFigure:
     points: pd.DataFrame
     highlight: str
     name: str = ""
+
+
+Figure = LineFigure | ImageFigure | BarFigure
+"""Every kind of figure; `trimbench.papers.reporting.figures.drawing` draws these."""

@@ -146,7 +146,7 @@ def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
 
 
 def _description(figure: Figure) -> dict[str, Json]:
-    fields = {field.name: getattr(figure, field.name) for field in dataclasses.fields(figure)}  # type: ignore[arg-type]
+    fields = {field.name: getattr(figure, field.name) for field in dataclasses.fields(figure)}
     return {_KIND: _kind_of(figure), **{key: _plain(value) for key, value in fields.items() if key != "points"}}
 
 

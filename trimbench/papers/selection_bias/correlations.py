@@ -1,4 +1,4 @@
-"""Cut-offs of the selection: true against sample correlation of every feature, and what the printed cut-offs tell."""
+"""Correlations of features with the response: the slides' table of them, and the cut-offs of the selection."""
 
 from __future__ import annotations
 
@@ -14,6 +14,45 @@ from trimbench.papers.execution.job import NUMBER, SHARE, job, listed
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.papers.selection_bias.simulation import overall_tables
 from trimbench.selection_bias.selection import select
+
+
+@vocab.settings
+class CorrelationTable:
+    """Sample correlation of a binary feature with the response, for each number of ones among n0 and n1 cases."""
+
+    n0: vocab.Count = 8
+    n1: vocab.Count = 14
+
+    def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
+        """Return the one job."""
+        return [vocab.Cell.of({"n0": self.n0, "n1": self.n1}, correlation_table, self)]
+
+    def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
+        """Return the table, from the largest I_1 to the smallest, as in the slides."""
+        columns = [f"I0 = {i0}" for i0 in range(self.n0 + 1)]
+        found = vocab.unlisted(rows, "I1", range(self.n1 + 1), ["correlation"])[::-1]
+        lines = [
+            {"I1": i1, **dict(zip(columns, row, strict=True))}
+            for i1, row in found.reindex(columns=["I1", "correlation"]).itertuples(index=False)
+        ]
+        numbers = [
+            number
+            for line in lines
+            for number in vocab.numbers_of(f"I1 = {line['I1']}", {column: line[column] for column in columns}, rows)
+        ]
+        title = f"Correlation of a feature with I0 of {self.n0} and I1 of {self.n1} ones"
+        table = vocab.Table.of(title, lines, {"I1": ".0f"} | dict.fromkeys(columns, "+.2f"))
+        return vocab.Outcome((table,), (), numbers)
+
+
+@job(correlation=listed(listed(NUMBER)))
+def correlation_table(n0: int, n1: int) -> dict[str, vocab.Json]:
+    """Compute the correlation of a binary feature with the response for all its counts, of n0 and n1 cases."""
+    ones0, ones1 = np.meshgrid(np.arange(n0 + 1), np.arange(n1 + 1))
+    return {"correlation": sim.correlation(ones0, ones1, n0, n1).tolist()}
+
+
+# True against sample correlation of every feature, and what the printed cut-offs tell.
 
 _Sizes = tuple[int, int]
 _PROVEN = 1e-6  # a statement that has at most this probability is refuted

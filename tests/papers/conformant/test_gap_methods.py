@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
+from trimbench.conformant.layout import FeatureLayout
 from trimbench.papers.beyond.incomplete_methods import (
     METHODS,
     JointNormal,
@@ -29,7 +30,8 @@ def training(*, complete: bool = True) -> Training:
     masked = rows.copy()
     masked[::2, :2], masked[1::2, 2:] = np.nan, np.nan
     columns = [(column,) for column in range(4)]
-    return Training(rows if complete else masked, labels, masked, labels, 3, columns, True, 1.0, 1.0, 0)
+    layout = FeatureLayout.of(4, real=range(4))
+    return Training(rows if complete else masked, labels, masked, labels, 3, columns, True, 1.0, 1.0, 0, layout)
 
 
 @pytest.mark.parametrize("complete", [True, False])

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -204,29 +204,19 @@ def trim_many_features(
     return {**split.sizes, **facts, "agreement_low": low, "agreement_high": high}
 
 
-class Baseline(NamedTuple):
-    """A selection of features to compare trimming with: its name in tables, and how it selects.
-
-    `select` takes a classifier, the rows and how it was learned, and the numbers of features and of folds. It returns
-    names in the order of selection: the first few are the selection for a smaller budget.
-    """
-
-    title: str
-    select: Callable[[BayesianClassifier, Split, Learning, int, int], Sequence[str]]
-
-
 def _by_accuracy(_: BayesianClassifier, split: Split, learning: Learning, most: int, n_folds: int) -> Sequence[str]:
     how: dict[str, Any] = {"threshold": learning.threshold, "smoothing": learning.smoothing, "n_folds": n_folds}
     rng = np.random.default_rng(learning.split_seed)
     return select_by_accuracy(split.train, split.target, most, positive=POSITIVE_SIDE, rng=rng, **how)
 
 
-# Jobs, tables and figures follow from this.
-BASELINES: Mapping[str, Baseline] = {
-    "information_gain": Baseline(
+# Jobs, tables and figures follow from this. A selection takes a classifier, the rows and how it was learned, and the
+# numbers of features and of folds. It returns names in order: the first few are the selection for a smaller budget.
+BASELINES = {
+    "information_gain": vocab.Method(
         "information gain", lambda classifier, _, __, most, ___: select_by_information_gain(classifier, most)
     ),
-    "accuracy": Baseline("greedy accuracy", _by_accuracy),
+    "accuracy": vocab.Method("greedy accuracy", _by_accuracy),
 }
 
 
@@ -242,7 +232,7 @@ def select_many_features(
     split = sides.split(learning)
     classifier = split.learned(POSITIVE_SIDE, learning)
     most = min(max(budgets), classifier.n_features)
-    selected, seconds = timed(lambda: BASELINES[method].select(classifier, split, learning, most, n_folds))
+    selected, seconds = timed(lambda: BASELINES[method].run(classifier, split, learning, most, n_folds))
     points = [{"budget": budget, **_selection(split, classifier, selected[:budget])} for budget in budgets]
     return {**split.sizes, "method_seconds": seconds, "points": points}
 

@@ -171,7 +171,8 @@ class Training:
 
     The `masked` rows are for models that are trained with masks: copies of complete rows, with NaN where the mechanism
     that hides features of the test rows hides theirs; or the incomplete rows themselves. `columns` are those of each
-    feature, and `numbers` tells whether they are real numbers, not zeros and ones.
+    feature, `numbers` tells whether they are real numbers, not zeros and ones, and the `layout` is what conformant
+    models see.
     """
 
     rows: Matrix
@@ -184,18 +185,12 @@ class Training:
     inverse_penalty: float
     smoothing: float
     seed: int
+    layout: FeatureLayout
 
     @functools.cached_property
     def is_complete(self) -> bool:
         """Whether no training row misses a feature."""
         return not np.isnan(self.rows).any()
-
-    @functools.cached_property
-    def layout(self) -> FeatureLayout:
-        """The features as conformant models see them."""
-        categorical = [own for own in self.columns if len(own) > 1]
-        n_columns = self.rows.shape[1]
-        return FeatureLayout.of(n_columns, categorical, range(n_columns) if self.numbers else None)
 
     @functools.cached_property
     def classifier(self) -> Any:
@@ -527,7 +522,8 @@ def _learned_once(task: Task, shape: Shape, name: str, smoothing: float) -> Lear
 
 
 def _training(task: Task, shape: Shape, rows: Matrix, masked: Matrix, smoothing: float) -> Training:
-    tables = _tables(task, shape)
+    tables, n_columns = _tables(task, shape), rows.shape[1]
+    categorical = [own for own in tables.columns if len(own) > 1]
     return Training(
         rows,
         tables.train_labels,
@@ -539,6 +535,7 @@ def _training(task: Task, shape: Shape, rows: Matrix, masked: Matrix, smoothing:
         task.protocol.inverse_penalty,
         smoothing,
         task.split_seed % 2**32,  # as scikit-learn takes it
+        FeatureLayout.of(n_columns, categorical, range(n_columns) if shape.numbers else None),
     )
 
 

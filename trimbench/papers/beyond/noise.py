@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple, TypeAlias
 
@@ -219,7 +219,7 @@ def compare_estimates(
     task = Task(split, k, ks, n_folds, folds_of(split.y, n_folds, rng), rng)
     found: dict[str, vocab.Json] = {}
     for name, method in METHODS.items():
-        (expected, actual), seconds = timed(functools.partial(method.estimate, task), time.process_time)
+        (expected, actual), seconds = timed(functools.partial(method.run, task), time.process_time)
         found |= {f"{name}_expected": expected, f"{name}_actual": actual, f"{name}_seconds": seconds}
     p_value, seconds = timed(lambda: _permutation_test(task, n_permutations), time.process_time)
     return {**found, "p_value": p_value, "permutation_seconds": seconds}
@@ -275,20 +275,14 @@ def _model(task: Task, *, correct: bool) -> tuple[float, float]:
     return quality.expected_error, quality.actual_error
 
 
-class Method(NamedTuple):
-    """The name of a method in tables, and the error that it expects beside the one on the test cases."""
-
-    title: str
-    estimate: Callable[[Task], tuple[float, float]]
-
-
+# Each returns the error that it expects, and the one on the test cases.
 METHODS = {
-    "outside": Method("selection outside cross-validation", _outside),
-    "inside": Method("selection inside cross-validation", _inside),
-    "best": Method("lowest cross-validated error of all k", _best),
-    "nested": Method("nested cross-validation", _nested),
-    "uncorrected": Method("uncorrected model", functools.partial(_model, correct=False)),
-    "corrected": Method("corrected model", functools.partial(_model, correct=True)),
+    "outside": vocab.Method("selection outside cross-validation", _outside),
+    "inside": vocab.Method("selection inside cross-validation", _inside),
+    "best": vocab.Method("lowest cross-validated error of all k", _best),
+    "nested": vocab.Method("nested cross-validation", _nested),
+    "uncorrected": vocab.Method("uncorrected model", functools.partial(_model, correct=False)),
+    "corrected": vocab.Method("corrected model", functools.partial(_model, correct=True)),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -90,16 +90,16 @@ def _by_recursive_elimination(task: Task) -> Selected:
 
 
 # Title in tables and figures, and how the features and the threshold are selected.
-METHODS: Mapping[str, tuple[str, Callable[[Task], Selected]]] = {
-    "model": ("model", _by_model),
-    "rows": ("rows", functools.partial(_by_rows, weight=1.0)),
-    "blend": ("blend", _by_rows),
-    "information_gain": (
+METHODS = {
+    "model": vocab.Method("model", _by_model),
+    "rows": vocab.Method("rows", functools.partial(_by_rows, weight=1.0)),
+    "blend": vocab.Method("blend", _by_rows),
+    "information_gain": vocab.Method(
         "information gain",
         lambda task: (_restricted(task.classifier, _most_informative(task.classifier, task.budget)), {}),
     ),
-    "sequential": ("SequentialFeatureSelector", _by_sequential_selection),
-    "recursive": ("RFE", _by_recursive_elimination),
+    "sequential": vocab.Method("SequentialFeatureSelector", _by_sequential_selection),
+    "recursive": vocab.Method("RFE", _by_recursive_elimination),
 }
 
 
@@ -126,8 +126,8 @@ def compare_selections(
     classifier = split.learned(POSITIVE_SIDE, learning)
     task = Task(classifier, split, learning, sides.budget, evaluation_limit, n_folds, candidates)
     methods: list[vocab.Json] = []
-    for name, (_, select) in METHODS.items():
-        (trimmed, more), seconds = timed(functools.partial(select, task))
+    for name, method in METHODS.items():
+        (trimmed, more), seconds = timed(functools.partial(method.run, task))
         facts: dict[str, vocab.Json] = {"method": name, "features": list(trimmed.features), "method_seconds": seconds}
         methods.append({**facts, **split.tested(classifier, trimmed), **more})
     return {**split.sizes, "budget": sides.budget, "methods": methods}
@@ -172,7 +172,7 @@ def _selected(task: Task, names: Sequence[str], selector: Any, table: np.ndarray
 _ENTRIES = "dataset: ..., positive: [...], negative: [...], budget: ..."
 # What is tested, the title of its table, and the name.
 _QUANTITIES = {"test_agreement": ("Agreement with the original", ""), "test_accuracy": ("Accuracy", "accuracy")}
-_TITLES = {name: title for name, (title, _) in METHODS.items()}
+_TITLES = {name: method.title for name, method in METHODS.items()}
 _WITH_ROWS, _BY_LABELS = ("rows", "blend"), ("information_gain", "sequential", "recursive")
 
 

@@ -356,14 +356,7 @@ _FAILURES = dict.fromkeys(("step", "of", "status", "reason"), "")
 def card_of(table: ReadTable) -> Table:
     """Return how each column was read."""
     lines = [
-        {
-            "column": one.name,
-            "read as": one.read_as,
-            "values": one.distinct,
-            "missing": one.missing,
-            "what they are": one.values,  # noqa: PD011
-            "notes": "; ".join(one.notes),
-        }
+        (one.name, one.read_as, one.distinct, one.missing, one.values, "; ".join(one.notes))  # noqa: PD011
         for one in table.card
     ]
     return Table.of("How each column was read", lines, _CARD, name="card")
@@ -384,19 +377,10 @@ def tables_of(found: Steps) -> list[Table]:
     return tables
 
 
-def _baseline(found: Steps) -> Iterator[dict[str, object]]:
+def _baseline(found: Steps) -> Iterator[tuple[object, ...]]:
+    measures = ("accuracy", "accuracy_low", "accuracy_high", "log_loss", "brier", "confidence", "calibration")
     for row in found.baseline:
-        yield {
-            "classifier": CLASSIFIERS[row["classifier"]][0],
-            "accuracy": row["accuracy"],
-            "low": row["accuracy_low"],
-            "high": row["accuracy_high"],
-            "log loss": row["log_loss"],
-            "Brier score": row["brier"],
-            "confidence": row["confidence"],
-            "calibration error": row["calibration"],
-            "seconds": row["method_seconds"],
-        }
+        yield CLASSIFIERS[row["classifier"]][0], *(row[name] for name in measures), row["method_seconds"]
 
 
 def _frontier_tables(found: Steps) -> Iterator[dict[str, object]]:
@@ -450,42 +434,27 @@ def _gaps_tables(found: Steps) -> Iterator[dict[str, object]]:
             yield {**line, "reason": reasons}
 
 
-def _confidence_tables(found: Steps) -> Iterator[dict[str, object]]:
+def _confidence_tables(found: Steps) -> Iterator[tuple[object, ...]]:
     for row in found.confidence:
-        yield {
-            "columns selected": len(row["selected"]),
-            "confidence": "corrected" if row["correct"] else "uncorrected",
-            "expected error": row["expected_error"],
-            "actual error": row["actual_error"],
-            "actual low": 1 - row["accuracy_high"],
-            "actual high": 1 - row["accuracy_low"],
-            "surplus": row["actual_error"] - row["expected_error"],
-            "log loss": row["log_loss"],
-            "calibration error": row["calibration"],
-            "first columns": ", ".join(row["selected"][:5]),
-        }
+        errors = (row["expected_error"], row["actual_error"], 1 - row["accuracy_high"], 1 - row["accuracy_low"])
+        measures = (row["actual_error"] - row["expected_error"], row["log_loss"], row["calibration"])
+        kind, first = "corrected" if row["correct"] else "uncorrected", ", ".join(row["selected"][:5])
+        yield len(row["selected"]), kind, *errors, *measures, first
 
 
-def _explained(found: Steps) -> Iterator[dict[str, object]]:
+def _explained(found: Steps) -> Iterator[tuple[object, ...]]:
     for one in found.explanations:
-        yield {
-            **{name: one[name] for name in ("row", "class", "predicted", "against", "probability")},
-            "kept by": ", ".join(one["features"]) or "no feature: nothing opposes it",
-            "although": ", ".join(one["opposing"]),
-        }
+        kept_by = ", ".join(one["features"]) or "no feature: nothing opposes it"
+        place = (one[name] for name in ("row", "class", "predicted", "against", "probability"))
+        yield *place, kept_by, ", ".join(one["opposing"])
 
 
-def _failures(found: Steps) -> Iterator[dict[str, object]]:
+def _failures(found: Steps) -> Iterator[tuple[object, ...]]:
     for row in found.failures:
         place = {name: row.get(name) for name in ("classifier", "budget", "k", "mechanism", "missing", "split")}
         known = [f"{name} {value}" for name, value in place.items() if value is not None and value == value]
         reason = str(row.get("error") or "").strip().splitlines()
-        yield {
-            "step": row["step"],
-            "of": ", ".join(known),
-            "status": row["status"],
-            "reason": reason[-1][:300] if reason else "",
-        }
+        yield row["step"], ", ".join(known), row["status"], reason[-1][:300] if reason else ""
 
 
 # What the jobs of each step of a study found, and which model follows from it.

@@ -431,18 +431,6 @@ def _shown(value: object) -> str:
 _COPIES = 4  # of training rows, each with a mask of its own, for models that are trained with masks
 
 
-@dataclass(frozen=True, eq=False)
-class MixedTraining(Training):
-    """Training rows with columns of several kinds."""
-
-    mixed: FeatureLayout
-
-    @functools.cached_property
-    def layout(self) -> FeatureLayout:
-        """The features as conformant models see them."""
-        return self.mixed
-
-
 @job_function
 def predict_with_gaps(
     table: str,
@@ -465,7 +453,7 @@ def predict_with_gaps(
     rng, columns = np.random.default_rng(mask_seed), dict(zip(own.names, own.columns, strict=True))
     both = np.vstack([own.train, own.test])  # NaN where a value is missing anyway
     masked, gaps = hidden_copies(both, len(train), _COPIES, columns, heights, how, missing, rng)
-    training = MixedTraining(
+    training = Training(
         own.train,
         data.labels[train],
         masked,

@@ -89,26 +89,24 @@ class Colon:
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return one line for each subset, the means, and figures over all subsets of a data set."""
-        done = vocab.successes(rows).reindex(columns=["dataset", "split", "job", *_COLUMNS])
-        every = done.explode([*_COLUMNS]).astype(dict.fromkeys(_COLUMNS, float))
-        every.insert(2, "subset", every.groupby(["dataset", "split"]).cumcount() + 1)
+        every = vocab.unlisted(rows, "subset", range(1, self.n_subsets + 1), [*_COLUMNS])
+        every = every.reindex(columns=["dataset", "split", "subset", *_COLUMNS]).astype(dict.fromkeys(_COLUMNS, float))
         figures: list[vocab.LineFigure] = []
         numbers: list[vocab.Number] = []
         means: list[dict[str, object]] = []
-        for dataset, ours in every.groupby("dataset", sort=False):
-            name = str(dataset)
-            cases, cancerous = vocab.successes(rows, dataset=name)[["n_cases", "n_positive"]].iloc[0]
+        for labels, ours in vocab.groups(every, "dataset"):
+            name, done = labels["dataset"], vocab.successes(rows, **labels)
+            cases, cancerous = done[["n_cases", "n_positive"]].iloc[0]
             facts = {"cases": cases, "cancerous": cancerous, "normal": cases - cancerous}
-            numbers += vocab.numbers_of(name, {**facts, **gains(ours)}, done[done["dataset"] == name])
+            numbers += vocab.numbers_of(name, {**facts, **gains(ours)}, done)
             for split, part in [*ours.groupby("split"), ("all", ours)]:
                 means += [{"dataset": name, "split": str(split), **line} for line in _mean_lines(part)]
             figures += _figures(ours, name)
         formats = dict.fromkeys(("dataset", "split", "correction"), "") | dict.fromkeys(_QUANTITIES.values(), ".4f")
-        shown = every.drop(columns="job").rename(columns=_COLUMNS).reset_index(drop=True)
         title = "Leave-one-out predictions on each subset of features"
         tables = (
             vocab.Table.of("Means over the subsets of features", means, formats | {"lower AMLP": ""}),
-            vocab.Table(title, shown, dict.fromkeys(_COLUMNS.values(), ".3f"), name="subsets"),
+            vocab.Table(title, every.rename(columns=_COLUMNS), dict.fromkeys(_COLUMNS.values(), ".3f"), name="subsets"),
         )
         notes = []
         if "colon" in self.datasets:
@@ -129,29 +127,21 @@ def _mean_lines(part: pd.DataFrame) -> Iterator[dict[str, object]]:
 
 def _figures(ours: pd.DataFrame, dataset: str) -> Iterator[vocab.LineFigure]:
     """Yield the expected against the actual errors, and each loss without the correction against that with it."""
-    points = [
-        (correction, *pair)
-        for correction in reversed(CORRECTIONS)
-        for pair in zip(ours[f"{correction}_expected_error"], ours[f"{correction}_actual_error"], strict=True)
-    ]
-    yield _against_diagonal("errors", "errors", dataset, ("expected error", "actual error"), points)
-    for loss in LOSSES:
-        pairs = zip(ours[f"uncorrected_{loss.key}"], ours[f"corrected_{loss.key}"], strict=True)
-        labels = (f"{loss.name}, uncorrected", f"{loss.name}, corrected")
-        yield _against_diagonal(loss.key, loss.name, dataset, labels, [("subset of features", *pair) for pair in pairs])
-
-
-def _against_diagonal(
-    name: str, title: str, dataset: str, labels: tuple[str, str], points: list[tuple[str, float, float]]
-) -> vocab.LineFigure:
-    values = [value for _, *pair in points for value in pair]
-    return vocab.LineFigure.against_diagonal(
-        f"{vocab.shown_name(dataset)}: {title} on subsets of the features",
-        labels,
-        points,
-        (min(values), max(values)),
-        name=name if dataset == "colon" else f"{name}_{dataset}",
-    )
+    both = [(c, f"{c}_expected_error", f"{c}_actual_error") for c in reversed(CORRECTIONS)]
+    kinds = [("errors", "errors", ("expected error", "actual error"), both)]
+    for key, _, name in LOSSES:
+        pair = [("subset of features", f"uncorrected_{key}", f"corrected_{key}")]
+        kinds.append((key, name, (f"{name}, uncorrected", f"{name}, corrected"), pair))
+    for stem, what, labels, columns in kinds:
+        points = [(series, *point) for series, *pair in columns for point in ours[pair].itertuples(index=False)]
+        values = [value for _, *point in points for value in point]
+        yield vocab.LineFigure.against_diagonal(
+            f"{vocab.shown_name(dataset)}: {what} on subsets of the features",
+            labels,
+            points,
+            (min(values), max(values)),
+            name=stem if dataset == "colon" else f"{stem}_{dataset}",
+        )
 
 
 @job(

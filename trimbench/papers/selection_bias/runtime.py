@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
 import statistics
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -45,23 +45,20 @@ class Runtime(sim.SimulatedCases):
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return seconds, printed seconds and their ratio."""
-        done = vocab.successes(rows)
-        printed = _printed()
-        seconds = {
-            correction: dict(zip(self.ks, values, strict=True))
-            for correction in reversed(sim.CORRECTIONS)
-            for values in done.get(f"{correction}_seconds", ())
-        }
-        lines: list[dict[str, object]] = [{"k": k} for k in self.ks if seconds]
+        done, printed = vocab.successes(rows), vocab.printed_numbers("selection_bias/runtime")
+        results = {f"{correction}_seconds": f"{correction} ours" for correction in sim.CORRECTIONS}
+        table = vocab.unlisted(rows, "k", self.ks, [*results]).rename(columns=results).reindex(columns=[*_FORMATS])
         points: list[tuple[str, int, float]] = []
-        for correction, ours in seconds.items():
-            theirs = {k: printed[correction, k] for k in self.ks if (correction, k) in printed}
-            for line, (k, measured) in zip(lines, ours.items(), strict=True):
-                line |= {f"{correction} ours": measured}
-                if k in theirs:
-                    line |= {f"{correction} printed": theirs[k], f"{correction} ratio": theirs[k] / measured}
-            points += [(correction, k, measured) for k, measured in ours.items()]
-            points += [(f"{correction} (printed)", k, value) for k, value in theirs.items()]
+        numbers: list[vocab.Number] = []
+        for correction in reversed(sim.CORRECTIONS):
+            names = [(f"k = {k}", f"{correction} seconds") for k in table["k"]]
+            theirs = np.array([printed[name].value if name in printed else math.nan for name in names])
+            ours = table[f"{correction} ours"]
+            table[f"{correction} printed"], table[f"{correction} ratio"] = theirs, theirs / ours
+            for series, found in ((correction, ours), (f"{correction} (printed)", theirs)):
+                points += [(series, *one) for one in zip(table["k"], found, strict=True) if not math.isnan(one[1])]
+            pairs = zip(names, ours, strict=True)
+            numbers += [vocab.number_of(*name, seconds, done) for name, seconds in pairs if name in printed]
         title = f"Seconds for {sum(self.test_sizes):,} test cases, {sum(self.sizes)} training cases"
         figure = vocab.LineFigure.of(
             title,
@@ -76,51 +73,34 @@ class Runtime(sim.SimulatedCases):
             f"Ours run from the selection to the predictions of {sum(self.test_sizes)} test cases with "
             f"{sum(self.sizes)} training cases, the median of {self.repeats} on one core, one after another."
         )
-        numbers = [
-            vocab.number_of(f"k = {k}", f"{correction} seconds", measured, done)
-            for correction, ours in seconds.items()
-            for k, measured in ours.items()
-            if (correction, k) in printed
-        ]
-        selected = [k for k in self.ks if k < self.n_features]
-        if seconds and selected and self.n_features in self.ks:
-            with_correction, without = seconds["corrected"][max(selected)], seconds["uncorrected"]
-            ratios = {
-                "seconds by those of all features": with_correction / without[self.n_features],
-                "seconds by uncorrected ones": with_correction / without[max(selected)],
+        # What the correction costs on one machine: the authors', and this one.
+        selected = table[table["k"] < self.n_features]
+        with_it, without = (selected[f"{correction} ours"] for correction in sim.CORRECTIONS)
+        ratios = selected[["k"]].assign(
+            **{"printed ratio": selected["corrected printed"] / selected["uncorrected printed"]},
+            **{"our ratio": with_it / without, "our milliseconds more": 1000 * (with_it - without)},
+        )
+        if len(selected) and self.n_features in self.ks:
+            most = int(selected["k"].to_numpy().argmax())
+            of_all = table["uncorrected ours"][table["k"] == self.n_features].iloc[0]
+            claims = {
+                "seconds by those of all features": float(with_it.iloc[most] / of_all),
+                "seconds by uncorrected ones": float(with_it.iloc[most] / without.iloc[most]),
             }
-            numbers += vocab.numbers_of("corrected", ratios, done)
-        tables = (vocab.Table.of(title, lines, _FORMATS), _ratios(seconds, printed, selected))
+            numbers += vocab.numbers_of("corrected", claims, done)
+        tables = (
+            vocab.Table.of(title, table.to_dict("records"), _FORMATS),
+            vocab.Table.of(_RATIOS_TITLE, ratios.to_dict("records"), _RATIOS, name="ratios"),
+        )
         return vocab.Outcome(tables, (figure,), numbers, [note, _WHY])
 
 
+_RATIOS_TITLE = "Seconds with the correction by those without"
 _RATIOS = {"k": "", **dict.fromkeys(["printed ratio", "our ratio"], ".3f"), "our milliseconds more": ".1f"}
 _WHY = (
     "Ratios of two times on one machine have a table of their own. The correction adds a few milliseconds here, which "
     "show where the predictions themselves take tens of them: the slides' take seconds to half an hour."
 )
-
-
-def _ratios(
-    seconds: Mapping[str, Mapping[int, float]], printed: Mapping[tuple[str, int], float], selected: Sequence[int]
-) -> vocab.Table:
-    """Return what the correction costs on one machine: the authors', and this one."""
-    lines = []
-    for k in selected if seconds else ():
-        ours, without = (seconds[correction][k] for correction in sim.CORRECTIONS)
-        theirs = [printed[correction, k] for correction in sim.CORRECTIONS if (correction, k) in printed]
-        shown = {"printed ratio": theirs[0] / theirs[1]} if len(theirs) == len(sim.CORRECTIONS) else {}
-        lines.append({"k": k, **shown, "our ratio": ours / without, "our milliseconds more": 1000 * (ours - without)})
-    return vocab.Table.of("Seconds with the correction by those without", lines, _RATIOS, name="ratios")
-
-
-def _printed() -> dict[tuple[str, int], float]:
-    """Return the seconds that the slides print, with or without correction, by number of features."""
-    return {
-        (quantity.removesuffix(" seconds"), int(row.removeprefix("k = "))): one.value
-        for (row, quantity), one in vocab.printed_numbers("selection_bias/runtime").items()
-        if quantity.endswith(" seconds")
-    }
 
 
 @job(sim.both({"seconds": listed(POSITIVE)}))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, cast
 
 import pandas as pd
 
@@ -25,21 +25,11 @@ from trimbench.trimming.engines.sdd import CircuitError
 from trimbench.trimming.model import feature_indices
 from trimbench.trimming.trim import trim
 
-
-class Selection(NamedTuple):
-    """A selection of features to compare with: its name in tables, and the function that selects within a budget."""
-
-    title: str
-    select: Callable[..., Sequence[str]]
-
-
-# By the prefix of its results; `select` takes the classifier, the budget and the engine.
+# The selections to compare with, by the prefix of their results: they take the classifier, the budget and the engine.
 SELECTIONS = {
-    "gain": Selection("information gain", select_by_information_gain),
-    "joint_gain": Selection("joint information gain", functools.partial(select_by_information_gain, joint=True)),
+    "gain": vocab.Method("information gain", select_by_information_gain),
+    "joint_gain": vocab.Method("joint information gain", functools.partial(select_by_information_gain, joint=True)),
 }
-
-
 _CLASS = {"target": TEXT, "n_features": COUNT, "budget": COUNT}
 _POINT = fields(
     **{**TRIMMED, "threshold": SHARE, "no_feature": SHARE, "seconds": POSITIVE},
@@ -140,7 +130,7 @@ def _against_information_gain(
         engine, built = timed(lambda: _ready(make_engine(classifier, name, limits=limits)))
     except (ContractionTooLarge, CircuitError) as error:
         return facts | {"refused": str(error)}
-    selections = {name: by.select(classifier, budget, engine=engine) for name, by in SELECTIONS.items()}
+    selections = {name: by.run(classifier, budget, engine=engine) for name, by in SELECTIONS.items()}
     points = [
         _point(classifier, budget, float(level), engine.with_threshold(level), selections) for level in thresholds
     ]

@@ -6,6 +6,7 @@ from trimbench.papers.vocabulary.cells import (
     Cell,
     Count,
     Label,
+    Method,
     Natural,
     NotNegative,
     Outcome,

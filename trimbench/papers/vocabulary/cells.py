@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import AfterValidator
 
@@ -112,6 +112,13 @@ def unpacked(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     return pd.DataFrame(
         [{**row, **entry} for row, entries in zip(shared, done.get(column, ()), strict=False) for entry in entries]
     )
+
+
+class Method(NamedTuple):
+    """One of the methods that an experiment compares: its title in tables and figures, and its function."""
+
+    title: str
+    run: Callable[..., Any]
 
 
 # One job of an experiment, its place among the others, and the data that it reads.

@@ -222,8 +222,14 @@ def test_bad_parameters_are_explained(settings: dict[str, Any], message: str) ->
 
 def test_strange_columns_are_explained() -> None:
     X, y = patients()
-    with pytest.raises(ValueError, match="X must have a different name for each column, got 'ward' twice"):
+    with pytest.raises(ValueError, match="names of the columns of X must be distinct, got 'ward' more than once"):
         TrimmedClassifier().fit(X.rename(columns={"noise": "ward"}), y)
+    half = pd.Series(["\ud800", "a"] * (len(X) // 2), dtype=object)
+    named = X.set_axis(pd.Index(["\ud800", *X.columns[1:]], dtype=object), axis=1)
+    cases = [("names of the columns of X", named, y), ("labels of y", X, half), ("values of column 'ward'", X, y)]
+    for what, rows, labels in cases:
+        with pytest.raises(ValueError, match=re.escape(rf"{what} must be text that UTF-8 can encode, got '\ud800'")):
+            TrimmedClassifier().fit(rows.assign(ward=half) if "ward" in what else rows, labels)
     with pytest.raises(ValueError, match=r"column 'noise' must hold numbers, .*complex"):
         TrimmedClassifier().fit(X.assign(noise=X["noise"] + 1j), y)
     trimmed = TrimmedClassifier(1, required=["fever"], **BY_MODEL).fit(X, y)

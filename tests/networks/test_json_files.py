@@ -69,24 +69,14 @@ NO_MODEL = [
     (network([]), "got 'trimbench.BayesianNetwork/1'; was it saved by another"),
     (naive_bayes(prior="absent"), "lacks an entry or has one of the wrong type: KeyError('prior')"),
     (naive_bayes(features=[1]), "lacks an entry or has one of the wrong type: TypeError"),
-    (naive_bayes(features=None), "lacks an entry or has one of the wrong type: TypeError"),
     (naive_bayes(class_names=5), "lacks an entry or has one of the wrong type: TypeError"),
-    (naive_bayes(prior=[0.5, 0.6]), ": prior must sum to 1"),
-    (naive_bayes(prior=["a", {}]), ": prior must be an array of numbers"),
     (naive_bayes(prior=[math.nan, 1.0]), ": prior must hold probabilities (finite, not negative), got nan"),
-    (naive_bayes(class_variable=["c"]), ": feature_names and class_variable must be non-empty strings, got ['c']"),
 ]
 NO_NETWORK = [
-    ("not JSON", "must be a JSON file with format 'trimbench.BayesianNetwork/1': Expecting value"),
     (naive_bayes(), "must have format 'trimbench.BayesianNetwork/1', got 'trimbench.NaiveBayes/1'"),
-    ({}, "must have format 'trimbench.BayesianNetwork/1', got None"),
     (network([{"name": "v"}]), "lacks an entry or has one of the wrong type: KeyError('states')"),
-    (network(3), "lacks an entry or has one of the wrong type: TypeError"),
     (network([node(parents=None)]), "lacks an entry or has one of the wrong type: TypeError"),
-    (network([node(name=["v"])]), ": nodes must be non-empty strings, got ['v']"),
     (network([node(), node()]), ": nodes must be distinct, got 'v' more than once; rename one of them"),
-    (network([node(parents=["w"])]), ": parents of 'v' must be among ['v'], got 'w'"),
-    (network([node(table=[0.5, 0.4])]), ": table of 'v' must sum to 1"),
 ]
 
 

@@ -211,8 +211,12 @@ def test_few_values_and_declared_categories_are_categories() -> None:
 
 def test_cells_that_hold_several_values_are_refused_by_name() -> None:
     frame = pd.DataFrame({"x": [["p"], ["q"], ["p"]]})
-    with pytest.raises(ValueError, match=r"feature 'x' must hold categories, got cells that are not single values"):
-        tb.learn(frame, CLASSES)
+    halved = pd.DataFrame({"x": pd.Series(["p", "q\ud800", "p"], dtype=object)})
+    for cells, reason in ((frame, "unhashable"), (halved, "'utf-8' codec")):
+        with pytest.raises(
+            ValueError, match=f"feature 'x' must hold categories, got cells that cannot be one: {reason}"
+        ):
+            tb.learn(cells, CLASSES)
     model = tb.learn(pd.DataFrame({"x": ["p", "q", "p"]}), CLASSES)
     with pytest.raises(ValueError, match=r"column 'x' must hold single values"):
         model.encode(frame)

@@ -52,6 +52,7 @@ TABLE = [ROW, [0.2, 0.8]]
             {"feature_names": [3]},
             "feature_names and class_variable must be non-empty strings, got 3; convert them with str()",
         ),
+        ({"feature_names": ["\ud800"]}, r"must be text that UTF-8 can encode, got '\ud800'; rename it"),
         ({"class_variable": ""}, "feature_names and class_variable must be non-empty strings, got ''"),
         ({"class_names": ["a"]}, "class_names must have 2 entries, got 1: ['a']"),
         ({"class_names": ["a", "a"]}, "class_names must be distinct, got 'a' more than once"),

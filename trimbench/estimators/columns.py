@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.networks.discretize import IdentifierColumnWarning, UnknownValuesWarning, warn_of_unknown
 from trimbench.networks.values import (
+    checked_names,
     column_numbers,
     is_constant,
     is_missing,
@@ -73,10 +74,7 @@ def _checked(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_valida
 
     X = plain_table(X)
     if isinstance(X, pd.DataFrame):
-        labels = [str(label) for label in X.columns]
-        if len(set(labels)) < len(labels):
-            twice = next(label for label in labels if labels.count(label) > 1)
-            raise ValueError(f"X must have a different name for each column, got {twice[:80]!r} twice; rename one")
+        labels = [*checked_names(list(map(str, X.columns)), "names of the columns of X", of_values=True)]
         fitted = None if reset else getattr(estimator, "feature_names_in_", None)
         # scikit-learn takes integers for no names; but for 0, 1, 2, ... in this order they are.
         given = X.columns.tolist()

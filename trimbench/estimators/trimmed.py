@@ -30,7 +30,7 @@ from trimbench.estimators.pipeline_values import Density, columns_of, distributi
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.formats.parsing import read_json, write_json
-from trimbench.networks.values import plain_columns, plain_table
+from trimbench.networks.values import checked_names, plain_columns, plain_table
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
@@ -182,7 +182,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         names = [str(name) for name in frame.columns]
         self.discretizer_ = Discretizer.fit(frame, codes, self.cut)
         coded = self.discretizer_.transform(frame)
-        class_names = [str(label) for label in self.classes_]
+        class_names = checked_names([str(label) for label in self.classes_], "labels of y", of_values=True)
         model, target = learned(self.density, coded, codes, class_names, self.smoothing, self.n_components)
         self._trim(distribution_of(model, target, self.threshold, names), names, coded)
         return self

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.values import (
     check_finite,
+    checked_names,
     column_numbers,
     is_constant,
     listed,
@@ -196,7 +197,7 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
         values = interval_names(cuts or ())
     else:
         cuts = None
-        values = tuple(sorted(value_names(seen)))
+        values = checked_names(sorted(value_names(seen)), f"values of column {name!r}", of_values=True)
         n_values, n_rows = len(values), len(seen)
         if n_values > 2 and (n_values == n_rows or n_values > max(_FEW_VALUES, _LARGEST_SHARE * n_rows)):
             warnings.warn(

@@ -263,8 +263,8 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
         column = column.astype("float64")  # pandas has no categories of half precision
     try:
         categorical = column.astype("category")
-    except TypeError as error:
-        raise ValueError(f"{what} must hold categories, got cells that are not single values: {error}") from error
+    except (TypeError, UnicodeEncodeError) as error:
+        raise ValueError(f"{what} must hold categories, got cells that cannot be one: {error}") from error
     codes = np.asarray(categorical.cat.codes, dtype=np.int64)
     if missing == "error" and (codes < 0).any():
         raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_HALF = re.compile("[\ud800-\udfff]")  # of a pair of surrogates: no character
 # A list of names is cut in messages, which stay short whatever the input.
 _MOST_NAMES = 8
 # Whole numbers in a range of this length are looked up in a table, which is faster than hashing them.
@@ -483,8 +485,8 @@ def _fault(table: NDArray[np.float64], sums: NDArray[np.float64], tolerance: flo
 def checked_names(names: Sequence[str], what: str, *, of_values: bool = False) -> tuple[str, ...]:
     """Return `names` as a tuple of distinct strings; only a value may be called "".
 
-    Raises ValueError if a name is empty, is not a string or occurs twice, or `names` is one string instead of
-    several.
+    Raises ValueError if a name is empty, is not a string, has half of a pair of surrogates, which no file can hold, or
+    occurs twice, or `names` is one string instead of several.
     """
     if isinstance(names, str):
         raise ValueError(f"{what} must be a sequence of strings, got the string {names!r}; put it in a list")
@@ -492,7 +494,9 @@ def checked_names(names: Sequence[str], what: str, *, of_values: bool = False) -
     for name in result:
         if not isinstance(name, str) or not (name or of_values):
             raise ValueError(f"{what} must be non-empty strings, got {name!r}; convert them with str()")
+        if _HALF.search(name):
+            raise ValueError(f"{what} must be text that UTF-8 can encode, got {name[:80]!r}; rename it")
     if len(set(result)) != len(result):
         twice = next(name for name, count in Counter(result).items() if count > 1)
-        raise ValueError(f"{what} must be distinct, got {twice!r} more than once; rename one of them")
+        raise ValueError(f"{what} must be distinct, got {twice[:80]!r} more than once; rename one of them")
     return result

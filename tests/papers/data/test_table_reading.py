@@ -415,6 +415,8 @@ def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path) -> None:
         (infinite, r"column 'a' must have finite numbers, got inf in rows 2, 4, 6, 8, 10 and 5 more"),
         (pd.DataFrame({"a": [[1]], "y": "p"}), "'a' has a list in a cell; write one number"),
         (pd.DataFrame({"a": [bytearray(b"1")], "y": "p"}), "'a' has a bytearray in a cell"),
+        (pd.DataFrame(columns=pd.Index(["\ud800", "y"], dtype=object)), r"must be text .* UTF-8 .*, got '\\ud800'"),
+        (pd.DataFrame({"a": pd.Series(["k", "b\ud800"] * 9, dtype=object), "y": ["p", "q"] * 9}), "got '.ud800'"),
         (pd.DataFrame(), "target must be a column of the data, got 'y'"),
     ):
         with pytest.raises(DeclarationError, match=message) as caught:

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from trimbench.networks.formats.parsing import (
     MAX_UNPACKED,
+    MAX_UNSTATED,
     MAX_VARIABLES,
     NetworkParts,
     checked_shape,
     normalised_tables,
     probability,
     read_text,
-    room_for_entries,
     whole_file,
 )
 
@@ -87,7 +87,7 @@ def read_bif(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
 class _Reader:
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._text = path, text
-        self._room = room_for_entries(text)
+        self._room = max(MAX_UNSTATED, len(text))
         self._last_end = text.rfind("*/")
         self._line = 1
         self._continue(0)

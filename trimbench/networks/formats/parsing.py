@@ -11,6 +11,7 @@ import math
 import re
 import secrets
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,11 +100,6 @@ def checked_shape(where: str, shape: Sequence[int], room: int) -> int:
             f"file has characters, or {MAX_UNSTATED}; got {len(shape)} axes{entries}"
         )
     return room - size
-
-
-def room_for_entries(text: str | bytes) -> int:
-    """Return how many entries the tables of a network may have whose file holds `text`."""
-    return max(MAX_UNSTATED, len(text))
 
 
 _LONGEST_MESSAGE = 500
@@ -227,7 +223,7 @@ class Words:
         if len(words) < size:
             self._next += 1
             self.fail(f"{size} entries of {what} must follow")
-        checked_shape(f"{self._path}: {what}", shape, room_for_entries(self._text))
+        checked_shape(f"{self._path}: {what}", shape, max(MAX_UNSTATED, len(self._text)))
         return values.reshape(shape)
 
     def end(self) -> None:
@@ -263,8 +259,6 @@ def normalised_tables(
 # Models as JSON files: written whole or not at all, read with errors that name the file.
 
 Model = TypeVar("Model")
-
-
 _OTHER_ENDINGS = (".bif", ".xmlbif", ".bifxml", ".uai", ".erg", ".net")
 
 
@@ -311,11 +305,10 @@ def read_json(
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        keys = sorted(key for key, _ in pairs)
-        raise ValueError(f"the key {next(a for a, b in itertools.pairwise(keys) if a == b)!r} must be stated once")
-    return content
+    twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    if twice:
+        raise ValueError(f"the key {twice[0]!r} must be stated once")
+    return dict(pairs)
 
 
 # Files that are written whole or not at all.

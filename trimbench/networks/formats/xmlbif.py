@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from trimbench.networks.formats.parsing import (
     MAX_UNPACKED,
+    MAX_UNSTATED,
     NetworkParts,
     checked_shape,
     normalised_tables,
     probability,
     read_bytes,
-    room_for_entries,
 )
 
 # As in BIF files: written by hand, thirds are off by 0.01.
@@ -128,7 +128,7 @@ class _Reader:
 
     def entries(self, max_unpacked: int) -> dict[str, list[_Entry]]:
         content = read_bytes(self._path, max_unpacked)
-        self.room = room_for_entries(content)
+        self.room = max(MAX_UNSTATED, len(content))
         try:
             self._parser.Parse(content, True)
         except (expat.ExpatError, LookupError, UnicodeError) as error:

@@ -59,12 +59,15 @@ class _NoTableError(Exception):
 
 @contextlib.contextmanager
 def within_memory() -> Iterator[None]:
-    """Let a function that reads a table say in one line that it needs more memory than there is."""
+    """Let a function that reads a table say in one line that it needs more memory than there is, or has no text."""
     try:
         yield
     except MemoryError as error:
         what = "the table needs more memory than there is"
         raise DeclarationError(f"{what}; take a sample of its rows, or a part of its columns") from error
+    except UnicodeEncodeError as error:
+        got = quoted(error.object[error.start :])
+        raise DeclarationError(f"names and cells must be text that UTF-8 can encode, got {got}; replace it") from error
 
 
 def read_file(

@@ -53,15 +53,8 @@ class AccuracyByBudget(LearnedOnSplits):
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, split and budget."""
         return [
-            vocab.Cell.of(
-                {"dataset": dataset, "split": split, "budget": budget},
-                trim_learned,
-                self,
-                learning=self.learning(dataset, split, inputs),
-            )
-            for dataset in self.datasets
-            for split in range(self.splits)
-            for budget in self.budgets
+            vocab.Cell.of(one, trim_learned, self, learning=self.learning(one["dataset"], one["split"], inputs))
+            for one in vocab.grid(dataset=self.datasets, split=range(self.splits), budget=self.budgets)
         ]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
@@ -428,11 +421,8 @@ class AgreementByBudget:
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network and threshold."""
         return [
-            vocab.Cell.of(
-                {"network": name, "threshold": threshold}, trim_to_every_budget, self, network=inputs.network(name)
-            )
-            for name in self.networks
-            for threshold in self.thresholds
+            vocab.Cell.of(one, trim_to_every_budget, self, network=inputs.network(one["network"]))
+            for one in vocab.grid(network=self.networks, threshold=self.thresholds)
         ]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:

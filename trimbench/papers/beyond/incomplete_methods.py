@@ -409,6 +409,7 @@ def hidden_copies(
     return copies[: n_train - n_rows], copies[n_train - n_rows :]
 
 
+@lru_cache(maxsize=1)
 def split_tables(task: Task, shape: Shape) -> EncodedRows:
     """Return the rows of a task; those beyond the limits are left out at random."""
     found = _numbers(task) if shape.numbers else _binary(task, shape.shrink)
@@ -487,7 +488,7 @@ def compare_with_gaps(
     smoothing: float,
 ) -> dict[str, vocab.Json]:
     """Hide features of a split's rows, and measure the predictions that methods make for the test rows."""
-    tables = _tables(task, shape)
+    tables = split_tables(task, shape)
     masked, gaps = hidden(tables, shape.numbers, missingness, missing, np.random.default_rng(mask_seed), _COPIES)
     incomplete = masked[: len(tables.train)]
     found: list[vocab.Json] = []
@@ -509,20 +510,15 @@ def compare_with_gaps(
     }
 
 
-@lru_cache(maxsize=1)
-def _tables(task: Task, shape: Shape) -> EncodedRows:
-    return split_tables(task, shape)
-
-
 @lru_cache(maxsize=len(METHODS))
 def _learned_once(task: Task, shape: Shape, name: str, smoothing: float) -> Learned:
     """Learn from complete rows, which all mechanisms and shares have in common."""
-    rows = _tables(task, shape).train
+    rows = split_tables(task, shape).train
     return learn_by(name, _training(task, shape, rows, rows, smoothing))
 
 
 def _training(task: Task, shape: Shape, rows: Matrix, masked: Matrix, smoothing: float) -> Training:
-    tables, n_columns = _tables(task, shape), rows.shape[1]
+    tables, n_columns = split_tables(task, shape), rows.shape[1]
     categorical = [own for own in tables.columns if len(own) > 1]
     return Training(
         rows,

@@ -215,17 +215,12 @@ class Rows(LearnedOnSplits):
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set and split."""
-        return [
-            vocab.Cell.of(
-                {"data": name, "split": split},
-                compare_selections,
-                self,
-                learning=self.learning(sides.dataset, split, inputs),
-                sides=sides,
-            )
-            for name, sides in ((name, self.problems[name]) for name in self.datasets)
-            for split in range(self.splits)
-        ]
+        cells = []
+        for one in vocab.grid(data=self.datasets, split=range(self.splits)):
+            sides = self.problems[one["data"]]
+            learning = self.learning(sides.dataset, one["split"], inputs)
+            cells.append(vocab.Cell.of(one, compare_selections, self, learning=learning, sides=sides))
+        return cells
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return means over the splits, differences from trimming by the model, and what the rows promised."""

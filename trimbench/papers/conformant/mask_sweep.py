@@ -52,7 +52,7 @@ class Sweep:
     """What all experiments that hide features have: the shares `missing`, and `repetitions` of random masks of each."""
 
     datasets: vocab.Axis[str]
-    missing: list[float]
+    missing: vocab.Axis[float]
     repetitions: vocab.Count = 3
     seed: int = 0
 
@@ -132,7 +132,6 @@ MEASURES = {
 
 def check_missing(missing: Sequence[float], missingness: Missingness) -> None:
     """Raise an error unless these are fractions of missing features, each once."""
-    vocab.check_axis("missing", missing)
     for fraction in missing:
         missingness.check_fraction(fraction)
 

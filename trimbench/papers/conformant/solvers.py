@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from trimbench.conformant.model import ConformantModel
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.programs import ProgramSolution, solve_cvxpy, solve_gpkit
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
-from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, job, listed
+from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, job, listed, timed
 
 SolverName = Literal["newton", "gpkit", "cvxpy"]
 SOLVERS: dict[SolverName, Solver] = {"newton": "newton", "gpkit": solve_gpkit, "cvxpy": solve_cvxpy}
@@ -59,15 +58,11 @@ class Solvers:
 
     datasets: vocab.Axis[str]
     solvers: vocab.Axis[SolverName] = field(default_factory=lambda: ["newton"])
-    solvers_of: dict[str, list[SolverName]] = field(default_factory=dict)
+    solvers_of: dict[str, vocab.Axis[SolverName]] = field(default_factory=dict)
     n_features: vocab.Count = 20_000
     n_classes: Annotated[int, vocab.at_least(2)] = 100
     encoding: Encoding = "paper"
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, solvers in self.solvers_of.items():
-            vocab.check_axis(f"solvers_of.{name}", solvers)
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set and solver."""
@@ -116,18 +111,8 @@ def solve_task(task: Task, solver: SolverName) -> dict[str, vocab.Json]:
     rows, classifier = encoded_rows(task), fitted(task)
     layout = FeatureLayout.of(rows.train.shape[1])
     statistics = FeatureStatistics.of(rows.train, layout)
-    classes, smoothing = np.arange(len(rows.classes)), task.protocol.smoothing
-    learn = functools.partial(
-        conform_to_statistics,
-        classifier.weights,
-        classifier.biases,
-        classes,
-        layout,
-        statistics,
-        SOLVERS[solver],
-        smoothing,
-    )
-    result, model = _measured(learn, SOLVERS[solver])
+    given = (classifier.weights, classifier.biases, np.arange(len(rows.classes)), layout, statistics)
+    result, model = _measured(SOLVERS[solver], *given, smoothing=task.protocol.smoothing)
     likelihood = float(model.log_likelihood(rows.train).mean())
     return {**result, "mean_log_likelihood": likelihood, "prediction_error": model.conformity_error(rows.test)}
 
@@ -139,20 +124,20 @@ def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverNa
     means = rng.uniform(0.01, 0.99, n_features)
     weights, biases = rng.normal(0, 0.1, (n_features, n_classes)), rng.normal(0, 1, n_classes)
     statistics = FeatureStatistics(10_000, means, means * (1 - means))
-    layout, classes = FeatureLayout.of(n_features), np.arange(n_classes)
-    learn = functools.partial(conform_to_statistics, weights, biases, classes, layout, statistics, SOLVERS[solver])
-    result, model = _measured(learn, SOLVERS[solver])
+    given = (weights, biases, np.arange(n_classes), FeatureLayout.of(n_features), statistics)
+    result, model = _measured(SOLVERS[solver], *given)
     rows = (rng.random((100, n_features)) < means).astype(float)
     return {**result, "mean_log_likelihood": None, "prediction_error": model.conformity_error(rows)}
 
 
-def _measured(learn: Callable[[], ConformantModel], solver: Solver) -> tuple[dict[str, vocab.Json], ConformantModel]:
-    """Import what is imported lazily, then measure."""
-    _warm_up(solver)
-    start = time.perf_counter()
-    model, memory = _with_memory(learn)
-    seconds = time.perf_counter() - start
-    times = [seconds] if seconds >= _REPEAT_BELOW else [_seconds(learn) for _ in range(_REPETITIONS)]
+def _measured(solver: Solver, *given: Any, smoothing: float = 1.0) -> tuple[dict[str, vocab.Json], ConformantModel]:
+    """Learn with a solver, and measure; the others are arguments of `conform_to_statistics`."""
+    learn = functools.partial(conform_to_statistics, *given, solver, smoothing)
+    # A problem of one feature imports the solver, and what all of them need: the first import takes seconds.
+    one = FeatureStatistics(10, np.array([0.5]), np.array([0.25]))
+    conform_to_statistics(np.array([[0.0, 1.0]]), np.zeros(2), np.arange(2), FeatureLayout.of(1), one, solver)
+    (model, memory), seconds = timed(lambda: _with_memory(learn))
+    times = [seconds] if seconds >= _REPEAT_BELOW else [timed(learn)[1] for _ in range(_REPETITIONS)]
     solution = model.components[0].solution
     result: dict[str, vocab.Json] = {
         "n_columns": model.layout.n_columns,
@@ -167,19 +152,6 @@ def _measured(learn: Callable[[], ConformantModel], solver: Solver) -> tuple[dic
         "prior": [float(value) for value in model.log_prior],
     }
     return result, model
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def _warm_up(solver: Solver) -> None:
-    """Import the solver, and what all of them need, by a problem of one feature: the first import takes seconds."""
-    statistics = FeatureStatistics(10, np.array([0.5]), np.array([0.25]))
-    weights = np.array([[0.0, 1.0]])
-    conform_to_statistics(weights, np.zeros(2), np.arange(2), FeatureLayout.of(1), statistics, solver)
 
 
 def _with_memory(learn: Callable[[], ConformantModel]) -> tuple[ConformantModel, float | None]:

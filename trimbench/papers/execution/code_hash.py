@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -246,24 +246,17 @@ def _source(file: Path, module: str) -> list[_Statement]:
             _Statement(**{**one, "reads": list(map(tuple, one["reads"]))})
             for one in json.loads(unsealed(kept.read_bytes()))
         ]
-    with _without_collection():
+    is_enabled = gc.isenabled()
+    gc.disable()  # it would look through the syntax tree again and again, for half of the time
+    try:
         nodes = [node for node in ast.parse(content).body if not _is_idle(node)]
         found = [_Walk(package, is_package=package == module).statement(node) for node in nodes]
+    finally:
+        if is_enabled:
+            gc.enable()
     with contextlib.suppress(OSError):
         write_bytes(sealed(json.dumps([dataclasses.asdict(one) for one in found]).encode()), kept)
     return found
-
-
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """Keep the garbage collector from looking through a syntax tree again and again: half of the time."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 @functools.cache

@@ -215,9 +215,7 @@ def _check_signature(function: str, parameters: Mapping[str, object]) -> None:
         ) from error
 
 
-@functools.cache
-def _signature(function: JobFunction) -> inspect.Signature:
-    return inspect.signature(function)
+_signature = functools.cache(inspect.signature)
 
 
 # Seeds from named axes, so that what must share randomness shares it and the rest differs.
@@ -420,12 +418,7 @@ def to_plain(value: object, name: str) -> Any:
 
 def canonical_json(value: object, name: str) -> str:
     """Write a value in its one canonical form, or raise as `to_plain`; ``1``, ``1.0`` and ``True`` are three values."""
-    return canonical_text(to_plain(value, name))
-
-
-def canonical_text(plain: object) -> str:
-    """Write a value of which `to_plain` is a copy, such as one that JSON was read from, in its canonical form."""
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return json.dumps(to_plain(value, name), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _plain_key(key: object, name: str) -> str:

@@ -398,7 +398,7 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
     """
     named = {"kind": kind, "key": _without_folders(key), "hashed": True}
     digest = hashlib.sha256(canonical_json(named, "key").encode()).hexdigest()
-    path = _folder() / f"{kind}-{digest[:32]}.npz"
+    path = user_cache() / "derived" / f"{kind}-{digest[:32]}.npz"
     found = _read(path)
     if found is not None:
         return found
@@ -418,10 +418,6 @@ def _without_folders(value: Any, name: str = "") -> Any:
         return {one: _without_folders(item, one) for one, item in value.items()}
     is_place = name == "path" and isinstance(value, str) and Path(value).is_absolute()
     return Path(value).name if is_place else value
-
-
-def _folder() -> Path:
-    return user_cache() / "derived"
 
 
 def _read(path: Path) -> Arrays | None:

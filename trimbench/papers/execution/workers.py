@@ -414,17 +414,12 @@ def process_tree(pid: int) -> list[int]:
     """Return a process and all that it started and the system knows of; parents come first."""
     tree = [pid]
     for one in tree:  # which grows meanwhile
-        for thread in _threads(one):
-            with contextlib.suppress(OSError):  # ended meanwhile
-                tree += map(int, (thread / "children").read_text().split())
+        # A process or thread that has ended meanwhile has no children.
+        with contextlib.suppress(OSError):
+            for thread in list((_PROC / str(one) / "task").iterdir()):
+                with contextlib.suppress(OSError):
+                    tree += map(int, (thread / "children").read_text().split())
     return tree
-
-
-def _threads(pid: int) -> list[Path]:
-    try:
-        return list((_PROC / str(pid) / "task").iterdir())
-    except OSError:  # ended
-        return []
 
 
 class Watch:
@@ -465,18 +460,15 @@ class Watch:
     def _end_large(self, limit: int) -> None:
         # Of the jobs that a worker took, the last is running, or has just ended.
         for job in {one.pid: one for one in sorted(self._running()) if one.pid and one.pid not in self.over}.values():
-            held = memory_held(job.pid) if _is_child(job.pid) else 0
+            # The number of a worker that has ended may be another's.
+            is_child = _kibibytes(_PROC / str(job.pid) / "status", ("PPid:",)) == [os.getpid()]
+            held = memory_held(job.pid) if is_child else 0
             if held > limit:
                 self.over[job.pid] = job, held
                 for pid in process_tree(job.pid):  # also those that left the group
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
                 end_group(job.pid)
-
-
-def _is_child(pid: int) -> bool:
-    """Tell whether a process is one that this one started: the number of one that has ended may be another's."""
-    return _kibibytes(_PROC / str(pid) / "status", ("PPid:",)) == [os.getpid()]
 
 
 def _held_by(pid: int, shared: bool) -> int:

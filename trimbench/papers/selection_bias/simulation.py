@@ -246,11 +246,8 @@ class Calibration(sim.SimulatedCases):
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each size and replicate."""
-        return [
-            self.cell(select_and_predict, sizes, {"k": self.k, "replicate": replicate})
-            for sizes in self.class_sizes
-            for replicate in range(self.replicates)
-        ]
+        places = vocab.grid(k=[self.k], replicate=range(self.replicates))
+        return [self.cell(select_and_predict, sizes, place) for sizes in self.class_sizes for place in places]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return a table and a figure for each size, and the overall test of the printed table."""

@@ -252,15 +252,8 @@ class Table6:
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network, threshold and method."""
         return [
-            vocab.Cell.of(
-                {"network": name, "threshold": threshold, "method": method},
-                function,
-                self,
-                network=inputs.network(name),
-            )
-            for name in self.networks
-            for threshold in self.thresholds
-            for method, function in _METHODS.items()
+            vocab.Cell.of(one, _METHODS[one["method"]], self, network=inputs.network(one["network"]))
+            for one in vocab.grid(network=self.networks, threshold=self.thresholds, method=_METHODS)
         ]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:

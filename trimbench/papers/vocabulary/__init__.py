@@ -16,6 +16,7 @@ from trimbench.papers.vocabulary.cells import (
     at_least,
     check_axis,
     check_names,
+    grid,
     groups,
     must,
     one_of,

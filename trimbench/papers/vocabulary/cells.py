@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeVar
@@ -124,6 +125,13 @@ class Method(NamedTuple):
 # One job of an experiment, its place among the others, and the data that it reads.
 
 Label = str | int | float | bool | None
+
+
+def grid(**axes: Iterable[Label]) -> list[dict[str, Any]]:
+    """Return the labels of every place of a grid; the last axis changes fastest."""
+    return [dict(zip(axes, place, strict=True)) for place in itertools.product(*axes.values())]
+
+
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 

@@ -132,10 +132,11 @@ def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverNa
 
 def _measured(solver: Solver, *given: Any, smoothing: float = 1.0) -> tuple[dict[str, vocab.Json], ConformantModel]:
     """Learn with a solver, and measure; the others are arguments of `conform_to_statistics`."""
-    learn = functools.partial(conform_to_statistics, *given, solver, smoothing)
+    solve = functools.partial(conform_to_statistics, solver=solver, smoothing=smoothing)
     # A problem of one feature imports the solver, and what all of them need: the first import takes seconds.
     one = FeatureStatistics(10, np.array([0.5]), np.array([0.25]))
-    conform_to_statistics(np.array([[0.0, 1.0]]), np.zeros(2), np.arange(2), FeatureLayout.of(1), one, solver)
+    solve(np.array([[0.0, 1.0]]), np.zeros(2), np.arange(2), FeatureLayout.of(1), one)
+    learn = functools.partial(solve, *given)
     (model, memory), seconds = timed(lambda: _with_memory(learn))
     times = [seconds] if seconds >= _REPEAT_BELOW else [timed(learn)[1] for _ in range(_REPETITIONS)]
     solution = model.components[0].solution

@@ -17,6 +17,8 @@ from trimbench.papers.data.masks import Missingness, Rounding, Unit
 
 FILLS = {"min": "Min", "max": "Max", "mean": "Mean", "median": "Median"}
 METHODS = {**FILLS, "nacl": "NaCL"}
+# 1 where low values are good, as in Table 4, else -1.
+_SIGNS = {4: 1, 5: -1}
 _SAME_PERCENT = 0.01
 # Columns that rise steadily, so that a cubic through four shares tells where they begin.
 _STEADY = ("Min", "Mean", "Median", "NaCL")
@@ -28,27 +30,28 @@ def row_of(name: str, fraction: float) -> str:
 
 
 @functools.cache
-def printed(experiment: str) -> dict[str, dict[str, float]]:
+def printed(number: int) -> dict[str, dict[str, float]]:
     """Return the printed numbers of Table 4 or 5, by row and method."""
     found: dict[str, dict[str, float]] = {}
-    for (row, quantity), one in vocab.printed_numbers(experiment).items():
+    for (row, quantity), one in vocab.printed_numbers(f"conformant/table{number}").items():
         if quantity in METHODS.values():
             found.setdefault(row, {})[quantity] = one.value
     return found
 
 
-def outperformed(values: Mapping[str, float], sign: int) -> int:
-    """Return how many imputations NaCL outperforms; `sign` is 1 where low values are good, else -1."""
+def outperformed(number: int, values: Mapping[str, float]) -> int:
+    """Return how many imputations NaCL outperforms by the measure of Table 4 or 5."""
+    sign = _SIGNS[number]
     return sum(sign * value > sign * values["NaCL"] for method, value in values.items() if method != "NaCL")
 
 
-def contradiction(number: int, row: str, sign: int) -> str:
+def contradiction(number: int, row: str) -> str:
     """Return the proof that the printed table contradicts the text on a row; empty where it does not.
 
     The text says that NaCL outperforms all four imputations, except on Adult at 80 % by F1.
     """
-    values = printed(f"conformant/table{number}").get(row, {})
-    if not values or (number, row) == (5, "adult 80 %") or outperformed(values, sign) == len(FILLS):
+    values, sign = printed(number).get(row, {}), _SIGNS[number]
+    if not values or (number, row) == (5, "adult 80 %") or outperformed(number, values) == len(FILLS):
         return ""
     better = [
         f"{method} {value}"
@@ -82,7 +85,7 @@ def label_contradiction(label: float, counted: float, closest: float) -> str:
 
 def extrapolated(number: int, name: str, shares: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)) -> dict[str, float]:
     """Return where the printed columns of a data set begin: cubics through the four shares, at no missing feature."""
-    rows = [printed(f"conformant/table{number}").get(row_of(name, share), {}) for share in shares]
+    rows = [printed(number).get(row_of(name, share), {}) for share in shares]
     if not all(rows):
         return {}
     return {
@@ -154,12 +157,12 @@ def means_of(done: pd.DataFrame, measure: str, methods: Mapping[str, str]) -> It
             yield float(str(fraction)), dict(zip(titles, 100 * group["mean"], strict=True))
 
 
-def how_well(experiment: str, name: str, means: Mapping[float, Mapping[str, float]]) -> dict[str, object]:
+def how_well(number: int, name: str, means: Mapping[float, Mapping[str, float]]) -> dict[str, object]:
     """Return how far means are from the printed numbers of a data set; empty where none is printed."""
     pairs = [
         (values[method], row[method])
         for share, values in means.items()
-        if (row := printed(experiment).get(row_of(name, share)))
+        if (row := printed(number).get(row_of(name, share)))
         for method in METHODS.values()
         if method in values
     ]
@@ -216,15 +219,6 @@ class Tables4And5(Sweep):
     def _number(self) -> int:
         return 4 if self.measure == "cross_entropy" else 5
 
-    @property
-    def _experiment(self) -> str:
-        return f"conformant/table{self._number}"
-
-    @property
-    def _sign(self) -> int:
-        """1 where a low value is good, as a cross entropy, else -1."""
-        return 1 if self.measure == "cross_entropy" else -1
-
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each data set, set-up, share and repetition."""
         cells = []
@@ -234,8 +228,11 @@ class Tables4And5(Sweep):
             for setup in self._beside(name):
                 masks = repetitions if setup in self._inferred(name) else min(repetitions, self.neighbour_repetitions)
                 cells += setup.cells(inputs, name, self.missing, masks, self.seed)
-            if self.measure == "cross_entropy":
-                cells += self._complete_cells(inputs, name)
+            # With all features, the curves of all methods begin at the entropy.
+            complete = [Setup(title=_COMPLETE)]
+            complete += [replace(first, title=_COMPLETE_INFERRED) for first in self._inferred(name)]
+            for setup in complete if self._number == 4 else ():
+                cells += setup.cells(inputs, name, [0.0], 1, self.seed)
         return cells
 
     def _cells_in_words(self, inputs: vocab.Inputs, name: str) -> list[vocab.Cell]:
@@ -254,13 +251,6 @@ class Tables4And5(Sweep):
                 labels = {"encoding": encoding, "rounding": rounding, "as_run": as_run, "setup": ""}
                 missingness = Missingness(rounding=rounding)
                 cells += evaluation_cells(task, self.missing, repetitions, missingness, self.seed, labels)
-        return cells
-
-    def _complete_cells(self, inputs: vocab.Inputs, name: str) -> list[vocab.Cell]:
-        """Return the jobs that show the entropy with all features, where the curves of all methods begin."""
-        cells = Setup(title=_COMPLETE).cells(inputs, name, [0.0], 1, self.seed)
-        for first in self._inferred(name):
-            cells += replace(first, title=_COMPLETE_INFERRED).cells(inputs, name, [0.0], 1, self.seed)
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
@@ -319,9 +309,9 @@ class Tables4And5(Sweep):
         """Yield the numbers of a row, with what accounts for differences from the printed ones."""
 
         def counted(values: Mapping[str, float]) -> dict[str, float]:
-            return {**values, "outperformed": float(outperformed(values, self._sign))}
+            return {**values, "outperformed": float(outperformed(self._number, values))}
 
-        proof, explained = contradiction(self._number, row, self._sign), {}
+        proof, explained = contradiction(self._number, row), {}
         for setup in self._inferred(name):
             if values := setup.means(rows, name, self.measure).get(share):
                 explained = {key: vocab.Explanation(setup.title, value) for key, value in counted(values).items()}
@@ -359,7 +349,7 @@ class Tables4And5(Sweep):
                 mark = "constraint" if setup in self.constraints.get(name, []) else ""
                 every.append((setup.title, "yes" if setup in self._inferred(name) else mark, own, means))
             for title, mark, own, means in every:
-                if fit := how_well(self._experiment, name, means):
+                if fit := how_well(self._number, name, means):
                     masks = int(own["repetition"].nunique())
                     lines.append({"data": name, "set-up": title, "inferred": mark, "masks": masks, **fit})
         return lines
@@ -408,8 +398,10 @@ class Tables4And5(Sweep):
 
     def _order(self, row: str, means: Mapping[str, float]) -> tuple[str, str, str]:
         """Return the order of the methods in a row, and how many pairs of them are in the printed order."""
-        reported = printed(self._experiment).get(row, {})
-        theirs, ours = ({method: self._sign * value for method, value in of.items()} for of in (reported, means))
+        reported = printed(self._number).get(row, {})
+        theirs, ours = (
+            {method: _SIGNS[self._number] * value for method, value in of.items()} for of in (reported, means)
+        )
         pairs = [(a, b) for a in theirs for b in theirs if theirs[a] < theirs[b]]
         kept = sum(ours[a] < ours[b] for a, b in pairs)
         first, second = (", ".join(sorted(one, key=one.__getitem__)) for one in (theirs, ours))

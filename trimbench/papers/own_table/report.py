@@ -207,7 +207,6 @@ def _whether_to_believe(found: Steps) -> Iterator[str]:
 # The figures of a study.
 
 _OF_TEST_ROWS = "95 % confidence interval on test rows"
-_COLUMNS = ["series", "x", "y", "low", "high"]
 
 
 def figures_of(found: Steps) -> list[LineFigure]:
@@ -222,20 +221,19 @@ def figures_of(found: Steps) -> list[LineFigure]:
 
 
 def _frontier(found: Steps, measure: str, label: str) -> LineFigure:
-    points = [
-        {"series": method, "x": one["cost"], "y": one[measure]}
-        | ({"low": one[f"{measure}_low"], "high": one[f"{measure}_high"]} if method == TRIMMING else {})
-        for method in (TRIMMING, INFORMATION, SEQUENTIAL)
-        for row in found.frontier
+    # Of budgets that cost the same, the smallest.
+    points = {
+        (method, one["cost"]): (one[measure], *(one[f"{measure}_{end}"] for end in ends))
+        for method, ends in ((TRIMMING, ("low", "high")), (INFORMATION, ()), (SEQUENTIAL, ()))
+        for row in reversed(found.frontier)
         for one in row["methods"]
         if one["method"] == method and "failure" not in one
-    ]
+    }
     is_count = set(found.costs.values()) == {1.0}
-    return LineFigure(
+    return LineFigure.of(
         f"{label[0].upper()}{label[1:]} against {'number' if is_count else 'cost'} of features",
-        "features kept" if is_count else "cost of the features kept",
-        label,
-        pd.DataFrame(points, columns=_COLUMNS).drop_duplicates(["series", "x"]).sort_values(["series", "x"]),
+        ("features kept" if is_count else "cost of the features kept", label),
+        [(*place, *values) for place, values in sorted(points.items())],
         name=measure,
         interval=_OF_TEST_ROWS,
     )
@@ -243,21 +241,18 @@ def _frontier(found: Steps, measure: str, label: str) -> LineFigure:
 
 def _reliability(found: Steps) -> LineFigure:
     points = [
-        {"series": CLASSIFIERS[row["classifier"]][0], "x": one["confidence"], "y": one["right"]}
-        | {"low": one["right_low"], "high": one["right_high"]}
+        (CLASSIFIERS[row["classifier"]][0], *(one[key] for key in ("confidence", "right", "right_low", "right_high")))
         for row in found.baseline
         for one in row["reliability"]
     ]
-    if points:
-        least = min(float(str(point["x"])) for point in points)
-        points += [{"series": "honest", "x": end, "y": end} for end in (least, 1.0)]
-    return LineFigure(
+    return LineFigure.against_diagonal(
         "Is the confidence honest? All features",
-        "stated probability of the predicted class",
-        "share that is right",
-        pd.DataFrame(points, columns=_COLUMNS),
+        ("stated probability of the predicted class", "share that is right"),
+        points,
+        (min((stated for _, stated, *_ in points), default=1.0), 1.0),
+        mark="highlight",
+        diagonal="honest",
         name="calibration",
-        marks={"honest": "guide", **{title: "highlight" for title, _ in CLASSIFIERS.values()}},
         interval=_OF_TEST_ROWS,
     )
 

@@ -1,5 +1,6 @@
 """How Sphinx builds the documentation: `scripts/docs`."""
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -66,6 +67,8 @@ highlight_language = "text"  # of blocks that name none
 def _complete(app: Sphinx, page: str, source: list[str]) -> None:
     if page in WHOLE:
         source[0] = f"```{{include}} ../{WHOLE[page]}\n:relative-docs: docs/\n```\n"
+    # A host of code follows no link of the file system, such as `tours`; the documentation shows nothing outside of it.
+    source[0] = re.sub(r"\]\(((?:\.\./)*)\.\./notebooks/(\w+)\.ipynb\)", r"](\1tours/\2)", source[0])
     for caption, pages in CONTENTS.get(page, {}).items():
         below = "".join(f"/{name}\n" for name in pages.split())
         title = f":caption: {caption}\n" if caption else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import shutil
@@ -39,14 +38,13 @@ class Answer:
 
     @property
     def files(self) -> list[Path]:
-        """The files named in the output; where the page of an experiment is, all that it wrote."""
-        named = re.findall(r"^  (\S.*\.(?:csv|gz|md|tex|png|pdf|json))$", self.out, re.MULTILINE)
+        """The files named in the output; where it says that there are more beside a page, those, too."""
+        named = re.findall(r"^  (\S.*\.(?:csv|gz|md|tex|png|pdf|json|html))$", self.out, re.MULTILINE)
         found = [Path(path) for path in named]
-        for page in [path for path in found if path.suffix == ".md"]:
-            about = page.with_name(f"{page.name.removesuffix('.md')}.json")
-            if about.is_file() and "more files of this name" in self.out:
-                names = json.loads(about.read_text(encoding="utf-8"))["files"]
-                found += [page.with_name(name) for name in names if page.with_name(name) not in found]
+        for page in [path for path in found if "more files in the same folder" in self.out]:
+            start = page.stem if page.suffix == ".md" else ""  # the page of one experiment
+            beside = [path for path in page.parent.iterdir() if path.is_file() and path.name.startswith(start)]
+            found += [path for path in beside if path not in found]
         return found
 
 

@@ -15,6 +15,12 @@ from trimbench.papers.vocabulary.figures import Figure
 from . import command_line
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal is wide, so that a test finds sentences whole."""
+    monkeypatch.setenv("COLUMNS", "1000")
+
+
 @pytest.fixture
 def given_folder() -> Path:
     """The folder that TRIMBENCH_CACHE names."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import pydoc
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
@@ -27,6 +30,7 @@ from nbformat.v4 import new_code_cell
 import trimbench
 import trimbench.estimators
 from tests.test_package import loaded_by
+from trimbench.papers.beyond.incomplete_methods import METHODS
 from trimbench.papers.commands import cli
 from trimbench.papers.commands.arguments import CommandLine
 from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder
@@ -116,6 +120,7 @@ def has_every_page(built: Built) -> None:
     expected = {path.relative_to(DOCS).with_suffix(".html").as_posix() for path in sources}
     assert len(expected) > 20
     assert expected <= set(built.pages)
+    assert {name for name in expected if name.startswith("tours/")} <= {*built.pages["index.html"].links}
 
 
 def has_no_dead_link(built: Built) -> None:
@@ -151,7 +156,8 @@ def test_files_and_names_that_a_page_mentions_exist(path: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         parts = urlsplit(link)
         target = path.parent / parts.path
-        assert parts.scheme == "https" or target.exists() or target.with_suffix(".ipynb").exists(), link
+        assert parts.scheme == "https" or target.exists(), link
+        assert "tours" not in target.parts, "a host of code does not follow links of the file system"
     for name in re.findall(r"`((?:conf|scripts|requirements|docs|notebooks|trimbench|tests)/[\w./]+)`", text):
         assert (pages.ROOT / name).exists(), name
     for name in re.findall(r"scripts/bench/run (\w+)", path.read_text(encoding="utf-8")):
@@ -250,10 +256,12 @@ def test_it_is_short() -> None:
 
 
 def test_the_example_of_each_family_prints_what_the_readme_says() -> None:
-    shown = pages.follow(README)
+    shown = [*zip(pages.blocks(TEXT, "python"), pages.blocks(TEXT, "text"), strict=True)]
     assert len(shown) == 3
-    for line, printed, said in shown:
-        assert printed == said, f"line {line}"
+    for source, said in shown:  # each by itself, as a reader copies it
+        with redirect_stdout(io.StringIO()) as printed:
+            exec(source, {})
+        assert printed.getvalue() == said
 
 
 def test_the_installation_names_every_extra() -> None:
@@ -344,41 +352,45 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     return answer
 
 
-def test_help_names_the_commands_and_loads_no_heavy_package() -> None:
+def test_help_fits_a_screen_names_the_commands_and_loads_no_heavy_package(said: Any) -> None:
     modules, text = loaded_by("from trimbench.papers.commands.cli import main; main()", "--help")
     assert modules == []
-    assert "trimbench experiment=trimming/table6       run one table or figure" in text
-    for part in (
-        "task=list",
-        "task=fetch",
-        "task=report",
-        "processes, ray, serial, slurm",
-        "trimbench --help experiment",
-    ):
+    lines = said("--help", "--resolve")
+    assert len(lines) <= 23
+    assert max(map(len, lines)) <= 80
+    assert "trimbench experiment=trimming/table6       run one table or figure" in lines
+    for part in ("task=list", "task=fetch", "task=report", "processes, ray, serial, slurm", "--help experiment"):
         assert part in text
 
 
-def test_help_fits_a_screen_and_offers_only_what_can_be_chosen(said: Any) -> None:
-    lines = said("--help")
-    assert len(lines) <= 23
+def test_an_experiment_lists_its_settings_with_values_and_meanings(said: Any) -> None:
+    lines = said("--help", "experiment=trimming/rows", "splits=7", "datasets=[vote]")
+    assert "  splits=7                 random splits; default: 3" in lines
+    assert "  offline=false            true forbids downloads" in lines
     assert max(map(len, lines)) <= 80
-    assert not [line for line in lines if "dataset=" in line]
+    assert said("task=describe", "experiment=trimming/rows", "splits=7", "datasets=[vote]") == lines
+    text = " ".join(" ".join(lines).split())
+    assert "datasets=[vote] data sets, names in problems; choices: adult, breast_cancer, diabetes, digits_odd," in text
+    assert "default: [diabetes, heart_cleveland, vote, hepatitis, breast_cancer, digits_odd] problems={liv" in text
+    assert "executor.workers=null number of processes; null takes every processor" in text
+    assert any("gap_rows=1000" in line for line in said("task=study", "--help"))
+
+
+def literals(hint: object) -> set[str]:
+    return {*get_args(hint)} if get_origin(hint) is Literal else set().union(*map(literals, get_args(hint)))
 
 
 @pytest.mark.parametrize("name", CATALOGUE.names("experiment"))
-def test_every_setting_of_an_experiment_is_described(name: str) -> None:
-    settings = {*CATALOGUE.keys("experiment", name)} - {*NOT_SETTINGS, "defaults"}
-    said = CATALOGUE.comments("experiment", name)
-    assert not [key for key in settings if not said.get(key)]
-
-
-def test_an_experiment_lists_its_settings_with_values_and_meanings(said: Any) -> None:
-    lines = said("--help", "experiment=trimming/rows", "splits=7")
-    assert "  splits=7                 random splits" in lines
-    assert "  offline=false            never download" in lines
-    assert max(map(len, lines[2:])) <= 80
-    assert said("task=describe", "experiment=trimming/rows", "splits=7")[:17] == lines[:17]
-    assert any("gap_rows=1000" in line for line in said("task=study", "--help"))
+def test_every_setting_of_an_experiment_is_described_with_its_choices(name: str) -> None:
+    values = yaml.safe_load(CATALOGUE.path("experiment", name).read_text(encoding="utf-8"))
+    module, _, kind = values["runner"].partition(":")
+    comments, hints = CATALOGUE.comments("experiment", name), get_type_hints(getattr(import_module(module), kind))
+    for key in {*values} - {*NOT_SETTINGS, "defaults"}:
+        assert comments[key]
+        assert {one for one in literals(hints[key]) if one not in comments[key]} == set()
+    if "the default has all" in comments.get("methods", ""):
+        assert import_module(module).METHODS.keys() == {*values["methods"]}
+    assert METHODS.keys() == {*CATALOGUE.comments("", "study")["methods"].partition(": ")[2].split(" | ")}
 
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))

@@ -113,7 +113,7 @@ class Catalogue:
         text = self.path(group, name).read_text(encoding="utf-8")
         return {
             key: beside or " ".join(line.removeprefix("#").strip() for line in above.splitlines())
-            for above, key, beside in re.findall(r"((?:^#.*\n)*)^(\w+):(?:.*?\s# (.*))?", text, re.MULTILINE)
+            for above, key, beside in re.findall(r"((?:^#.*\n)*)^(?:  - )?(\w+):(?:.*? # (.*))?", text, re.MULTILINE)
         }
 
     def dataset_mapping(self, name: str) -> dict[str, Any]:

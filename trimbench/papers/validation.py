@@ -6,6 +6,8 @@ import dataclasses
 import functools
 import json
 import re
+import shutil
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,11 +50,11 @@ def reason(error: BaseException) -> str:
     return text if len(text) <= _LONGEST_REASON else f"{text[:250]} ... {text[-90:]}"
 
 
-def unknown(what: str, allowed: Sequence[str], got: str) -> ConfigurationError:
-    """Return the error for a name that does not exist: it lists those that do."""
+def unknown(what: str, allowed: Sequence[str], got: str, written: Callable[[str], str] = repr) -> ConfigurationError:
+    """Return the error for a name that does not exist: it lists those that do, and has those near it as `written`."""
     tails = [name for name in allowed if got and name.endswith(f"/{got}")]  # of an experiment without its family
     close = tails or get_close_matches(got, allowed, n=1)
-    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    hint = f"; did you mean {' or '.join(map(written, close))}?" if close else ""
     text = f"{what} must be one of {', '.join(sorted(allowed))}, got {brief(got)}{hint}"
     return ConfigurationError(text, whole=True)
 
@@ -186,7 +188,9 @@ def _explained(error: ValidationError, kind: Any, what: str) -> ConfigurationErr
         case "missing" | "missing_keyword_only_argument" | "union_tag_not_found":
             return ConfigurationError(f"{what}: key {key} is missing; add it")
         case "list_type" | "tuple_type" if len(same) == 1 and _is_of_any_length(_place(kind, first["loc"])[1]):
-            return ConfigurationError(f"{what}: {key} must be a list, got {brief(got)}; write {key}=[{str(got)[:80]}]")
+            return ConfigurationError(
+                f"{what}: {key} must be a list, got {brief(got)}; write '{key}=[{str(got)[:80]}]'"
+            )
         case "literal_error" if len(same) == 1:
             return unknown(f"{what}: {key}", _names(context["expected"].replace(" or ", ", ")), str(got))
         case "union_tag_invalid":
@@ -293,6 +297,22 @@ def rows_named(rows: Sequence[int], limit: int = 10) -> str:
     """
     listed = some([*map(str, rows)], limit)
     return f"row {listed}" if len(rows) == 1 else f"rows {listed}"
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal; 80 if it is unknown, as of a pipe."""
+    return shutil.get_terminal_size().columns
+
+
+def fitted(text: str, indent: int | None = None) -> str:
+    """Return a text in lines that fit the terminal, continued with an indent; rows of tables, and words, stay whole."""
+    width, lines = terminal_width(), []
+    fill = functools.partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+    for line in text.split("\n"):
+        start = len(line) - len(line.lstrip()) if indent is None else indent
+        is_whole = len(line) <= width or line.startswith("|") or len(line.split()) == 1
+        lines.append(line if is_whole else fill(line, subsequent_indent=" " * start))
+    return "\n".join(lines)
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:

@@ -23,10 +23,6 @@ def test_options_may_stand_before_or_after_settings(command: Command) -> None:
     command(T4, "-i", code=0)
 
 
-def test_help_needs_no_other_option(command: Command) -> None:
-    assert command("--help", "--resolve", code=0).out == command("--help", code=0).out != ""
-
-
 def test_the_version_is_the_projects(command: Command) -> None:
     assert re.fullmatch(r"trimbench \d+\.\d+\.\d+\S*\n", command("--version").out)
 

@@ -50,11 +50,6 @@ def test_words_are_completed(line: str, expected: list[str]) -> None:
     assert completions(line) == expected
 
 
-@pytest.mark.parametrize("experiment", PROJECT.names("experiment"))
-def test_every_experiment_has_keys(experiment: str) -> None:
-    assert "task=" in completions(f"trimbench experiment={experiment} ")
-
-
 def test_own_folders_and_runs_are_completed(tmp_path: Path) -> None:
     write(tmp_path, {"mine/experiment/own/one.yaml": "size: 1\n", "results/first/run.json": "{}"})
     line = f"trimbench --config-dir {tmp_path / 'mine'} results={tmp_path / 'results'} experiment=own/one "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from trimbench.papers.commands import tasks
-from trimbench.papers.commands.arguments import TASKS
-from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.commands.arguments import TASKS, CommandLine, Composer, check_settings, setting
+from trimbench.papers.configuration import NOT_SETTINGS, configuration_folder
+from trimbench.papers.validation import ConfigurationError
 
 from ..command_line import CURVE, FEW, OTHER, PROJECT, T4, T6, Command, write
 
@@ -36,7 +38,7 @@ NAMES = [
     ("experiment=", f"{UN} ''"),
     (f"{T4}.yaml", f"{UN} 'trimming/table4.yaml'; did you mean 'trimming/table4'?\n"),
     (f"{T4},trimming/table6", f"experiment must have one value, got {T4},trimming/table6; add -m to run with each\n"),
-    ("seed=1,2", "seed must have one value, got seed=1,2; add -m to run with each, or write 'seed=[1,2]' for a list"),
+    ("seed=1,2", "seed must have one value, got seed=1,2; add -m to run with each\n"),
     ("-m experiment=trimming/table4,trimming/table7", f"{UN} 'trimming/table7'"),
     ("executor=proceses", f"executor must be one of {EXECUTORS}, got 'proceses'; did you mean 'processes'?"),
     ("executor=null", f"executor must be one of {EXECUTORS}, got 'null'"),
@@ -47,21 +49,22 @@ NAMES = [
     ("task=study data=t.csv,u.csv", "data must have one value, got data=t.csv,u.csv; run the command once with each\n"),
     ("task=study data=t.csv target=true", "target must be a text, got True; quote it for Hydra: 'target=\"...\"'\n"),
     ("task=study data=https://a.b/t.csv target=y", "data must be a file, got 'https://a.b/t.csv'; download it first"),
-    ("task=study budgets=1,2", "budgets must have one value, got budgets=1,2; run the command once with each, or"),
+    ("task=study budgets=1,2", "budgets must be a list, got 1,2; write 'budgets=[1,2]'\n"),
     ("task=study -m data=t.csv", "task must be run or report in a sweep, got 'study'; give each setting one value, "),
     ("-m experiment=glob(trimming/*)", "a swept setting must have values separated by commas or a range, got expe"),
     ("--config-dir nowhere", "--config-dir must be an existing folder, got 'nowhere'"),
     (f"{T6} networks=[pim]", f"network must be one of {NETWORKS}, got 'pim'"),
 ]  # fmt: skip
 KEYS = [
-    ("sed=3", f"{SHARED} 'sed'; did you mean 'seed'?; add experiment=... for a key of an experiment\n"),
+    ("sed=3", f"{SHARED} 'sed'; did you mean seed=3?; add experiment=... for a key of an experiment\n"),
     ("splits=3", f"{SHARED} 'splits'"),
     ("cache_mode.more=1", f"{SHARED} 'cache_mode.more'"),
     (f"{T6} threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
+    (f"{CURVE} budget=1,2", f"{FIRST_KEY} budgets, cache_mode, "),
     (f"-m {CURVE},trimming/table6 threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
     (f"-m {T4},trimming/table6 sed=3", f"{FIRST_KEY} cache_mode, executor, experiment, figure, instances, "),
     ("executor.wrkers=2", "executor.key must be one of "),
-    ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'; did you mean 'splits'?\n"),
+    ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'; did you mean profile.splits=2?\n"),
     (f"{T6} +foo=3", f"{IN6} a key must be one of budget_divisor, counted_threshold, engine, networks, thresholds, "),
     ("+executor.foo=3", "executor: a key must be one of "),
     (f"{T4} ~foo", "Could not delete from config. 'foo' does not exist."),
@@ -150,19 +153,41 @@ def test_a_mistake_is_explained_and_a_command_works_once_the_advice_is_followed(
     if (words, message) in ADVISED:
         for task in TASKS:
             monkeypatch.setitem(tasks.PERFORM, task, lambda _: 0)
-        assert command(*followed(words, answer.err).split(), code=0).err == ""
+        assert command(*followed(words, answer.err), code=0).err == ""
 
 
 def test_blanks_around_the_sign_are_no_part_of_a_setting(command: Command) -> None:
     assert command("seed = 3", code=2).err.endswith(", got 'seed = 3'; write seed=3\n")
 
 
-def followed(words: str, said: str) -> str:
-    """Return a command line after what its error advises."""
-    if meant := re.search(r"got '(\S+)'; did you mean '(\S+?)'", said):
-        return words.replace(meant[1], meant[2], 1)
-    meant = re.search(r"; write (\S+)", said)
-    return f"-m {words}" if "; add -m" in said else str(meant and meant[1])
+def followed(words: str, said: str) -> list[str]:
+    """Return a command line after what its error advises: the last word that has the key, written anew."""
+    meant = re.search(r"(?:did you mean|write) (.*?)[?\n]", f"{said}\n")
+    *before, last = words.split()
+    if meant is None:
+        return ["-m", *before, last]
+    if "=" not in meant[1]:  # a name
+        return [*before, f"{last.partition('=')[0]}={shlex.split(meant[1])[0]}"]
+    return [*(before if before and "=" in before[-1] else []), *shlex.split(meant[1].split(" or ")[0])]
+
+
+@pytest.mark.parametrize("option", [[], ["-m"]])
+def test_one_refusal_is_enough_where_a_list_is_wanted_or_an_s(option: list[str]) -> None:
+    composer = Composer(PROJECT)
+    for name in PROJECT.names("experiment"):
+        values = composer.compose([setting("experiment", name)])
+        own = {key: values.get(key) for key in PROJECT.keys("experiment", name) if key not in NOT_SETTINGS}
+        firsts = {key: items[0] for key, items in own.items() if isinstance(items, list) and items}
+        for key, item in ((key, item) for key, item in firsts.items() if re.fullmatch(r"[\w.]+", str(item))):
+            given = f"{item},{item}x" if option else str(item)
+            for written in {key, key.removesuffix("s")} - (values.keys() - {key}):
+                words = [*option, f"experiment={name}", f"{written}={given}"]
+                with pytest.raises(ConfigurationError) as refusal:
+                    check_settings(CommandLine.of(words), composer)
+                advised = CommandLine.of([*words[:-1], *followed(words[-1], str(refusal.value))])
+                check_settings(advised, composer)
+                assert all(isinstance(point[-1].value(), list) for point in advised.points)
+                assert len(advised.points) == 1 + len(option)
 
 
 @pytest.fixture
@@ -175,7 +200,7 @@ def _own_t4(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", [["--config-dir", "mine"], ["--config-dir=mine"], ["-cd", "mine"]])
 def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, option: list[str]) -> None:
     wrong_key = command(*option, "experiment=mine/t4", "instnces=[]", code=2)
-    assert wrong_key.err.endswith("got 'instnces'; did you mean 'instances'?\n")
+    assert wrong_key.err.endswith("got 'instnces'; did you mean 'instances=[]'?\n")
     wrong_name = command(*option, "experiment=mine/t5", code=2)
     listed = ", ".join(sorted(["mine/t4", *FEW]))
     assert wrong_name.err.startswith(f"experiment must be one of {listed}, got 'mine/t5'")

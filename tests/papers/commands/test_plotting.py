@@ -93,7 +93,7 @@ def test_pictures_of_the_published_run_are_never_overwritten(command: Command, r
     assert kept.read_bytes() == b"a picture of another version"
     assert files(root) == before | {"published/trimming/curves.png": b"a picture of another version"}
     again = command("task=plot", code=0)
-    assert again.out.startswith("Nothing to draw: every picture of the run published is there.")
+    assert again.out.startswith("Nothing to draw: every picture of the run published is there; with")
 
 
 def test_one_experiment(command: Command, root: Path) -> None:

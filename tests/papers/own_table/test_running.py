@@ -36,13 +36,15 @@ STUDY = ("task=study", "executor=serial", "budgets=[2]", *QUICK)
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_study_from_the_command_line(command: Command) -> None:
+def test_a_study_from_the_command_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     Path("a").mkdir()
     iris().to_csv("a/patients.csv", index=False)
     Path("costs.csv").write_text("feature,cost\n" + "".join(f"{n},2\n" for n in iris().columns[:4]))
     answer = command(*STUDY, "data=a/patients.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
     assert answer.out.index("How each column was read") < answer.out.index("What to keep:")
-    assert "16 jobs, 0 without a result" in answer.out
+    assert max(map(len, answer.out.splitlines())) <= 80
+    assert ", 0 without a result\n  results/study-patients/index.html\n  and 2" in answer.out
     folder = Path("results/study-patients")
     for name in ("index.html", "study.csv", "study_card.csv", "study_accuracy.png", "study_accuracy_points.csv"):
         assert (folder / name).is_file()

@@ -18,10 +18,8 @@ from trimbench.papers.execution.store import Record
 from trimbench.papers.files import safe_name, settings_name
 from trimbench.papers.reporting.figures import drawing as figure_files
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.overview import write_summary
-from trimbench.papers.reporting.runs import Entry, part_of, unattempted, write_findings
+from trimbench.papers.reporting.runs import unattempted, write_findings
 from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.vocabulary.reported import Literature
 from trimbench.papers.vocabulary.tables import Table
 
 from ..command_line import results
@@ -155,9 +153,8 @@ def test_why_a_number_was_not_attempted(
 
 def test_the_page_reports_what_went_wrong(tmp_path: Path) -> None:
     records = [record(1), record(2, "failed", "Traceback\n  line\nValueError: Boom\n")]
-    write_findings(
-        findings(records=records, missing={"vote": "is away"}, tables=()), judged(NUMBERS, {}), tmp_path, DEFAULT
-    )
+    found = findings(records=records, missing={"vote": "is away"}, tables=())
+    write_findings(found, judged(NUMBERS, {}), tmp_path, DEFAULT)
     page = (tmp_path / "family/one.md").read_text(encoding="utf-8")
     assert "- Data not available: vote: is away\n- 1 of 3 jobs failed, the first with: ValueError: Boom\n" in page
 
@@ -186,14 +183,6 @@ def test_a_failed_write_leaves_the_old_files(
         write_findings(findings(), [], tmp_path, DEFAULT)
     assert results(tmp_path) == before
     assert not list(tmp_path.rglob("*.tmp"))
-
-
-def test_summary(tmp_path: Path) -> None:
-    part = part_of(Entry("mine/a", "failed", "", (), None, "one\ntwo | three"), tmp_path)
-    _, written = write_summary([part], Literature({}, {}), tmp_path / "new" / "folder", run="r", profile="quick")
-    assert pd.read_csv(written[0])["status"].tolist() == ["failed: one\ntwo | three"]
-    assert "mine/<wbr>a" in written[2].read_text(encoding="utf-8")
-    assert r"| failed: one two \| three |" in written[1].read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

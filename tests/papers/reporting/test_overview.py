@@ -31,9 +31,7 @@ def overview(tmp_path: Path) -> Overview:
     folder.mkdir(parents=True)
     (folder / "paper.yaml").write_text(REPORTED)
     catalogue = Catalogue((tmp_path / "conf",))
-    return Overview(
-        tmp_path / "results", catalogue, Literature.of(catalogue), FigureSettings(), profile="quick", suffix=""
-    )
+    return Overview(tmp_path / "results", catalogue, Literature.of(catalogue), FigureSettings(), profile="quick")
 
 
 def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,13 +61,18 @@ def test_summary(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "# Reported and reproduced, with profile=quick\n" in out
 
 
+PLAIN = "1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds"
+COLOURED = "1 of 2 numbers \033[32mreproduced\033[0m, 1 \033[31mdiffers\033[0m; 0 of 1 claim holds"
+
+
 @pytest.mark.parametrize(
     ("is_terminal", "environment", "shown"),
     [
-        (True, {}, "1 of 2 numbers \033[32mreproduced\033[0m, 1 \033[31mdiffers\033[0m; 0 of 1 claim holds"),
-        (True, {"NO_COLOR": "1"}, "1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds"),
-        (True, {"TERM": "dumb"}, "1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds"),
-        (False, {}, "1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds"),
+        (True, {}, COLOURED),
+        (True, {"COLUMNS": "40"}, COLOURED.replace("0 of", "0\nof")),
+        (True, {"NO_COLOR": "1"}, PLAIN),
+        (True, {"TERM": "dumb"}, PLAIN),
+        (False, {}, PLAIN),
     ],
 )
 def test_outcomes_have_colour_on_a_terminal_that_has_it(
@@ -80,5 +83,5 @@ def test_outcomes_have_colour_on_a_terminal_that_has_it(
     monkeypatch.setattr("sys.stdout", screen)
     for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
         monkeypatch.setenv(name, value)
-    say("1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds")
+    say(PLAIN)
     assert screen.getvalue() == f"{shown}\n"

@@ -72,6 +72,12 @@ def test_a_table_of_many_numbers_becomes_several_that_fit() -> None:
     assert len(parts) > 1
     assert [cells(part[-1])[0] for part in parts] == ["a name"] * len(parts)
     assert sum(len(cells(part[-1])) - 1 for part in parts) == 9
+    rows = [{"row": "a", "by": by, **dict.fromkeys("pqrs", 1e9)} for by in "xy"] + [{"row": "b", "by": "x", "p": 1e9}]
+    parts = [part.splitlines() for part in markdown(table(pd.DataFrame(rows)), 60).split("\n\n")]
+    assert [[cells(line)[:2] for line in part[2:]] for part in parts] == [
+        [["a", "x"], ["a", "y"], ["b", "x"]],
+        [["a", "x"], ["a", "y"]],
+    ], "rows are told apart in each part, and those that are empty there are left out"
 
 
 def test_empty_frames() -> None:

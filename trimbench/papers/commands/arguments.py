@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import shlex
 import sys
 import typing
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ from hydra.core.override_parser.types import Override, OverrideType, Quote, Quot
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from trimbench.papers.configuration import Catalogue, checked_text, configuration_folder, load, plain
+from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, checked_text, configuration_folder, load, plain
 from trimbench.papers.files import is_accepted, named_folder
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.validation import ConfigurationError, Json, brief, settings, unknown, validated
@@ -330,13 +331,17 @@ def check_settings(line: CommandLine, composer: Composer) -> None:
         raise ConfigurationError("--experimental-rerun must be left out; give the settings that the run's .json has")
     if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in first):
         return
-    if several := [str(one.input_line) for one in first if one.is_sweep_override()]:
-        key, _, values = several[0].partition("=")
-        as_list = "" if key in (*GROUPS, "data") else f", or write '{key}=[{values}]' for a list"
-        each = "run the command once with each" if line.root == STUDY else "add -m to run with each"
-        raise ConfigurationError(f"{key} must have one value, got {several[0]}; {each}{as_list}")
     for folder in catalogue.folders[:-1]:
         _check_files(folder, catalogue)
+    several = sorted((one for one in first if one.is_sweep_override()), key=lambda one: one.key_or_group not in GROUPS)
+    if not several or several[0].key_or_group not in GROUPS:
+        config, _ = composer.chosen([one for one in line.points[0] if one.key_or_group in GROUPS])
+        for one in line.written:
+            if one.type is OverrideType.CHANGE and one.key_or_group not in GROUPS and not one.is_hydra_override():
+                _check_key(one, config, bool(options.multirun))
+    if several:
+        each = "run the command once with each" if line.root == STUDY else "add -m to run with each"
+        raise ConfigurationError(f"{several[0].key_or_group} must have one value, got {several[0].input_line}; {each}")
     # Of a sweep, the first point; the keys of the others are checked when they are composed, before anything runs.
     composer.chosen(line.points[0])
     for folder in catalogue.folders[:-1]:
@@ -363,21 +368,48 @@ def _check_files(folder: Path, catalogue: Catalogue) -> None:
         raise ConfigurationError(f"{path} must not take the place of the project's {name}.yaml; rename it and {advice}")
 
 
-def _check_key(key: str, config: DictConfig) -> None:
-    """Raise an error unless a key with dots leads to a value, or into a list."""
+def _check_key(one: Override, config: DictConfig, is_sweep: bool = False) -> None:
+    """Raise an error unless a key with dots leads to a value, or into a list, and a list has a list."""
     node: Any = config
     above: list[str] = []
-    rest = key.split(".")
+    rest = one.key_or_group.split(".")
     while len(rest) > 1 and isinstance(node.get(rest[0]), DictConfig):
         node = node[rest[0]]
         above.append(rest.pop(0))
+
+    def written(name: str) -> str:
+        return _written(".".join([*above, name]), one, node.get(name), is_sweep)
+
     if rest[0] in node and (len(rest) == 1 or isinstance(node[rest[0]], ListConfig)):
+        text, is_list = value_text(one), isinstance(node[rest[0]], ListConfig)
+        is_number, is_plain = (
+            type(node[rest[0]]) in (int, float),
+            text not in ("", "null") and not re.search(r"[$(]", text),
+        )
+        if len(rest) == 1 and is_plain and (is_list, is_number)[text.startswith("[")]:
+            what = f"{one.key_or_group} must {'be a list' if is_list else 'have one value'}, got {text}"
+            raise ConfigurationError(f"{what}; write {written(rest[0])}")
         return
-    allowed = [str(name) for name in node if not str(name).startswith("_")]
+    allowed = [str(name) for name in node if not str(name).startswith("_") and name not in NOT_SETTINGS]
     if above:
-        raise unknown(f"{'.'.join(above)}.key", allowed, ".".join(rest))
-    hint = "" if "runner" in config else "; add experiment=... for a key of an experiment"
-    raise ConfigurationError(f"{unknown('key', [*allowed, 'experiment'], key)}{hint}")
+        raise unknown(f"{'.'.join(above)}.key", allowed, ".".join(rest), written)
+    is_study = config.get("task") == STUDY
+    hint = "" if is_study or "runner" in config else "; add experiment=... for a key of an experiment"
+    error = unknown("key", [*allowed, *([] if is_study else ["experiment"])], one.key_or_group, written)
+    raise ConfigurationError(f"{error}{hint}", whole=True)
+
+
+def _written(key: str, one: Override, wanted: object, is_sweep: bool) -> str:
+    """Return what to write in a shell for a setting of this key: a list, or several values, as `wanted`."""
+    texts = list(one.sweep_string_iterator()) if one.is_choice_sweep() else [value_text(one)]
+    if isinstance(wanted, ListConfig):
+        lists = [text if text.startswith("[") else f"[{text}]" for text in texts]
+        texts = lists if is_sweep or len(texts) == 1 else [f"[{','.join(texts)}]"]
+    elif type(wanted) in (int, float):
+        texts = [text.strip("[]") for text in texts]
+    value = ",".join(texts)
+    are_several = "," in value and not value.startswith("[")
+    return ("-m " if are_several and not is_sweep else "") + shlex.quote(f"{key}={value}")
 
 
 # Compose the configurations of a command, its experiments and its points, without reading every file again.
@@ -432,7 +464,7 @@ class Composer:
         with open_dict(config):
             config.merge_with(*map(self._read, merged))
         for one in values:
-            _check_key(one.key_or_group, config)
+            _check_key(one, config)
         if len(changes) < len(overrides):  # what adds and deletes keys is left to Hydra
             config, own = self.composed(overrides)
         else:

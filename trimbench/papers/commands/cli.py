@@ -8,10 +8,8 @@ import itertools
 import os
 import re
 import shlex
-import shutil
 import string
 import sys
-import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,10 +43,13 @@ from trimbench.papers.commands.arguments import (
 from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder, plain
 from trimbench.papers.files import settings_name
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.validation import ConfigurationError, Json, unknown, validated
+from trimbench.papers.validation import ConfigurationError, Json, fitted, unknown, validated
 
 _DIGITS = 8  # of the hash of a file
-_LONGEST, _COLUMN = 30, 24  # of a value in the help, and where its meaning begins
+_COLUMN = 24  # of the help, where the meaning of a setting begins
+_DEEP = ("executor", "figure")  # groups whose own settings are described with the others
+# What in the meaning of a setting stands for its choices: the keys of another one, or the names in a group.
+_NAMES = re.compile(r"names in (\w+)|\bconf/(\w+)")
 # What composing raises; some of Hydra's own complaints are plain ValueErrors.
 _COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 
@@ -115,7 +116,7 @@ def _exit_on(*errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        sys.stderr.write(f"{str(error).strip()}\n")
+        sys.stderr.write(f"{fitted(str(error).strip())}\n")
         sys.exit(2)
 
 
@@ -146,41 +147,58 @@ def _compose(line: CommandLine) -> Invocation | None:
 
 def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
     """Return the help of a command: what it can be, and its choices; of an experiment or a study, its settings."""
-    catalogue = composer.catalogue
-    chosen = next((str(one.value()) for one in overrides if one.key_or_group == "experiment"), "")
+    catalogue, given = composer.catalogue, [one for one in overrides if one.key_or_group != "task"]
+    groups = [one for one in given if one.key_or_group in GROUPS]
+    chosen = next((str(one.value()) for one in groups if one.key_or_group == "experiment"), "")
+    if chosen or composer.root == STUDY:
+        about = f"{chosen}: {catalogue.about('experiment', chosen)}" if chosen else "A study of your own table."
+        return f"{fitted(about)}\n\n{_described(composer, given, groups, chosen)}\n"
     families = itertools.groupby(catalogue.names("experiment"), lambda name: name.rpartition("/")[0])
-    choices = [
-        (f"experiment={family}/", ", ".join(name.rpartition("/")[2] for name in own)) for family, own in families
-    ]
-    choices += [(f"{group}=", ", ".join(catalogue.names(group))) for group in GROUPS if group != "experiment"]
-    comments = catalogue.comments("", composer.root)
-    if not chosen and composer.root == "config":
-        template = composer.composed([one for one in overrides if one.key_or_group in GROUPS])[1]["help"]["template"]
-        return f"{string.Template(template).substitute(SETTINGS=_listed(choices[:-1], 6).rstrip())}\n"
-    if chosen:
-        comments |= catalogue.comments("experiment", chosen)
-    values = composer.compose(overrides)
-    of_all = sorted((key for key in values if key not in (*NOT_SETTINGS, *GROUPS)), key=lambda key: key in SHARED_KEYS)
-    lines = [(f"{key}={_value(values[key])}", comments.get(key, "")) for key in of_all]
-    about = f"{chosen}: {catalogue.about('experiment', chosen)}" if chosen else "A study of your own table."
-    return f"{about}\n\nSettings, with their values\n{_listed(lines)}\nChoices\n{_listed(choices[-3:])}\n"
+    choices = [(f"experiment={one}/", [name.rpartition("/")[2] for name in names]) for one, names in families]
+    choices += [(f"{group}=", catalogue.names(group)) for group in ("executor", "profile")]
+    lines = "\n".join(fitted(f"  {word:<{_COLUMN}} {', '.join(names)}", 6) for word, names in choices)
+    return string.Template(composer.composed(groups)[1]["help"]["template"]).substitute(SETTINGS=lines) + "\n"
 
 
-def _value(value: object) -> str:
-    """Return a value as a command line would have it, or its beginning."""
-    text = yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True)
-    text = text.removesuffix("\n...\n").strip()
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+def _described(composer: Composer, given: Sequence[Override], groups: Sequence[Override], chosen: str) -> str:
+    """Return the settings of an experiment or a study, and those of every command: value, meaning, choices, default."""
+    catalogue, values = composer.catalogue, _flat(composer, given)
+    defaults = _flat(composer, groups) | {key: value for key, value in _flat(composer, []).items() if key in GROUPS}
+    comments = catalogue.comments("", "config") | catalogue.comments("", composer.root)
+    comments |= catalogue.comments("experiment", chosen) if chosen else {}
+    for group in _DEEP:
+        comments |= {f"{group}.{key}": text for key, text in catalogue.comments(group, str(values.get(group))).items()}
+    lines: tuple[list[str], list[str]] = ([], [])
+    for key, value in values.items():
+        meaning = comments.get(key, "")
+        known = [values[other] if other else catalogue.names(group) for other, group in _NAMES.findall(meaning)]
+        names = sorted({*itertools.chain(*known)})
+        said = [meaning, f"choices: {_value(names)[1:-1]}" if names else ""]
+        said += [f"default: {_value(defaults[key])}" if value != defaults.get(key, value) else ""]
+        word = fitted(f"  {key}={_value(value)}", 6)
+        start = f"{word:<{_COLUMN + 2}}" if len(word) <= _COLUMN + 2 else f"{word}\n{'':{_COLUMN + 2}}"
+        line = fitted(f"{start} {'; '.join(filter(None, said))}", _COLUMN + 3)
+        lines[key.partition(".")[0] in SHARED_KEYS].append(line)
+    parts = ["Settings (written key=value; a list as 'key=[a,b]')", *lines[0]], ["Settings of every command", *lines[1]]
+    return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _listed(pairs: Sequence[tuple[str, str]], indent: int = _COLUMN + 3) -> str:
-    """Return words with what is said of them, in lines that fit the terminal."""
-    width = max(shutil.get_terminal_size().columns, 40) - 1
-    lines = []
-    for word, meaning in pairs:
-        first = f"  {word:<{_COLUMN}} "
-        lines += textwrap.wrap(first + meaning, width, subsequent_indent=" " * indent, break_on_hyphens=False)
-    return "".join(f"{line}\n" for line in lines)
+def _flat(composer: Composer, overrides: Sequence[Override]) -> dict[str, Any]:
+    """Return the settings by key: of a group the choice, and of those in `_DEEP` what is in them, too."""
+    config, choices = composer.chosen(overrides)
+    found: dict[str, Any] = {}
+    for key, value in plain(config).items():
+        if key not in (*NOT_SETTINGS, "experiment"):
+            found[key] = choices[key] if key in GROUPS else value
+        if key in _DEEP:
+            found |= {f"{key}.{part}": one for part, one in value.items() if part != "_target_"}
+    return found
+
+
+def _value(value: Json) -> str:
+    """Return a value as a command line has it."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True, sort_keys=False)
+    return text.removesuffix("\n...\n").strip()
 
 
 def _run(invocation: Invocation) -> int:

@@ -45,8 +45,8 @@ from trimbench.papers.reporting.runs import (
     runs_in,
 )
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
-from trimbench.papers.reporting.tables import markdown, markdown_rows, terminal_width
-from trimbench.papers.validation import ConfigurationError, brief, by_host, validated, ways_out
+from trimbench.papers.reporting.tables import ending, markdown, markdown_rows
+from trimbench.papers.validation import ConfigurationError, brief, by_host, terminal_width, validated, ways_out
 from trimbench.papers.vocabulary.cells import Experiment
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import (
@@ -212,7 +212,8 @@ def _report_sweep(points: Sequence[SweepPoint], folder: Path, invocation: Invoca
         say(f"\nThe first {_MOST_ROWS} of {len(table.frame):,} rows.")
     for note in notes:
         say(f"\n{note}")
-    say("\n".join(["", *(f"  {path}" for path in written)]))
+    page = next(path for path in written if path.name == "index.html")
+    say(ending(f"\n{table.title}: {len(points)} points", page, written))
     return 1 if any(point.failures or any(found.failures for found in point.findings) for point in points) else 0
 
 
@@ -352,8 +353,8 @@ def plot(invocation: Invocation) -> int:
     drawn = [(figure, *_wanted(figure, root, run, invocation)) for figure in found]
     drawn = [one for one in drawn if one[1]]
     if not drawn:
-        say(f"Nothing to draw: every picture of {what} is there. With other settings, such as figure=column,")
-        say(f"they are drawn into {root / _PLOTS / run}.")
+        elsewhere = f"with other settings, such as figure=column, they are drawn into {root / _PLOTS / run}"
+        say(f"Nothing to draw: every picture of {what} is there; {elsewhere}.")
         return 0
     say(f"Drawing {len(drawn)} figure{'' if len(drawn) == 1 else 's'} of {what}:")
     done = [_draw(*one) for one in drawn]
@@ -443,9 +444,9 @@ def study(invocation: Invocation) -> int:
     plan = prepared(path, target, None if costs is None else read_costs(Path(str(costs)).expanduser()), own)
     studied = run_study(plan, str(path.absolute()), target, where, say)
     written = write_study(studied, folder, invocation.figure)
-    say("\n".join([*studied.conclusions, "", *(f"  {one}" for one in written)]))
     n_jobs, n_open = len(studied.findings.rows), len(studied.steps.failures)
-    say(f"{n_jobs} jobs, {n_open} without a result; {studied.seconds:.0f} s in all.")
+    done = f"{n_jobs} jobs in {studied.seconds:.0f} s, {n_open} without a result"
+    say(ending("\n\n".join([*studied.conclusions, done]), written[-1], written))
     return 1 if n_open else 0
 
 

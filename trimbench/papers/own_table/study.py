@@ -49,8 +49,8 @@ from trimbench.papers.own_table.steps import (
 )
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import make_run, write_findings
-from trimbench.papers.reporting.tables import markdown, terminal_width
-from trimbench.papers.validation import ConfigurationError, Json, validated
+from trimbench.papers.reporting.tables import markdown
+from trimbench.papers.validation import ConfigurationError, Json, fitted, terminal_width, validated
 from trimbench.papers.vocabulary.cells import Cell, Label, Outcome
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, run_plans
@@ -289,7 +289,7 @@ def run_study(plan: OwnTable, source: str, target: str, where: Surroundings, say
     """Run the jobs of a study that are not stored; `source` is what the lines that rebuild the model read."""
     start = time.perf_counter()
     card = card_of(plan.table)
-    repairs = "\n".join(f"- {line}" for line in plan.table.repairs)
+    repairs = "\n".join(fitted(f"- {line}", 2) for line in plan.table.repairs)
     shown = markdown(card, terminal_width())
     say(f"# {plan.table.name}: {len(plan.table.labels):,} rows\n\n{card.title}\n\n{shown}\n\n{repairs}\n")
     keep_table(plan.table, where.inputs.cache)

@@ -18,8 +18,8 @@ from trimbench.papers.configuration import NOT_SETTINGS
 from trimbench.papers.files import write_csv, write_text
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import POINTS, REPORTED, StoredExperiment, StoredRun
-from trimbench.papers.reporting.tables import label_columns, markdown, markdown_page, markdown_text, terminal_width
-from trimbench.papers.validation import some
+from trimbench.papers.reporting.tables import label_columns, markdown, markdown_page, markdown_text
+from trimbench.papers.validation import some, terminal_width
 from trimbench.papers.vocabulary.tables import Table
 
 # What differs between two finished runs: numbers, verdicts, settings, data and environment.

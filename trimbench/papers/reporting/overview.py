@@ -26,7 +26,7 @@ from trimbench.papers.reporting.runs import (
     unattempted,
     write_findings,
 )
-from trimbench.papers.reporting.tables import markdown, side_by_side, terminal_width
+from trimbench.papers.reporting.tables import ending, markdown, side_by_side
 from trimbench.papers.reporting.verdicts import (
     COLUMNS,
     NOT_ATTEMPTED,
@@ -37,7 +37,7 @@ from trimbench.papers.reporting.verdicts import (
     in_words,
     tally,
 )
-from trimbench.papers.validation import by_host, ways_out
+from trimbench.papers.validation import by_host, fitted, terminal_width, ways_out
 from trimbench.papers.vocabulary.planning import NO_DATA, Findings
 from trimbench.papers.vocabulary.reported import Literature, NumbersError
 from trimbench.papers.vocabulary.tables import Table
@@ -46,7 +46,7 @@ FAILED = "failed"
 _COMPLETE = "complete"
 # What is green or red on a terminal that has colours; the words say it all.
 _OUTCOME = re.compile(
-    r"(?P<none>\b0 of [\d,]+ \w+ \w+)"
+    r"(?P<none>\b0\s+of\s+[\d,]+\s+\w+\s+\w+|→ reproduced)"
     r"|\b(?:(?P<good>reproduced|holds?|followed|shorter)|differs?|fails?|(?i:failed)|unexplained)\b"
 )
 
@@ -99,7 +99,7 @@ class Overview:
         if findings.failures:
             say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         page = next(path for path in written if path.suffix == ".md")
-        say(f"{_headline(entry, self._profile)}\n  {page}\n  and {len(written) - 1} more files of this name")
+        say(ending(_headline(entry, self._profile), page, written))
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
@@ -116,8 +116,6 @@ class Overview:
             say("\nNo results are stored for this command, so nothing was written; task=run computes them.")
             self._say_runs()
             return 1
-        if summary:
-            self._summarise()
         missing = {name: reason for one in found if one for name, reason in one.missing.items()}
         if missing:
             ways = ways_out(missing.values())
@@ -126,6 +124,8 @@ class Overview:
                 say(f"  {line}")
         if any(record.status == "missing" for one in found if one for record in one.records):
             self._say_runs()
+        if summary:
+            self._summarise()
         return 1 if any(one is None or one.failures for one in found) else 0
 
     def _keep(
@@ -143,8 +143,8 @@ class Overview:
         table, written = write_summary(
             parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
         )
-        paths = "\n".join(f"  {path}" for path in written)
-        say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n\n{paths}")
+        say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
+        say(ending(f"{len(parts)} experiments", written[-1], written))
 
     def _part(self, entry: Entry) -> Part:
         """Return what the page shows of an experiment; of one without stored results, not the files of before."""
@@ -186,6 +186,7 @@ def _headline(entry: Entry, profile: str) -> str:
 
 def say(text: str) -> None:
     """Print a line at once, also where the output is read by another program; a terminal shows outcomes in colour."""
+    text = fitted(text)
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if coloured:
         text = _OUTCOME.sub(lambda w: w[0] if w["none"] else f"\033[{32 if w['good'] else 31}m{w[0]}\033[0m", text)

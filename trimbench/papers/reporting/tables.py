@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
-import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tabulate import LATEX_ESCAPE_RULES, tabulate
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 # Beside the heading of a column, and what columns of text are not made narrower than.
 _PADDING, _NARROWEST = 2, 10
+_ABSENT = "–"  # what a missing value looks like
 # Also those that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # Signs of Markdown, where they would mean something: inside a word an underscore does not.
@@ -36,7 +36,7 @@ def printable(table: Table) -> pd.DataFrame:
 
     def text(value: object, spec: str) -> str:
         if value is None or (isinstance(value, float) and math.isnan(value)):
-            return "–"
+            return _ABSENT
         return format(value, spec) if spec and not isinstance(value, str) else str(value)
 
     frame = table.frame.astype(object)
@@ -56,17 +56,22 @@ def markdown_rows(
 ) -> str:
     """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas.
 
-    With a `width`, for a terminal, the widest texts are broken until the lines fit; where numbers leave no room, the
-    other columns follow in a table below, beside the first one again.
+    With a `width`, for a terminal, the widest texts are broken until the lines fit. Where numbers leave no room, the
+    other columns follow in a table below, beside those that tell the rows apart, and without rows that are empty there.
     """
     cells = [[markdown_text(text) for text in row] for row in rows]
     # Words before the signs are escaped: an underscore of a name becomes a space.
     heads = [markdown_text(heading(column)) for column in columns]
     most = _widths(heads, cells, numeric, width) if width else None
-    if most and width and len(most) > 2 and sum(most) + 3 * len(most) + 1 > width:
-        parts = (range(1, len(most) // 2 + 1), range(len(most) // 2 + 1, len(most)))
-        halves = [[[one[place] for place in (0, *part)] for one in (columns, numeric, *rows)] for part in parts]
-        return "\n\n".join(markdown_rows(half[0], half[2:], half[1], width) for half in halves)
+    n = 2 if len({row[0] for row in rows}) < len({(*row[:2],) for row in rows}) else 1
+    if most and width and len(most) > n + 1 and sum(most) + 3 * len(most) + 1 > width:
+        middle = (n + len(most)) // 2
+        parts = ((*range(middle),), (*range(n), *range(middle, len(most))))
+        halves = [[[one[place] for place in part] for one in (columns, numeric, *rows)] for part in parts]
+        return "\n\n".join(
+            markdown_rows(half[0], [row for row in half[2:] if {*row[n:]} != {_ABSENT}] or half[2:], half[1], width)
+            for half in halves
+        )
     return tabulated(heads, cells, numeric, "github", most)
 
 
@@ -108,9 +113,9 @@ def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Seque
     return found
 
 
-def terminal_width() -> int | None:
-    """Return the width of the terminal that shows what is printed; None if it goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def ending(headline: str, page: Path, written: Sequence[Path]) -> str:
+    """Return the last lines of what a command prints: what came out, its page, and how many files are beside it."""
+    return f"{headline}\n  {page}\n  and {len(written) - 1} more files in the same folder"
 
 
 def one_line(text: object) -> str:

@@ -147,24 +147,21 @@ class Surroundings:
 
     def obstacle(self, found: Input) -> str:
         """Return why the data of an input is not available, after an attempt to fetch it; empty if it is."""
+        declaration, cache = found.declaration, self.inputs.cache
         if found.place not in self.checked:
-            self.checked[found.place] = self._fetched(found.declaration)
+            self.checked[found.place] = ""
+            # Reading a table takes long, and each job verifies it anyway; hashing a network's files takes no time.
+            if not (isinstance(declaration, DatasetDeclaration) and is_here(declaration, cache)):
+                try:
+                    fetch(declaration, cache)
+                except (DataUnavailable, ValueError) as error:
+                    self.checked[found.place] = without_homes(str(error))
         return self.checked[found.place]
 
     def stored(self, cells: Sequence[Cell]) -> dict[str, float]:
         """Return the seconds of the stored successes among the jobs of some cells, by key."""
         found = {cell.job.key: self.store.glance(cell.job) for cell in cells}
         return {key: one.seconds for key, one in found.items() if one is not None and one.ok}
-
-    def _fetched(self, declaration: Declaration) -> str:
-        # Reading a table takes long, and each job verifies it anyway; hashing a network's files takes no time.
-        if isinstance(declaration, DatasetDeclaration) and is_here(declaration, self.inputs.cache):
-            return ""
-        try:
-            fetch(declaration, self.inputs.cache)
-        except (DataUnavailable, ValueError) as error:
-            return without_homes(str(error))
-        return ""
 
 
 @dataclass(frozen=True, eq=False)

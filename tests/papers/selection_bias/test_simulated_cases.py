@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.selection_bias.alpha_posterior import AlphaPosterior
 from trimbench.papers.selection_bias.correlations import CorrelationTable, SelectionScatter
-from trimbench.papers.selection_bias.runtime import Runtime
 from trimbench.papers.selection_bias.simulated_cases import PriorSettings
-from trimbench.papers.selection_bias.simulation import Calibration, Simulation, gains
+from trimbench.papers.selection_bias.simulation import Calibration, Runtime, Simulation, gains
 from trimbench.papers.vocabulary.numbers import Interval
 from trimbench.papers.vocabulary.reported import Literature
 

@@ -444,14 +444,10 @@ def _binary(task: Task, shrink: int) -> EncodedRows:
         return rows
     if image is None or any(side % shrink for side in image):
         raise ValueError(f"shrink must divide the sides of an image, got {shrink} for {task.name!r} ({image})")
-    train, test = (_shrunk(part, image, shrink) for part in (rows.train, rows.test))
-    return dataclasses.replace(rows, train=train, test=test).by_column
-
-
-def _shrunk(rows: NDArray[Any], image: Sequence[int], shrink: int) -> NDArray[Any]:
     height, width = (side // shrink for side in image)
-    squares = rows.reshape(len(rows), height, shrink, width, shrink)
-    return np.asarray(squares.mean(axis=(2, 4)) >= 0.5).reshape(len(rows), height * width)
+    squares = (part.reshape(len(part), height, shrink, width, shrink) for part in (rows.train, rows.test))
+    train, test = ((one.mean(axis=(2, 4)) >= 0.5).reshape(len(one), -1) for one in squares)
+    return dataclasses.replace(rows, train=train, test=test).by_column
 
 
 # The job of the comparison on rows with missing features: every method on one split with one set of masks.

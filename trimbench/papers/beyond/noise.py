@@ -78,11 +78,15 @@ class Noise:
             against,
             vocab.Table.of_groups("Permutation test", vocab.groups(rows, "data"), _PERMUTATION, name="permutation"),
         )
+        # On how many kinds of data the correction is better than, equal to and worse than each other method.
+        counts = [
+            f"{other}: {', '.join(f'{one} on {(found == one).sum()}' for one in ('better', 'equal', 'worse'))}"
+            for other, found in against.frame.groupby("against", sort=False)["the correction is"]
+        ]
+        note = f"The correction against {'; '.join(counts)} kinds of data."
         figures = [self._gaps(signal, methods) for signal in self.simulated.signals]
         figures.append(_errors_figure(errors.frame))
-        return vocab.Outcome(
-            tables, [figure for figure in figures if len(figure.points)], (), [_summary(against.frame)]
-        )
+        return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)], (), [note])
 
     def _gaps(self, signal: str, methods: pd.DataFrame) -> vocab.LineFigure:
         """Return how overconfident each method is, against the correlation of the features."""
@@ -359,15 +363,6 @@ def _against(data: str, ours: pd.DataFrame) -> Iterator[tuple[object, ...]]:
         mean, spread = float((correction - distance).mean()), vocab.standard_error(correction - distance)
         verdict = "worse" if mean > 2 * spread else "better" if mean < -2 * spread else "equal"
         yield data, other, correction.mean(), distance.mean(), mean, spread, verdict
-
-
-def _summary(against: pd.DataFrame) -> str:
-    """Return on how many kinds of data the correction is better than, equal to and worse than each other method."""
-    counts = [
-        f"{other}: " + ", ".join(f"{verdict} on {(found == verdict).sum()}" for verdict in ("better", "equal", "worse"))
-        for other, found in against.groupby("against", sort=False)["the correction is"]
-    ]
-    return f"The correction against {'; '.join(counts)} kinds of data."
 
 
 def _errors_figure(errors: pd.DataFrame) -> vocab.LineFigure:

@@ -168,11 +168,6 @@ VARIANTS: Mapping[str, Variant] = {
 }
 
 
-def _errors(y: NDArray[np.int64], probabilities: Floats) -> tuple[float, float]:
-    predicted = probabilities.shape[1] - 1 - probabilities[:, ::-1].argmax(axis=1)  # of equal ones the last
-    return float(np.sort(probabilities, axis=1)[:, :-1].sum(axis=1).mean()), float((predicted != y).mean())
-
-
 @job({"converged": COUNT, **dict.fromkeys(("*_expected_error", "*_actual_error", "*_rank"), listed(SHARE))})
 def calibrate(variant: str, sizes: Sizes, seeds: list[int]) -> dict[str, vocab.Json]:
     """Draw one data set for each seed, and return lists with errors of the predictions and ranks of the true alpha.
@@ -188,9 +183,11 @@ def calibrate(variant: str, sizes: Sizes, seeds: list[int]) -> dict[str, vocab.J
         converged += draw.converged
         tie = rng.random()
         for name, model in draw.models.items():
-            expected, actual = _errors(draw.y_test, model.predict_proba(draw.X_test))
+            p = model.predict_proba(draw.X_test)
+            expected = float(np.sort(p, axis=1)[:, :-1].sum(axis=1).mean())
+            predicted = p.shape[1] - 1 - p[:, ::-1].argmax(axis=1)  # of equal ones the last
             found.setdefault(f"{name}_expected_error", []).append(expected)
-            found.setdefault(f"{name}_actual_error", []).append(actual)
+            found.setdefault(f"{name}_actual_error", []).append(float((predicted != draw.y_test).mean()))
             found.setdefault(f"{name}_rank", []).append(draw.below[name] + tie * draw.equal[name])
     return {**found, "converged": converged}
 

@@ -82,7 +82,11 @@ class Figure3(sweep.Sweep):
                 )
                 for number in vocab.numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
             ]
-            figures.append(_figure(stem, measure, sweep.title_of(rows, name), summary, stored))
+            # The authors' curves run to all pixels; ours say how far the comparison goes.
+            reach = stored[stored["percent"] <= summary["percent"].max() + 1e-9]
+            drawn = summary[summary["method"].isin(_DRAWN)]
+            heading = sweep.with_mixture(title.split(" (")[0], drawn)
+            figures.append(sweep.curves(stem, heading, measure, _MEASURES[measure], drawn, reach))
         main = vocab.Table.of("Largest distance to the authors' stored curves, over all fractions", distances, _COLUMNS)
         if not self.mixture:
             return vocab.Outcome((main, *tables), figures, numbers)
@@ -170,15 +174,6 @@ def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame
             constants = "" if method == "nacl" else _TEST_ROWS if part else _TRAINING_ROWS
             means = (point["mean"], theirs, point["low"], point["high"])
             yield name, measure, sweep.METHODS[method], constants, distance, point["percent"], *means
-
-
-def _figure(stem: str, measure: str, title: str, summary: pd.DataFrame, stored: pd.DataFrame) -> vocab.LineFigure:
-    y_label = _MEASURES[measure]
-    # The authors' curves run to all pixels; ours say how far the comparison goes.
-    reach = stored[stored["percent"] <= summary["percent"].max() + 1e-9]
-    drawn = summary[summary["method"].isin(_DRAWN)]
-    heading = sweep.with_mixture(f"{title}: {y_label.split(' (')[0]}", drawn)
-    return sweep.curves(stem, heading, measure, y_label, drawn, reach)
 
 
 # Question 3 of the paper: up to which share of missing features NaCL is more accurate than naive Bayes.

@@ -97,7 +97,10 @@ class Figure6:
         papers = vocab.successes(rows, part="paper")
         for found in papers.to_dict("records"):
             shown: Sequence[_Shown] = found["chosen"]
-            lines += [_line(found["title"], entry) for entry in shown]
+            for entry in shown:
+                both = {*entry["explanation"]} & {*entry["by_weight"]}
+                counts = (len(entry["support"]), len(entry["explanation"]), len(both))
+                lines.append((found["title"], entry["row"], entry["class"], entry["predicted"], *counts))
             first = found["dataset"] == self.datasets[0]
             title = f"{vocab.shown_name(found['dataset'], found['title'])}: explanations; grey pixels are not chosen"
             headings = [f"{heading(entry)}\n(k = {len(entry['explanation'])})" for entry in shown]
@@ -111,7 +114,12 @@ class Figure6:
         further = done[done["part"] != "paper"]
         for one in further.to_dict("records"):
             figures += self._further(one)
-        return vocab.Outcome((*tables, _further_table(further, self.delta)), figures, numbers)
+        beyond = []
+        for one in vocab.unpacked(further, "explained").to_dict("records"):
+            sizes = (len(one["kept"]), one["least"], *one["probability"], len(one["changed"]), one["becomes"])
+            beyond.append((one["title"], one["row"], one["class"], one["predicted"], *sizes))
+        title = f"Beyond the paper: explanations that hold with probability {self.delta:g}, and contrastive ones"
+        return vocab.Outcome((*tables, vocab.Table.of(title, beyond, _FURTHER, name="beyond")), figures, numbers)
 
     def _further(self, job: Mapping[Any, Any]) -> list[vocab.Figure]:
         """Return the pictures beyond the paper of a data set or a table."""
@@ -140,11 +148,6 @@ def _numbers(found: Mapping[Any, Any], done: pd.DataFrame) -> list[vocab.Number]
     colours = [{entry["pixels"][place] for place in entry["explanation"]} for entry in found["chosen"]]
     both = float(sum(found == {0, 1} for found in colours))
     return [*numbers, vocab.number_of("rows shown", "both_colours", both, done)]
-
-
-def _line(title: str, entry: _Shown) -> tuple[object, ...]:
-    counts = (len(entry["support"]), len(entry["explanation"]), len({*entry["explanation"]} & {*entry["by_weight"]}))
-    return (title, entry["row"], entry["class"], entry["predicted"], *counts)
 
 
 def _images(
@@ -269,17 +272,6 @@ def explain_further(task: Task, rows: list[int], delta: float) -> dict[str, voca
             }
         )
     return {"features": list(found.features), "explained": explained}
-
-
-def _further_table(done: pd.DataFrame, delta: float) -> vocab.Table:
-    """Return the sizes of all explanations of successful jobs."""
-    lines = []
-    for one in done.to_dict("records"):
-        for entry in one["explained"]:
-            sizes = (len(entry["kept"]), entry["least"], *entry["probability"], len(entry["changed"]), entry["becomes"])
-            lines.append((one["title"], entry["row"], entry["class"], entry["predicted"], *sizes))
-    title = f"Beyond the paper: explanations that hold with probability {delta:g}, and contrastive ones"
-    return vocab.Table.of(title, lines, _FURTHER, name="beyond")
 
 
 def heading(entry: Mapping[str, Any]) -> str:

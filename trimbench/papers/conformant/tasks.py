@@ -475,7 +475,10 @@ class Table2:
                     continue
                 size = sizes.iloc[0]
                 if encoding == self.encodings[0]:
-                    printed = _printed(name, size)
+                    counts, n_rows = size["class_counts"], "n_train" if name in _TRAINING_ROWS_PRINTED else "rows"
+                    share = 100 * max(counts) / sum(counts)
+                    values = (float(size[n_rows]) / 1000, int(size["n_classes"]), share, int(size["features"]))
+                    printed = dict(zip(_PRINTED, values, strict=True))
                     listed.append({"data": name} | printed)
                     share = "balanced_percent" if name in _BALANCED else "unbalanced_percent"
                     quantities = ("size_thousands", "classes", share, "features")
@@ -487,7 +490,7 @@ class Table2:
                 line = {"data": name, "encoding": encoding, **{title: size[key] for key, title in _COUNTED.items()}}
                 encoded.append(line | ({t: fits.iloc[0][key] for key, t in _FIT.items()} if len(fits) else {}))
         tables = (
-            vocab.Table.of("Table 2: the data sets", listed, _LISTED),
+            vocab.Table.of("Table 2: the data sets", listed, {"data": "", **_PRINTED}),
             vocab.Table.of(_ENCODED_TITLE, encoded, _ENCODED, name="encoded"),
         )
         return vocab.Outcome(tables, (), [*numbers, *self._most_values(rows)])
@@ -505,17 +508,7 @@ class Table2:
         return [vocab.number_of("all data sets", "values", most, done, contradiction=proof)]
 
 
-def _printed(name: str, size: pd.Series[Any]) -> dict[str, float]:
-    counts = size["class_counts"]
-    return {
-        "size (1000)": float(size["n_train" if name in _TRAINING_ROWS_PRINTED else "rows"]) / 1000,
-        "classes": int(size["n_classes"]),
-        "largest class (%)": 100 * max(counts) / sum(counts),
-        "features": int(size["features"]),
-    }
-
-
-_LISTED = {"data": "", "size (1000)": "", "classes": "", "largest class (%)": ".1f", "features": ""}
+_PRINTED = {"size (1000)": "", "classes": "", "largest class (%)": ".1f", "features": ""}
 _COUNTED = {"n_train": "train rows", "n_test": "test rows", "n_columns": "columns", "n_features": "features"}
 _FIT = {
     "test_accuracy": "accuracy",

@@ -360,18 +360,17 @@ def check_result(function: str, result: Mapping[str, object]) -> None:
 
 def faults(result: Mapping[str, object], kinds: Mapping[str, Kind]) -> str:
     """Say what differs from a declaration; empty if nothing does."""
-    found = {name: _kind(name, kinds) for name in result}
+    patterns = [(key, kind) for key, kind in kinds.items() if "*" in key]
+    found = {
+        name: kinds.get(name) or next((kind for key, kind in patterns if fnmatchcase(name, key)), None)
+        for name in result
+    }
     missing = sorted(name for name in kinds.keys() - result.keys() if "*" not in name)
     unknown = sorted(name for name, kind in found.items() if kind is None)
     if missing or unknown:
         return f"missing are {missing}, unknown {unknown}"
     wrong = {name: kind.words for name, kind in found.items() if kind is not None and not kind.holds(result[name])}
     return "; ".join(f"{name} must be {words}, got {result[name]!r:.60}" for name, words in wrong.items())
-
-
-def _kind(name: str, kinds: Mapping[str, Kind]) -> Kind | None:
-    """Return the kind of the value of this name, if it is declared."""
-    return kinds.get(name) or next((kind for key, kind in kinds.items() if "*" in key and fnmatchcase(name, key)), None)
 
 
 # Plain values and their one canonical text.

@@ -200,15 +200,10 @@ class StoredTable:
         found = np.array(self.classes, dtype=str)[self.labels]
         if positive is None or len(self.classes) == 2:
             return found
-        return np.where(found == positive, positive, rest_name(self.classes))
-
-
-def rest_name(classes: tuple[str, ...]) -> str:
-    """Return a name for the other classes together."""
-    name = _REST
-    while name in classes:
-        name += "_"
-    return name
+        rest = _REST
+        while rest in self.classes:
+            rest += "_"
+        return np.where(found == positive, positive, rest)
 
 
 def some_rows(rows: Rows, labels: NDArray[np.int64], most: int, seed: int) -> Rows:

@@ -59,10 +59,11 @@ class AlphaPosterior(sim.Replicated):
         table = vocab.Table.of_groups(title, vocab.groups(methods, "k", "correction"), columns)
         shown = methods[methods["replicate"] == 0] if len(methods) else methods
         figures = [_figure(ours, labels["k"], self.n_features, truth) for labels, ours in vocab.groups(shown, "k")]
-        numbers = [
-            vocab.number_of(f"k = {labels['k']}", "closer mean", _closer(ours, truth), ours)
-            for labels, ours in vocab.groups(rows, "k")
-        ]
+        numbers = []
+        for labels, ours in vocab.groups(rows, "k"):
+            # How much closer to the truth the correction brings the mean of the posterior.
+            corrected, uncorrected = (abs(float(ours[f"{c}_mean_log_alpha"].mean()) - truth) for c in sim.CORRECTIONS)
+            numbers.append(vocab.number_of(f"k = {labels['k']}", "closer mean", uncorrected - corrected, ours))
         notes = []
         if self.prior.n_alpha > Prior().n_alpha:
             notes.append(
@@ -70,12 +71,6 @@ class AlphaPosterior(sim.Replicated):
                 "to draw narrow posteriors."
             )
         return vocab.Outcome((table,), figures, numbers, notes)
-
-
-def _closer(rows: pd.DataFrame, truth: float) -> float:
-    """Return how much closer to the truth the correction brings the mean of the posterior, over the replicates."""
-    corrected, uncorrected = (abs(float(rows[f"{c}_mean_log_alpha"].mean()) - truth) for c in sim.CORRECTIONS)
-    return uncorrected - corrected
 
 
 def _density(log_alpha: Sequence[float], log_density: Sequence[float]) -> tuple[Vector, Vector]:

@@ -115,7 +115,10 @@ def trim_literally(
 
     def achieved(included: tuple[int, ...], excluded: tuple[int, ...]) -> float:
         if included not in known:
-            known[included] = _restricted(remaining(excluded), included).potential_agreement()
+            measure = remaining(excluded)
+            for feature in [one for one in measure.features if one not in included]:
+                measure = measure.without(feature)
+            known[included] = measure.potential_agreement()
         return known[included]
 
     nodes = list(search_nodes(order, [1.0] * len(order), budget, achieved, bound, prune_ties=prune_ties))
@@ -219,14 +222,6 @@ def _found(
     sizes = {"n_features": classifier.n_features, "budget": budget, "features": list(features)}
     counted = {"n_evaluations": found.n_evaluations, "method_seconds": seconds}
     return {**sizes, "agreement": found.agreement, **own, **counted}
-
-
-def _restricted(measure: SignedMeasure, features: Sequence[int]) -> SignedMeasure:
-    """Return the measure without all features but these."""
-    for feature in measure.features:
-        if feature not in features:
-            measure = measure.without(feature)
-    return measure
 
 
 # Table 6: run time and evaluations of trimming and of FS-SDD.

@@ -239,15 +239,12 @@ class Draws:
         lone = (self._places[1:] == 1) & (self._distances[1:] >= self._known * _EQUAL)
         least = (1 + int(lone.any(axis=1).sum())) / len(self._places)
         overall = self.outside().probability.value
-        return [
-            Probability(self._share_as_far_out(place, distance), least, overall)
-            for place, distance in zip(self._places[0], self._distances[0], strict=True)
-        ]
-
-    def _share_as_far_out(self, place: np.int64, distance: np.float64) -> float:
-        """Return the share of rows, the printed one included, with any number at least as far out."""
-        as_far_out = (self._places < place) | ((self._places == place) & (self._distances >= distance * _EQUAL))
-        return float(as_far_out.any(axis=1).mean())
+        found = []
+        for place, distance in zip(self._places[0], self._distances[0], strict=True):
+            # The share of rows, the printed one included, with any number at least as far out.
+            as_far_out = (self._places < place) | ((self._places == place) & (self._distances >= distance * _EQUAL))
+            found.append(Probability(float(as_far_out.any(axis=1).mean()), least, overall))
+        return found
 
     def outside(self) -> Outside:
         """Return how many of the printed numbers are in their outer 5 %, beside the replications.

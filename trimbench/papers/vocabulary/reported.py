@@ -218,14 +218,12 @@ class ReportedExperiment:
     def all(self) -> list[Reported]:
         """Return the numbers one by one."""
         return [
-            Reported(self.source, row, quantity, printed, self._rule(row, quantity))
+            Reported(self.source, row, quantity, printed, replace(rule, reason=reason))
             for row, numbers in self.numbers.items()
             for quantity, printed in numbers.items()
+            for rule in [self.rules[quantity]]
+            for reason in [rule.reason or self.reasons.get(row.split(" ")[0], "")]
         ]
-
-    def _rule(self, row: str, quantity: str) -> Rule:
-        rule = self.rules[quantity]
-        return replace(rule, reason=rule.reason or self.reasons.get(row.split(" ")[0], ""))
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def test_fetch_without_a_network(command: Command) -> None:
     )
     hosts = [line.split(": ")[2] for line in failed]
     assert len(set(hosts)) == len(hosts), "one line for each host"
-    assert way_out.startswith("To have what is missing, run trimbench task=fetch without offline=true, or set TRI")
+    assert way_out.startswith("To get what is missing, run trimbench task=fetch without offline=true, or set TRI")
 
 
 def test_fetch_of_one_experiment(command: Command) -> None:

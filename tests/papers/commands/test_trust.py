@@ -58,7 +58,7 @@ def test_an_experiment_takes_no_name_of_what_a_run_writes_besides(command: Comma
     write(f"mine/experiment/{name}.yaml", "# @package _global_\n" + text.removeprefix("# @package _global_\n"))
     answer = refusal(command, *MINE, f"experiment={name}", "executor=serial")
     taken = "jobs, sweeps, comparisons, run, summary, index"
-    assert f"an experiment must not begin with {taken}, got {name!r}; move" in answer
+    assert f"the name of an experiment must not begin with {taken}, got {name!r}; move" in answer
     assert not Path("results").exists()
 
 

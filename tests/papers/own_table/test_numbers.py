@@ -285,9 +285,9 @@ def test_methods_are_compared_by_differences_on_the_same_rows_and_splits(cancer:
 @pytest.mark.parametrize(
     ("leads", "said"),
     [
-        ([0.3], " One split does not tell it from mean; splits=... takes more."),
-        ([0.3, 0.3], " It can be told from mean: on the same splits, it is lower by 0.300 (0.300 to 0.300)."),
-        ([0.5, -0.1], " It cannot be told from mean: on the same splits, it is lower by 0.200 (-"),
+        ([0.3], " One split is not enough to compare it with mean; splits=... takes more."),
+        ([0.3, 0.3], " On the same splits, it is lower than that of mean by 0.300 (0.300 to 0.300)."),
+        ([0.5, -0.1], " On the same splits, it is lower than that of mean by 0.200 (-"),
     ],
 )
 def test_the_best_method_can_be_told_from_the_next_or_not(cancer: Study, leads: list[float], said: str) -> None:
@@ -340,13 +340,13 @@ def test_a_kept_column_that_determines_the_target_is_said(cancer: Study) -> None
     table = dataclasses.replace(cancer.steps.table, card=card)
     said = conclusions(dataclasses.replace(cancer.steps, table=table))
     assert others
-    assert said[1].startswith(f"Look at {first} first: it determines the target")
-    assert not any(one.startswith("Look at") for one in conclusions(cancer.steps))
+    assert said[1].startswith(f"Check {first} first: it determines the target")
+    assert not any(one.startswith("Check") for one in conclusions(cancer.steps))
 
 
 def test_a_search_that_was_stopped_is_said(cancer: Study) -> None:
     def stopped(note: str) -> bool:
-        return note.startswith("The search was stopped after 20 s of its own for the budgets 2, 6")
+        return note.startswith("For the budgets 2, 6 the search was stopped after 20 s")
 
     methods = [{**one, "was_stopped": True} for one in cancer.steps.frontier[0]["methods"]]
     frontier = [{**row, "methods": methods} for row in cancer.steps.frontier]

@@ -50,7 +50,7 @@ def test_a_study_from_the_command_line(command: Command, monkeypatch: pytest.Mon
         assert (folder / name).is_file()
     assert json.loads((folder / "study.json").read_text())["configuration"]["budget"] == 4
     page = (folder / "index.html").read_text(encoding="utf-8")
-    for part in ("What to keep:", "Whether to believe it", "How each column was read", "TrimmedClassifier(budget=4.0"):
+    for part in ("What to keep:", "Whether to believe", "How each column was read", "TrimmedClassifier(budget=4.0"):
         assert part in page
     # The same content in another place, by another name: nothing is computed again, and the numbers are the same.
     Path("b").mkdir()

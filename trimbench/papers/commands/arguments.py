@@ -74,8 +74,8 @@ class CommonSettings:
             )
         if self.run is not None and (not is_accepted(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
             raise ConfigurationError(
-                f"run must be a name of ASCII letters, digits and the signs _ = + , . - and none of "
-                f"{', '.join(_TAKEN)}, got {self.run!r}; write for example run=mine"
+                f"run must be a name of ASCII letters, digits and _ = + , . - other than {', '.join(_TAKEN)}, "
+                f"got {self.run!r}; write for example run=mine"
             )
         if self.run == PUBLISHED and self.task in ("run", "report", "study"):
             raise ConfigurationError(

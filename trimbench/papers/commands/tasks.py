@@ -89,7 +89,9 @@ def _surroundings(invocation: Invocation, cache_mode: str) -> Surroundings:
 
 def _make(invocation: Invocation, name: str, point: Point) -> Experiment:
     if name.partition("/")[0] in (taken := (*NOT_FAMILIES, "run", "summary", "index")):
-        raise ConfigurationError(f"an experiment must not begin with {', '.join(taken)}, got {name!r}; move its file")
+        raise ConfigurationError(
+            f"the name of an experiment must not begin with {', '.join(taken)}, got {name!r}; move its file"
+        )
     return make_experiment(name, point.experiments[name], SHARED_KEYS, invocation.code)
 
 
@@ -175,16 +177,16 @@ def _say_data(plans: Sequence[Plan], cache: Cache) -> None:
     roads: dict[str, list[str]] = {}
     for _, found in sorted(inputs.items()):
         roads.setdefault(found.declaration.road(cache), []).append(found.name)
-    say("Data that is here:")
+    say("Data on this machine:")
     for road, names in sorted(roads.items()):
         if road:
             say(f"  {road}: {', '.join(names)}")
     missing = sorted({name for plan in plans for name in plan.missing})
     if missing:
-        say(f"Not here: {', '.join(missing)}")
+        say(f"Missing: {', '.join(missing)}")
         for what, names in (
-            ("Without a result", [plan.name for plan in plans if not plan.jobs]),
-            ("Without a part of it", [plan.name for plan in plans if plan.missing and plan.jobs]),
+            ("Experiments that cannot run", [plan.name for plan in plans if not plan.jobs]),
+            ("Experiments that can run in part", [plan.name for plan in plans if plan.missing and plan.jobs]),
         ):
             say(f"{what}: {', '.join(names) or 'none'}")
 
@@ -312,7 +314,7 @@ def fetch(invocation: Invocation) -> int:
     for line in by_host(failures):
         say(f"FAILED: {line}")
     if ways := ways_out(failures.values()):
-        say(f"To have what is missing, {ways}.")
+        say(f"To get what is missing, {ways}.")
     return 1 if failures or any(line["what it has"] == "other rows" for line in lines) else 0
 
 

@@ -45,18 +45,18 @@ def notes(found: Steps) -> list[str]:
     n_test = round(n_rows * own.test_share)
     said = [*found.table.repairs]
     said.append(
-        f"{n_rows:,} rows were split at random, each class with its share in both parts: {n_rows - n_test:,} to learn "
-        f"from and {n_test:,} to test on."
+        f"The {n_rows:,} rows were split at random, with the same shares of the classes in both parts: "
+        f"{n_rows - n_test:,} to learn from and {n_test:,} to test on."
     )
     if n_rows - n_test > own.rows:
         said.append(
-            f"To save time, all steps but missing features learn from {own.rows:,} random training rows; rows={n_rows} "
-            "takes all."
+            f"To save time, all steps except that on missing features learn from {own.rows:,} random training rows; "
+            f"rows={n_rows} takes all."
         )
     if n_test > own.gap_rows or n_rows - n_test > own.gap_rows:
         said.append(
             f"Missing features: {own.splits} random splits with at most {own.gap_rows:,} rows to learn from and as "
-            "many to test on; gap_rows=... changes it."
+            "many to test on; gap_rows=... changes that."
         )
     classes = found.table.classes
     if found.positive is not None:
@@ -72,20 +72,20 @@ def notes(found: Steps) -> list[str]:
     stopped = [f"{one['budget']:g}" for one in found.trimmings if one["was_stopped"]]
     if stopped:
         said.append(
-            f"The search was stopped after {own.time_limit:g} s of its own for the budgets {', '.join(stopped)}: the "
-            "selection is the best that was found, which depends on the speed of the machine; time_limit=... gives it "
-            "more time."
+            f"For the budgets {', '.join(stopped)} the search was stopped after {own.time_limit:g} s: the selection is "
+            "the best found by then, which depends on the speed of the machine; time_limit=... gives it more time."
         )
     return [
         *said,
         "Trimming keeps the features whose naive Bayes classifier agrees most often with that of all features; the "
         "promised agreement blends that of the model with the cross-fitted one on training rows. Agreement and "
-        "accuracy are those on test rows, with Wilson's 95 % intervals; differences are on the same rows or splits.",
+        "accuracy are measured on test rows, with Wilson's 95 % intervals; differences are between the same rows or "
+        "splits.",
         "SequentialFeatureSelector chooses as many features as trimming keeps, whatever they cost, from the "
         f"{CANDIDATES} most informative ones, by the cross-validated accuracy of CategoricalNB on at most "
         f"{SEQUENTIAL_ROWS:,} rows.",
-        "A category is several columns of zeros and ones for logistic regression, and where the confidence after "
-        "selection is judged; there, numbers are cut in two at their median.",
+        "For logistic regression, and where the confidence after selection is judged, a category becomes several "
+        "columns of zeros and ones; for the latter, numbers are cut in two at their median.",
     ]
 
 
@@ -96,26 +96,26 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
         return
     names = ", ".join(chosen["features"]) or "no feature"
     behind, low, high = found.difference
-    told = "" if low > 0 or high < 0 else ", which cannot be told from none"
+    told = "" if low > 0 or high < 0 else ", so there may be none"
     how = (
         "It is the best found within the given budget."
         if found.settings.budget is not None
-        else "Its budget was chosen by cross-validation on the training rows: the cheapest within one standard "
-        "error of the best."
+        else "The budget was chosen by cross-validation on the training rows: the cheapest within one standard error "
+        "of the best."
     )
     yield (
         f"What to keep: {names} ({len(chosen['features'])} of {len(found.costs)} features, {chosen['cost']:g} of "
-        f"{sum(found.costs.values()):g} in cost). With them {_percent(chosen, 'agreement')} of the decisions of all "
-        f"features stay, and {accuracy} are right; the difference to all features is {100 * behind:+.1f} points "
-        f"({100 * low:+.1f} to {100 * high:+.1f}{told}). {how} Neither the model nor its choice has seen the rows that "
-        f"it is tested on{', by nested cross-validation' * found.is_nested}."
+        f"{sum(found.costs.values()):g} in cost). They keep {_percent(chosen, 'agreement')} of the decisions made with "
+        f"all features, and {accuracy} are right; the difference from all features is {100 * behind:+.1f} points "
+        f"({100 * low:+.1f} to {100 * high:+.1f}{told}). {how} Neither the model nor the choice of its budget has seen "
+        f"the rows that it is tested on{', by nested cross-validation' * found.is_nested}."
     )
     suspicious = [one.name for one in found.table.card if one.name in chosen["features"] and DETERMINES in one.notes]
     if suspicious:
         yield (
-            f"Look at {', '.join(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} "
-            "the target in this table. What is known only together with the answer, or after it, must be left out with "
-            "drop=[...], and all numbers here change."
+            f"Check {', '.join(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} the "
+            "target in this table. Leave out with drop=[...] what is known only together with the answer, or after it; "
+            "all numbers here will change."
         )
 
 
@@ -130,7 +130,7 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
         known = {name: group.estimate(name, "log_loss").value for name in ranked}
         yield (
             f"Missing features ({MECHANISMS[group.mechanism]}, {100 * group.missing:.0f} %): {METHODS[best].title} has "
-            f"the lowest log loss, {known[best]:.3f}, and {_share(*_accuracy(group, best))} right; the others have "
+            f"the lowest log loss, {known[best]:.3f}, and {_share(*_accuracy(group, best))} right. Log loss of others: "
             + (", ".join(f"{METHODS[name].title} {known[name]:.3f}" for name in others) or "none")
             + "."
             + (_told(group, best, others[0]) if others else "")
@@ -152,9 +152,9 @@ def _told(group: Group, best: str, second: str) -> str:
     lead, name = group.lead(best, second, "log_loss"), METHODS[second].title
     mean, low, high = lead.with_ends
     if lead.n < 2:
-        return f" One split does not tell it from {name}; splits=... takes more."
-    verb = "can" if low > 0 else "cannot"
-    return f" It {verb} be told from {name}: on the same splits, it is lower by {mean:.3f} ({low:.3f} to {high:.3f})."
+        return f" One split is not enough to compare it with {name}; splits=... takes more."
+    may = "" if low > 0 else ", so there may be no difference"
+    return f" On the same splits, it is lower than that of {name} by {mean:.3f} ({low:.3f} to {high:.3f}{may})."
 
 
 def _share(mean: float, low: float, high: float) -> str:
@@ -172,9 +172,9 @@ def _error(row: Mapping[str, Any]) -> str:
 def _whether_to_believe(found: Steps) -> Iterator[str]:
     if found.baseline:
         yield (
-            "Whether to believe it, with all features: "
+            "Whether to believe the confidence, with all features: "
             + "; ".join(
-                f"{CLASSIFIERS[row['classifier']][0]}, {100 * row['confidence']:.1f} % stated and "
+                f"{CLASSIFIERS[row['classifier']][0]} states {100 * row['confidence']:.1f} % and gets "
                 f"{_percent(row, 'accuracy')} right"
                 for row in found.baseline
             )
@@ -197,8 +197,8 @@ def _whether_to_believe(found: Steps) -> Iterator[str]:
     if too_low:
         yield (
             f"With {' and '.join(dict.fromkeys(too_low))} columns the stated error is too low even with the "
-            "correction, by more than chance explains: selection is not the reason. Naive Bayes takes columns that "
-            "depend on each other for independent and counts what they share several times. Do not use its "
+            "correction, by more than chance explains, so selection is not the reason. Naive Bayes treats columns as "
+            "independent that depend on each other, and counts what they share several times. Do not use its "
             "probabilities as they are: calibrate them on rows that it has not learned from (CalibratedClassifierCV "
             "of scikit-learn), or state the error on test rows."
         )
@@ -360,12 +360,12 @@ def card_of(table: ReadTable) -> Table:
 def tables_of(found: Steps) -> list[Table]:
     """Return all tables; the main one is the frontier."""
     tables = [
-        Table.of("What to keep at which price", _frontier_tables(found), _FRONTIER),
+        Table.of("What to keep, at what price", _frontier_tables(found), _FRONTIER),
         card_of(found.table),
         Table.of("All features: accuracy and calibration", _baseline(found), _BASELINE, name="baseline"),
         Table.of("Predictions with missing features", _gaps_tables(found), _GAPS, name="missing"),
         Table.of("Confidence after selection", _confidence_tables(found), _CONFIDENCE, name="confidence"),
-        Table.of("Why: some test rows", _explained(found), _EXPLAINED, name="explanations"),
+        Table.of("Why some test rows are predicted as they are", _explained(found), _EXPLAINED, name="explanations"),
     ]
     if found.failures:
         tables.append(Table.of("Steps without a result", _failures(found), _FAILURES, name="failures"))

@@ -92,7 +92,7 @@ class Overview:
                 say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
         if judgements and findings.altered:
             changed = ", ".join(findings.altered)
-            say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
+            say(f"The paper reports other settings than {changed}, so nothing is compared.\n")
         elif judgements:
             say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements), terminal_width())}\n")
             say(f"Of the paper: {in_words(counted_once(judgements), detailed=True, profile=self._profile)}.\n")

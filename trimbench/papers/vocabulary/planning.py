@@ -243,7 +243,7 @@ class Plan:
                 raise
             said = lacking.assign(error=lacking["error"].str.strip().str.split("\n").str[-1])
             raised = [{"error": without_homes(f"{type(error).__name__}: {error}")}]
-            after = Table.of("What the outcome raises as a consequence", raised, ["error"], name="consequence")
+            after = Table.of("The error that follows from it", raised, ["error"], name="consequence")
             outcome = Outcome((Table("Jobs without a result", said), after))
         # A user's own experiment has no reported numbers.
         if self.reported and not self.altered:

@@ -10,7 +10,7 @@ import pytest
 from sklearn import metrics
 
 from trimbench.papers.beyond import incomplete_methods
-from trimbench.papers.beyond.incomplete_methods import Shape, compare_with_gaps, hidden, split_tables
+from trimbench.papers.beyond.incomplete_methods import Shape, compare_with_gaps, hidden_copies, split_tables
 from trimbench.papers.beyond.missing_values import MissingValues, claim_lines, groups_of
 from trimbench.papers.conformant.tasks import feature_codes
 from trimbench.papers.data.masks import Missingness
@@ -78,7 +78,9 @@ def test_images_shrink_and_both_parts_share_one_mechanism() -> None:
     assert (whole.train.shape, small.train.shape, small.test.shape) == ((300, 64), (300, 16), (100, 16))
     square = whole.train.reshape(300, 4, 2, 4, 2)[:, 1, :, 2].sum(axis=(1, 2))
     assert (small.train[:, 6] == (square >= 2)).all()
-    masked, gaps = hidden(whole, False, Missingness("depends_on_features"), 0.5, np.random.default_rng(0), 2)
+    rows, columns = np.vstack([whole.train, whole.test]), {str(place): own for place, own in enumerate(whole.columns)}
+    how = (feature_codes(rows, whole.columns), Missingness("depends_on_features"), 0.5, np.random.default_rng(0))
+    masked, gaps = hidden_copies(rows, 300, 2, columns, *how)
     assert masked.shape == (600, 64)
     assert (np.isnan(masked).sum(axis=1) == 32).all()
     assert (np.isnan(masked[:300]) != np.isnan(masked[300:])).any()

@@ -59,8 +59,8 @@ class AccuracyByBudget(LearnedOnSplits):
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the means over the splits, and their curves."""
-        title, labels = "Trimming learned classifiers: means over the splits", {"dataset": "", "budget": ""}
-        table = vocab.Table.of_groups(title, vocab.groups(rows, *labels), _MEANS, labels)
+        title = "Trimming learned classifiers: means over the splits"
+        table = vocab.Table.of_groups(title, vocab.groups(rows, "dataset", "budget"), _MEANS)
         return vocab.Outcome(
             (table,), [self._figure(own["dataset"], ours) for own, ours in vocab.groups(rows, "dataset")]
         )
@@ -307,9 +307,7 @@ class Scaling(LearnedOnSplits):
         title = "Seconds of the baselines, for all budgets together"
         tables = (
             main,
-            vocab.Table.of_groups(
-                "Agreement and accuracy on the test rows", tests, _TESTS, {"data": "", "budget": ""}, name="test"
-            ),
+            vocab.Table.of_groups("Agreement and accuracy on the test rows", tests, _TESTS, name="test"),
             vocab.Table.of(
                 title, seconds, {"data": "", "features": "", "method": "", "seconds": ".2f"}, name="baselines"
             ),

@@ -375,16 +375,6 @@ class Shape:
     test_rows: int
 
 
-def hidden(
-    tables: EncodedRows, numbers: bool, how: Missingness, fraction: float, rng: np.random.Generator, n_copies: int
-) -> tuple[Matrix, Matrix]:
-    """Return copies of the training rows, and the test rows, with NaN for hidden features."""
-    rows = np.vstack([tables.train, tables.test])
-    values = rows if numbers else feature_codes(rows, tables.columns)
-    columns = {str(place): own for place, own in enumerate(tables.columns)}
-    return hidden_copies(rows, len(tables.train), n_copies, columns, values, how, fraction, rng)
-
-
 def hidden_copies(
     rows: Matrix,
     n_train: int,
@@ -485,7 +475,11 @@ def compare_with_gaps(
 ) -> dict[str, vocab.Json]:
     """Hide features of a split's rows, and measure the predictions that methods make for the test rows."""
     tables = split_tables(task, shape)
-    masked, gaps = hidden(tables, shape.numbers, missingness, missing, np.random.default_rng(mask_seed), _COPIES)
+    complete = np.vstack([tables.train, tables.test])
+    values = complete if shape.numbers else feature_codes(complete, tables.columns)
+    columns = {str(place): own for place, own in enumerate(tables.columns)}
+    rng, n_train = np.random.default_rng(mask_seed), len(tables.train)
+    masked, gaps = hidden_copies(complete, n_train, _COPIES, columns, values, missingness, missing, rng)
     incomplete = masked[: len(tables.train)]
     found: list[vocab.Json] = []
     for rows in training:

@@ -108,7 +108,7 @@ class EmMice(Sweep):
         # A hundredth of a dozen features is none of them.
         shown = [(labels, ours) for labels, ours in groups if ours["missing_percent"].any()]
         nothing = list(dict.fromkeys(labels["data"] for labels, ours in groups if not ours["missing_percent"].any()))
-        table = vocab.Table.of_groups("Fidelity, accuracy and cost", shown, _COLUMNS, {"data": ""})
+        table = vocab.Table.of_groups("Fidelity, accuracy and cost", shown, _COLUMNS)
         return vocab.Outcome((table,), (), _numbers(done), self._notes(nothing))
 
     def _notes(self, nothing: list[str]) -> list[str]:

@@ -109,7 +109,7 @@ class Figure6:
         overall = [({"data": ours["title"].iloc[0]}, ours) for _, ours in vocab.groups(papers, "dataset")]
         tables = (
             vocab.Table.of("Explanations of the rows shown", lines, _COLUMNS),
-            vocab.Table.of_groups("Explanations of all test rows", overall, _OVERALL, {"data": ""}, name="overall"),
+            vocab.Table.of_groups("Explanations of all test rows", overall, _OVERALL, name="overall"),
         )
         further = done[done["part"] != "paper"]
         for one in further.to_dict("records"):

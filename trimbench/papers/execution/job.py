@@ -93,7 +93,13 @@ class Job:
         """
         name = function if isinstance(function, str) else name_of(function)
         parameters_json = canonical_json(parameters, "parameters")
-        _check_signature(name, parameters)
+        signature = _signature(resolve(name))
+        try:
+            signature.bind(**parameters)
+        except TypeError as error:
+            raise TypeError(
+                f"parameters must fit {name}{signature}, got {sorted(parameters)!r}: {error}; correct the names"
+            ) from error
         hashes, paths = (tuple(sorted((pairs or {}).items())) for pairs in (data, places))
         return cls(name, parameters_json, hashes, code_version(name), paths)
 
@@ -203,16 +209,6 @@ def located(value: Any, places: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [located(item, places) for item in value]
     return places.get(value, value) if isinstance(value, str) else value
-
-
-def _check_signature(function: str, parameters: Mapping[str, object]) -> None:
-    signature = _signature(resolve(function))
-    try:
-        signature.bind(**parameters)
-    except TypeError as error:
-        raise TypeError(
-            f"parameters must fit {function}{signature}, got {sorted(parameters)!r}: {error}; correct the names"
-        ) from error
 
 
 _signature = functools.cache(inspect.signature)

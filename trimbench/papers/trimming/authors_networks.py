@@ -40,24 +40,19 @@ class AuthorsNetworks:
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network; raise ValueError if the positive class is not one of the data set."""
+        cells = []
         for name in self.networks:
-            recipe = self.recipes[name]
-            declaration = inputs.dataset(recipe.dataset).declaration
+            recipe, network = self.recipes[name], inputs.network(name)
+            dataset = inputs.dataset(recipe.dataset)
+            declaration = dataset.declaration
             classes = list(declaration.facts.classes) if isinstance(declaration, DatasetDeclaration) else []
             if classes and recipe.positive not in classes:
                 raise ValueError(
                     f"recipes.{name}.positive must be a class of {recipe.dataset}, {classes}, got {recipe.positive!r}"
                 )
-        return [
-            vocab.Cell.of(
-                {"network": name},
-                compare_parameters,
-                network=inputs.network(name),
-                dataset=inputs.dataset(self.recipes[name].dataset),
-                recipe=self.recipes[name],
-            )
-            for name in self.networks
-        ]
+            given = {"network": network, "dataset": dataset, "recipe": recipe}
+            cells.append(vocab.Cell.of({"network": name}, compare_parameters, **given))
+        return cells
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return how near each network comes, what became of missing cells, and every parameter."""

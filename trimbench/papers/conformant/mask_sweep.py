@@ -6,7 +6,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -186,7 +186,7 @@ def evaluate(
     result: dict[str, vocab.Json] = {"missing_percent": 100.0 * float(mask.mean())}
     logs = dict(zip(predictors, predict_all(list(predictors.values()), rows.test, mask, rows.owners), strict=True))
     if mixture:
-        logs[MIXTURE] = conformant_mixture(task, mixture).model.predict_log_proba(rows.hide(rows.test, mask))
+        logs[MIXTURE] = conformant_mixture(task, mixture)[0].predict_log_proba(rows.hide(rows.test, mask))
     for name, log_proba in logs.items():
         result |= {f"{name}/{key}": value for key, value in measures(rows, reference, log_proba).items()}
     return result
@@ -339,23 +339,12 @@ class MixtureSettings:
     rows: vocab.Count | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedMixture:
-    """A mixture, or a single model for one component, and the number of training rows that it was learned from.
-
-    The seconds are processor time on the machine that learned it.
-    """
-
-    model: ConformantModel
-    n_rows: int
-    seconds: float
-
-
 @lru_cache(maxsize=2)
-def conformant_mixture(task: Task, how: MixtureSettings) -> LearnedMixture:
-    """Return the mixture of a task, whose components all conform with its logistic regression.
+def conformant_mixture(task: Task, how: MixtureSettings) -> tuple[ConformantModel, float]:
+    """Return the mixture of a task, and the seconds of processor time on the machine that learned it.
 
-    The columns of a categorical feature are one variable.
+    Its components all conform with the logistic regression of the task; a single one is a model and no mixture. The
+    columns of a categorical feature are one variable.
     """
     rows = _chosen_rows(task, how)
     key: dict[str, vocab.Json] = {
@@ -369,8 +358,7 @@ def conformant_mixture(task: Task, how: MixtureSettings) -> LearnedMixture:
         replace(one, solution=Solution(parameters, residual=residual, value=math.nan, iterations=0))
         for parameters, residual in zip(arrays["parameters"], arrays["residuals"].tolist(), strict=True)
     ]
-    model = ConformantModel(arrays["log_weights"], tuple(parts))
-    return LearnedMixture(model, len(rows), float(arrays["seconds"]))
+    return ConformantModel(arrays["log_weights"], tuple(parts)), float(arrays["seconds"])
 
 
 def _chosen_rows(task: Task, how: MixtureSettings) -> NDArray[np.uint8]:
@@ -402,14 +390,14 @@ def _conform(task: Task, rows: NDArray[np.uint8], n_components: int | Literal["a
 @job(components=COUNT, learned_from=COUNT, fit_seconds=POSITIVE, residual=POSITIVE, difference=POSITIVE)
 def fit_mixture(task: Task, mixture: MixtureSettings) -> dict[str, vocab.Json]:
     """Learn the mixture of a task, and check that it conforms with the classifier."""
-    learned = conformant_mixture(task, mixture)
+    model, seconds = conformant_mixture(task, mixture)
     rows, classifier = encoded_rows(task), fitted(task)
-    differences = learned.model.predict_proba(rows.test) - classifier.probabilities(rows.test)
+    differences = model.predict_proba(rows.test) - classifier.probabilities(rows.test)
     return {
-        "components": learned.model.n_components,
-        "learned_from": learned.n_rows,
-        "fit_seconds": learned.seconds,
-        "residual": learned.model.residual,
+        "components": model.n_components,
+        "learned_from": len(_chosen_rows(task, mixture)),
+        "fit_seconds": seconds,
+        "residual": model.residual,
         "difference": float(np.abs(differences).max()),
     }
 

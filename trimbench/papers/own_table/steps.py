@@ -24,15 +24,10 @@ from trimbench.estimators.conformant import NaiveConformantClassifier
 from trimbench.estimators.selection_corrected import SelectionCorrectedNB
 from trimbench.estimators.trimmed import TrimmedClassifier
 from trimbench.networks.discretize import IdentifierColumnWarning
-from trimbench.papers.beyond.incomplete_methods import (
-    Training,
-    first_line,
-    hidden_copies,
-    learn_by,
-)
+from trimbench.papers.beyond.incomplete_methods import Training, first_line, hidden_copies, learn_by
 from trimbench.papers.data.masks import Missingness
 from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import seed_for
+from trimbench.papers.execution.job import seed_for, timed
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
 from trimbench.papers.own_table.settings import StoredTable, some_rows, stored_table
 from trimbench.papers.validation import Json, validated
@@ -97,10 +92,8 @@ def select_within(
     train, test = data.split(test_share, seed, most=rows)
     answers = data.answers(positive)
     features, wanted = data.features.iloc[train], answers[train]
-    start = time.perf_counter()
     price = None if set(costs.values()) == {1.0} else dict(costs)
-    trimmed = fitted(features, wanted, budget=budget, costs=price, time_limit=time_limit)
-    seconds = time.perf_counter() - start
+    trimmed, seconds = timed(lambda: fitted(features, wanted, budget=budget, costs=price, time_limit=time_limit))
     full = fitted(features, wanted, budget=len(data.names), rows_weight=0)
     tested = _Tested(data.features.iloc[test], answers[test], full, costs)
     found = [{**_about(trimmed), **tested.result(TRIMMING, trimmed, seconds), "model": _saved(trimmed)}]
@@ -110,9 +103,7 @@ def select_within(
         (SEQUENTIAL, functools.partial(by_sequential_selection, coded, wanted, len(trimmed.features_), seed)),
     ):
         try:
-            start = time.perf_counter()
-            chosen = select()
-            seconds = time.perf_counter() - start
+            chosen, seconds = timed(select)
             found.append(tested.result(name, keeping(features, wanted, chosen, data), seconds))
         except (ValueError, ArithmeticError, RuntimeError) as error:  # one method must not cost the others
             found.append({"method": name, "failure": first_line(error)})

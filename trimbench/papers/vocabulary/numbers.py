@@ -273,14 +273,11 @@ def _rounded(values: NDArray[np.float64], decimals: NDArray[np.int64]) -> NDArra
 
 def _places_from_the_ends(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return how many values of the column are at least as far out on the nearer side; all rows for NaN."""
-    places = np.full(values.shape, len(values))
-    for place, column in enumerate(values.T):
-        known = ~np.isnan(column)
-        ordered = np.sort(column[known])
-        below = np.searchsorted(ordered, column[known], side="right")
-        above = len(ordered) - np.searchsorted(ordered, column[known], side="left")
-        places[known, place] = np.minimum(below, above)
-    return places
+    from scipy.stats import rankdata
+
+    lowest, highest = (rankdata(values, how, axis=0, nan_policy="omit") for how in ("min", "max"))
+    from_above = (~np.isnan(values)).sum(axis=0) + 1 - lowest
+    return np.asarray(np.nan_to_num(np.minimum(highest, from_above), nan=len(values)), dtype=np.int64)
 
 
 def _distances(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -410,23 +410,29 @@ def test_only_the_kept_columns_are_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "trimbench.TrimmedClassifier/9"}, "must have format 'trimbench.TrimmedClassifier/1', got"),
-        ({"columns": [{"name": "fever"}]}, ": columns must have every feature of the classifier, got none called"),
-        (
-            {"classifier": {"kind": "Forest"}},
-            ": kind of classifier must be one of BayesianClassifier, ArgMaxClassifier",
-        ),
+        ({"columns": [{"name": "x"}]}, ": columns must have every feature of the classifier, got none called"),
+        ({"classifier": {"kind": "Forest"}}, ": kind of classifier must be one of BayesianClassifier, ArgMax"),
         ({"classifier": None}, "lacks an entry or has one of the wrong type: TypeError"),
         ({"parameters": {"depth": 3}}, "lacks an entry or has one of the wrong type: TypeError"),
+        ({"classes": {"type": "<U4", "labels": ["ill"]}}, "classes must be those of the classifier, ['well', 'ill']"),
+        ({"columns": [{"name": "fever"}] * 2}, ": columns must be distinct, got 'fever' more than once"),
         ({"classes": {"type": "<i8", "labels": [10**30]}}, "has one of the wrong type: OverflowError"),
-        ({"classes": {"type": "<U4"}}, "lacks an entry or has one of the wrong type: KeyError('labels')"),
+        *(({"fever": {"cuts": cuts}}, "cuts of column 'fever' must be 1 ascending finite numbers, got")
+          for cuts in ([np.nan], ["0.5"], [True], [np.inf], [], [0.4, 0.5], "5")),
+        *(({"fever": {"cuts": cuts, "categories": ["a", "b", "missing"], "missing": None}}, "must be 2 ascending")
+          for cuts in ([1, 1], [2, 1], [1, np.nan])),
+        ({"fever": {"fallback": "none"}}, "fallback of column 'fever' must be one of its categories, got 'none'"),
+        ({"fever": {"categories": ["a", "a"]}}, "categories of column 'fever' must be distinct, got 'a' more than"),
+        ({"fever": {"categories": ["a", "b", "missing"]}}, "categories of column 'fever' must be its values ["),
     ],
-)
+)  # fmt: skip
 def test_a_file_without_a_trimmed_classifier_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    trimmed, _ = fitted()
+    trimmed, _ = fitted(required=["fever"], cut="mean")
     path = tmp_path / "trimmed.json"
     trimmed.save(path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    content = json.loads(path.read_text()) | change
+    content["columns"] = [column | content.get(column["name"], {}) for column in content["columns"]]
+    path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         TrimmedClassifier.load(path)
     assert str(caught.value).startswith(str(path))

@@ -6,6 +6,8 @@ import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from trimbench._checks import check_one_of
+from trimbench._checks import check_one_of, is_number
 from trimbench.estimators.columns import (
     checked_cells,
     checked_rows,
@@ -30,7 +32,7 @@ from trimbench.estimators.pipeline_values import Density, columns_of, distributi
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.formats.parsing import read_json, write_json
-from trimbench.networks.values import checked_names, plain_columns, plain_table
+from trimbench.networks.values import checked_names, listed, plain_columns, plain_table
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
@@ -323,15 +325,11 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         """Return the value indices of the kept columns, shape (n_rows, n_kept)."""
         check_is_fitted(self, "classifier_")
         rows = checked_cells(self, X)
-        classifier, rules = self.classifier_, {rule.name: place for place, rule in enumerate(self.discretizer_.rules)}
+        rules = {rule.name: place for place, rule in enumerate(self.discretizer_.rules)}
         places = [rules[name] for name in self.features_]
         kept = Discretizer(tuple(self.discretizer_.rules[place] for place in places))
-        kept_rows = rows[:, places] if isinstance(rows, np.ndarray) else rows.iloc[:, places]
-        if all(rule.categories == names for rule, names in zip(kept.rules, classifier.value_names, strict=True)):
-            return kept.codes(kept_rows)
-        import pandas as pd
-
-        return classifier.encode(kept.transform(pd.DataFrame(kept_rows))).astype(np.int64)
+        # The categories of these rules are the values of the classifier.
+        return kept.codes(rows[:, places] if isinstance(rows, np.ndarray) else rows.iloc[:, places])
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "classifier_")
@@ -366,7 +364,7 @@ def save_trimmed(estimator: Any, path: str | Path) -> None:
             "classes": {"type": estimator.classes_.dtype.str, "labels": _texts_of(estimator.classes_)},
             # What is left out needs no rule, only its place.
             "columns": [
-                _rule(rule) if rule.name in kept else {"name": rule.name} for rule in estimator.discretizer_.rules
+                asdict(rule) if rule.name in kept else {"name": rule.name} for rule in estimator.discretizer_.rules
             ],
             "classifier": {"kind": type(estimator.classifier_).__name__, **estimator.classifier_.to_dict()},
         },
@@ -384,17 +382,25 @@ def load_trimmed(cls: Any, path: str | Path) -> Any:
         kind = content["classifier"]["kind"]
         if kind not in _CLASSIFIERS:
             raise ValueError(f"kind of classifier must be one of {', '.join(_CLASSIFIERS)}, got {str(kind)[:80]!r}")
-        estimator.classifier_ = BayesianClassifier.from_dict(content["classifier"])
-        estimator.features_ = estimator.classifier_.features
+        classifier = estimator.classifier_ = BayesianClassifier.from_dict(content["classifier"])
+        estimator.features_ = classifier.features
+        names = [*checked_names([column["name"] for column in content["columns"]], "columns")]
         estimator.discretizer_ = Discretizer(tuple(_read_rule(column) for column in content["columns"]))
-        names = [rule.name for rule in estimator.discretizer_.rules]
-        absent = [name for name in estimator.features_ if name not in names]
-        if absent:
-            raise ValueError(f"columns must have every feature of the classifier, got none called {absent[0]!r}")
+        rules = {rule.name: rule.categories for rule in estimator.discretizer_.rules}
+        for name, values in zip(classifier.features, classifier.value_names, strict=True):
+            if name not in rules:
+                raise ValueError(f"columns must have every feature of the classifier, got none called {name!r}")
+            if rules[name] != values:
+                found = listed(rules[name])
+                raise ValueError(f"categories of column {name!r} must be its values {listed(values)}, got {found}")
         estimator.n_features_in_, estimator._column_labels = len(names), names
         if content["has_column_names"]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-        estimator.classes_ = _labels(content["classes"]["type"], content["classes"]["labels"])
+        estimator.classes_ = np.array(content["classes"]["labels"], dtype=np.dtype(content["classes"]["type"]))
+        classes = [str(label) for label in estimator.classes_]
+        if sorted(classes) != sorted(classifier.class_names):
+            known = listed(classifier.class_names)
+            raise ValueError(f"classes must be those of the classifier, {known}, got {listed(classes)}")
         estimator.trimming_ = None
         return estimator
 
@@ -408,32 +414,22 @@ def _texts_of(classes: NDArray[Any]) -> Any:
     return _plain(classes.astype(np.int64) if classes.dtype.kind == "m" else classes)
 
 
-def _labels(kind: str, labels: list[Any]) -> NDArray[Any]:
-    found: NDArray[Any] = np.array(labels, dtype=np.dtype(kind))
-    return found
-
-
-def _rule(rule: ColumnRule) -> dict[str, Any]:
-    return {
-        "name": rule.name,
-        "categories": list(rule.categories),
-        "cuts": None if rule.cuts is None else list(rule.cuts),
-        "missing": rule.missing,
-        "fallback": rule.fallback,
-    }
-
-
 def _read_rule(content: Mapping[str, Any]) -> ColumnRule:
+    name = content["name"]
     if "categories" not in content:
-        return ColumnRule(content["name"], ("any",), missing="any", fallback="any")
-    cuts = content["cuts"]
-    return ColumnRule(
-        content["name"],
-        tuple(content["categories"]),
-        None if cuts is None else tuple(float(cut) for cut in cuts),
-        content["missing"],
-        content["fallback"],
-    )
+        return ColumnRule(name, ("any",), missing="any", fallback="any")
+    categories = checked_names(content["categories"], f"categories of column {name!r}", of_values=True)
+    cuts, missing, fallback = (content[key] for key in ("cuts", "missing", "fallback"))
+    for what, category in (("missing", missing), ("fallback", fallback)):
+        if category is not None and category not in categories:
+            raise ValueError(f"{what} of column {name!r} must be one of its categories, got {str(category)[:80]!r}")
+    if cuts is None:
+        return ColumnRule(name, categories, None, missing, fallback)
+    n_cuts = len(categories) - 1 - (missing is not None)
+    are_ascending = all(map(is_number, cuts)) and all(a < b for a, b in pairwise([-math.inf, *cuts, math.inf]))
+    if not are_ascending or len(cuts) != n_cuts:
+        raise ValueError(f"cuts of column {name!r} must be {n_cuts} ascending finite numbers, got {str(cuts)[:80]}")
+    return ColumnRule(name, categories, tuple(map(float, cuts)), missing, fallback)
 
 
 def _plain(value: Any) -> Any:

@@ -298,7 +298,7 @@ def read_json(
         raise ValueError(f"{path} must have format {formats[0]!r}, got {found!r}; was it saved by another class?")
     try:
         return build(content)
-    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
+    except (AttributeError, KeyError, MemoryError, OverflowError, RecursionError, TypeError) as error:
         raise ValueError(f"{path} lacks an entry or has one of the wrong type: {error!r}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

@@ -36,7 +36,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, remember
 from trimbench.papers.reporting.figures.drawing import read_points
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import render_page
+from trimbench.papers.reporting.page import render_pages
 from trimbench.papers.reporting.runs import read_about, write_findings
 from trimbench.papers.validation import ConfigurationError, DataUnavailable
 from trimbench.papers.vocabulary.planning import make_experiment
@@ -332,8 +332,8 @@ def _page(folder: Path) -> Reader:
 
     def read(_: Path) -> None:
         part = read_about(run, about["experiment"])["page"]
-        page = render_page([part], Literature({}, {}), run="run", profile="paper", folder=run)
-        if re.search(r"secret|(href|src)=.(\w*:|/)", page.partition("<main")[2]):
+        pages = render_pages([part], Literature({}, {}), run="run", profile="paper", folder=run)
+        if re.search(r"secret|(href|src)=.(\w*:|/)", "".join(text.partition("<main")[2] for text in pages.values())):
             raise Wrong("a page that shows or links to what is outside of its run")
 
     reader = _file(f"run/{about['experiment']}.json", read, folder)

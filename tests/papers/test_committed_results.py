@@ -17,7 +17,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from trimbench.papers.commands.arguments import SHARED_KEYS, Composer
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.page import render_page
+from trimbench.papers.reporting.page import render_pages
 from trimbench.papers.reporting.runs import Entry, part_of
 from trimbench.papers.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally
 from trimbench.papers.validation import ConfigurationError
@@ -148,11 +148,15 @@ def test_a_statement_has_either_a_place_or_a_reason(tests: list[str], reason: st
 @TOGETHER
 def test_the_page_lists_all_statements_and_says_which_limits_are_ours(tmp_path: Path) -> None:
     parts = [part_of(Entry(name, "complete", "", judged(name), None), tmp_path) for name in LITERATURE.experiments]
-    page = unescape(render_page(parts, LITERATURE, run="published", profile="paper", folder=tmp_path))
+    pages = render_pages(parts, LITERATURE, run="published", profile="paper", folder=tmp_path)
+    page = unescape("".join(pages.values()))
     assert "docs/findings" not in page, "where there is no such file"
     assert all(f"<li>{says}: " in page and said.reason in page for _, says, said in STATEMENTS)
     assert "; our reading: at most 1.10 times the time without it" in page
-    assert '<a href="#trimming-quiz">Quiz (section 2)</a> (share that passes the quiz (%); share that passes by' in page
+    assert (
+        '<a href="trimming/quiz.html">Quiz (section 2)</a> (share that passes the quiz (%); share that passes by'
+        in page
+    )
     assert "(larger networks: seconds, as a multiple of those of FS-SDD)" in page
     assert re.search(r"any limit from about 1\.\d+ up gives the same verdict", page)
 
@@ -181,8 +185,8 @@ def test_the_lines_of_the_page_are_those_of_the_verdicts(family: str) -> None:
 @TOGETHER
 def test_what_is_said_of_the_papers_names_what_there_is(tmp_path: Path) -> None:
     parts = [part_of(Entry(name, "complete", "", judged(name), None), tmp_path) for name in LITERATURE.experiments]
-    page = render_page(parts, LITERATURE, run="published", profile="paper", folder=tmp_path, place=kept())
-    linked = re.findall(r'href="\.\./\.\./(docs/findings/[^"]+)"', page)
+    pages = render_pages(parts, LITERATURE, run="published", profile="paper", folder=tmp_path, place=kept())
+    linked = re.findall(r'href="\.\./\.\./(docs/findings/[^"]+)"', pages["index"])
     assert linked == [f"docs/findings/{family}.md" for family in ON_PAGE]
     assert [*ON_PAGE] == [*LITERATURE.papers]
     for place, text in zip(linked, ON_PAGE.values(), strict=True):

@@ -224,7 +224,7 @@ def test_the_tutorial_can_be_followed(command: Command, tmp_path: Path) -> None:
     for end in (".png", "_points.csv"):
         names = [path.name for path in (tmp_path / folder).iterdir() if path.name.endswith(end)]
         assert names, end
-        assert all(name.startswith("simulation,n_features=500,ks=5+50,replicates=4_") for name in names)
+        assert all(name.startswith("simulation__n_features-500__ks-5-50__replicates-4_") for name in names)
     answer = command(*refused, code=2)
     assert complaint.strip() in answer.err
     assert "n_features" in answer.err

@@ -141,30 +141,33 @@ def named_folder(text: str) -> Path:
 # File systems allow 255 bytes; this leaves room for what is added to a name.
 _LONGEST = 120
 _HASH_DIGITS = 8
-_LIST = re.compile(r"\[([^\[\]+]*)\]")
+_LIST = re.compile(r"(^|=)\[([^\[\]]*)\]$")
+# A dash in a key or in an item of a list, where dashes stand between key and value and between items.
+_DASH = re.compile(r"^[^=]*-.*=|\[.*-")
 
 
 def settings_name(settings: Sequence[str]) -> str:
-    """Return the name for settings as the command line has them, for example ``threshold=0.4,networks=heart+voting``.
+    """Return the name for settings as the command line has them, for example ``threshold-0.4__networks-heart-voting``.
 
     Different settings of one key have different names, apart from a value and the list of this value alone: no key
     takes both.
     """
-    plain = [_LIST.sub(lambda found: re.sub(r", *", "+", found[1]), one) for one in settings]
-    return safe_name(",".join(plain), stands_for=settings if "+" in "".join(settings) else None)
+    plain = [_LIST.sub(lambda found: found[1] + re.sub(r", *", "-", found[2]), one) for one in settings]
+    unclear = any(map(_DASH.search, settings))
+    return safe_name(*(one.replace("=", "-", 1) for one in plain), stands_for=settings if unclear else None)
 
 
-def safe_name(text: str, stands_for: object = None) -> str:
-    """Return a text as a name that every file system accepts.
+def safe_name(*parts: str, stands_for: object = None) -> str:
+    """Return texts, joined by two underscores, as a name that every file system accepts.
 
-    If that changes the text, a few digits of its hash keep different texts apart, as they do if the text alone does not
-    tell what it `stands_for`, or has capitals: some file systems take ``A`` and ``a`` for the same name.
+    If that changes a text, a few digits of a hash keep different texts apart, as they do if the name alone does not
+    tell its parts or what it `stands_for`, or has capitals: some file systems take ``A`` and ``a`` for the same name.
     """
-    name = _accepted(text)
-    if is_accepted(text) and name == name.lower() and stands_for is None:
-        return name
-    digits = hashlib.sha256(repr((text, stands_for)).encode()).hexdigest()[:_HASH_DIGITS]
-    return f"{name[:_LONGEST]}-{digits}"
+    text = "__".join(parts)
+    if is_accepted(text) and text == text.lower() and text.split("__") == [*parts] and stands_for is None:
+        return text
+    digits = hashlib.sha256(repr((parts, stands_for)).encode()).hexdigest()[:_HASH_DIGITS]
+    return f"{_accepted(text)[:_LONGEST]}-{digits}"
 
 
 def is_accepted(text: str) -> bool:
@@ -173,7 +176,7 @@ def is_accepted(text: str) -> bool:
 
 
 def _accepted(text: str) -> str:
-    return re.sub(r"[^\w=.,+-]+", "_", text, flags=re.ASCII)
+    return re.sub(r"[^\w.-]+", "_", text, flags=re.ASCII)
 
 
 # Locks that the kernel releases when their process ends, however it ends; folders that are locked by their owner.

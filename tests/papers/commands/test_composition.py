@@ -223,7 +223,7 @@ def are_equal(one: Override, other: Override) -> bool:
 
 def test_a_sweep_is_named_after_experiments_and_settings() -> None:
     words = ["task=report", "executor=serial", "threshold=0.4,0.5", "experiment=trimming/table4", "results=x"]
-    assert sweep_name(CommandLine.of(["-m", *words]).written) == "trimming_table4,threshold=0.4+0.5"
+    assert sweep_name(CommandLine.of(["-m", *words]).written) == "trimming_table4__threshold-0.4-0.5"
 
 
 @pytest.mark.parametrize(

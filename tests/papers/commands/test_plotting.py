@@ -108,8 +108,8 @@ def test_one_experiment(command: Command, root: Path) -> None:
     ("words", "folder", "endings"),
     [
         (["figure=column"], "column", ["pdf"]),
-        (["figure=column", "figure.width=4"], "column,width=4", ["pdf"]),
-        (["figure.formats=[svg,png]", "figure.title=false"], "default,formats=svg+png,title=false", ["svg", "png"]),
+        (["figure=column", "figure.width=4"], "column__width-4", ["pdf"]),
+        (["figure.formats=[svg,png]", "figure.title=false"], "default__formats-svg-png__title-false", ["svg", "png"]),
     ],
 )
 def test_other_settings_have_a_folder_of_their_own(
@@ -137,7 +137,7 @@ def test_settings_of_figures_are_no_settings_of_experiments(command: Command, tm
     words = ("experiment=trimming/table4", "executor=serial", "figure.width=4")
     command(*words, "instances=[[0.5,0.1,0.9]]", code=0)
     (about,) = tmp_path.rglob("*.md")
-    assert about.name.startswith("table4,instances=")
+    assert about.name.startswith("table4__instances-")
     assert "figure" not in about.name
 
 

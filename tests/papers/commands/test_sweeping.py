@@ -69,7 +69,7 @@ def test_a_sweep_is_one_table_of_all_points(command: Command, tmp_path: Path, mo
     words = ("-m", *SMALL, "threshold=0.3,0.5", "results=out")
     answer = command(*words, code=0)
     folder = sweep_folder(tmp_path / "out")
-    assert folder.name == "trimming_breast_cancer,budgets=1+2,splits=1,evaluation_limit=10,threshold=0.3+0.5"
+    assert folder.name == "trimming_breast_cancer__budgets-1-2__splits-1__evaluation_limit-10__threshold-0.3-0.5"
     assert pd.read_csv(folder / "sweep.csv").groupby("budget")["ECA"].nunique().min() == 2
     about = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     assert [point["swept"] for point in about["points"]] == [{"threshold": 0.3}, {"threshold": 0.5}]
@@ -97,7 +97,7 @@ def test_two_sweeps_share_no_folder_but_the_same_sweep_does(command: Command, tm
     command("-m", T4, "seed=1,3", SERIAL, "results=./results", code=0)
     command("-m", SERIAL, T4, "seed=1,3", "offline=true", code=0)
     names = {path.name for path in (tmp_path / "results/quick/sweeps").iterdir()}
-    assert names == {"trimming_table4,seed=1+2", "trimming_table4,seed=1+3"}
+    assert names == {"trimming_table4__seed-1-2", "trimming_table4__seed-1-3"}
 
 
 @pytest.mark.parametrize(

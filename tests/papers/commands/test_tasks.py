@@ -233,9 +233,9 @@ def test_a_planted_number_differs(command: Command, root: Path) -> None:
     write(root, {"other/family/one_table.csv": TABLE.replace("0.25", "0.5")})
     answer = command("task=compare", "runs=[one,other]", code=0)
     assert "1 number differs (13 numbers in 1 experiment compared)." in answer.out
-    folder = root / "comparisons/one,other"
+    folder = root / "comparisons/one__other"
     assert sorted(path.name for path in folder.iterdir()) == FILES
-    assert all(f"  results/comparisons/one,other/{name}\n" in answer.out for name in FILES)
+    assert all(f"  results/comparisons/one__other/{name}\n" in answer.out for name in FILES)
 
 
 def test_runs_may_be_folders_elsewhere(command: Command, root: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_runs_may_be_folders_elsewhere(command: Command, root: Path, tmp_path: P
     command("task=compare", "runs=[one,elsewhere/mine]", code=0)
     names = [path.name for path in (root / "comparisons").iterdir()]
     assert len(names) == 2
-    assert all(name.startswith("one,") for name in names)
+    assert all(name.startswith("one__") for name in names)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import render_page
+from trimbench.papers.reporting.page import render_pages
 from trimbench.papers.reporting.runs import read_about, write_findings
 from trimbench.papers.reporting.tables import heading, latex, markdown, markdown_text
 from trimbench.papers.vocabulary.reported import Literature
@@ -140,6 +140,7 @@ def test_files_and_page_of_an_experiment_show_names(tmp_path: Path) -> None:
     assert {NAMES[0], *NAMES} <= set(rendered(file.read_text(encoding="utf-8")))
     part = {**read_about(tmp_path, "family/one")["page"], "about": "<b>"}
     page = _Cells()
-    page.feed(render_page([part], Literature({}, {}), run="<i>", profile="quick", folder=tmp_path))
+    made = render_pages([part], Literature({}, {}), run="<i>", profile="quick", folder=tmp_path)
+    page.feed(made["family/one"])
     assert set(NAMES) <= set(page.cells)
     assert set(page.inside) <= {"code", "wbr", "span", "a"}

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import counted, render_page
+from trimbench.papers.reporting.page import assets, counted, render_pages
 from trimbench.papers.reporting.runs import (
     Entry,
     as_ranges,
@@ -64,7 +64,7 @@ def literature() -> Literature:
     return Literature(papers, experiments)
 
 
-def page(folder: Path) -> str:
+def pages(folder: Path) -> dict[str, str]:
     sizes = [{"name": name, "size": size} for size, name in enumerate("zyxwvutsrq")]
     long = Table.of("A long table", [*sizes, {"name": "p"}], ["name", "size"], name="long")
     records = [record(number) for number in range(5)]
@@ -85,28 +85,30 @@ def page(folder: Path) -> str:
     return rendered(entries, folder)
 
 
-def rendered(entries: Sequence[Entry], folder: Path, figure: FigureSettings | None = None) -> str:
-    """Write the files of entries, and return the page that is made of them."""
+def rendered(entries: Sequence[Entry], folder: Path, figure: FigureSettings | None = None) -> dict[str, str]:
+    """Write the files of entries, and return the pages that are made of them."""
     parts = []
     for entry in entries:
         if found := entry.findings:
             given = (found, entry.judgements, folder, figure or FigureSettings())
             write_findings(*given, status=entry.status, about=entry.about)
         parts.append(read_about(folder, found.stem)["page"] if found else part_of(entry, folder))
-    return render_page(parts, literature(), run="mine", profile="quick", folder=folder)
+    return render_pages(parts, literature(), run="mine", profile="quick", folder=folder)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run with its page."""
+    """The folder of a run with its pages."""
     made = tmp_path_factory.mktemp("run")
-    (made / "index.html").write_text(page(made), encoding="utf-8")
+    for name, text in (assets() | {f"{name}.html": text for name, text in pages(made).items()}).items():
+        (made / name).write_text(text, encoding="utf-8")
     return made
 
 
 @pytest.fixture
-def text(folder: Path) -> str:
-    return (folder / "index.html").read_text(encoding="utf-8")
+def texts(folder: Path) -> dict[str, str]:
+    found = {path.relative_to(folder): path.read_text(encoding="utf-8") for path in folder.rglob("*.html")}
+    return {path.with_suffix("").as_posix(): text for path, text in found.items()}
 
 
 def headings(text: str, level: int) -> list[str]:
@@ -114,10 +116,11 @@ def headings(text: str, level: int) -> list[str]:
     return [" ".join(re.sub("<[^>]+>", "", heading).split()) for heading in found]
 
 
-def test_everything_is_on_the_page_and_escaped(text: str) -> None:
+def test_everything_is_on_the_pages_and_escaped(texts: dict[str, str]) -> None:
+    assert {*texts} == {"index", "paper_family", *(f"family/{name}" for name in ("one", "zeta", "changed", "of_mine"))}
+    assert "Author (2000): A paper" in texts["index"]
+    assert "Everything &amp; more." in texts["paper_family"]
     for expected in (
-        "Author (2000): A paper",
-        "Everything &amp; more.",
         "What <code>code &lt;/script&gt;</code> is about",
         '<th>row</th><th class="number">a value</th>',
         "A note.",
@@ -126,7 +129,7 @@ def test_everything_is_on_the_page_and_escaped(text: str) -> None:
         "another &lt;machine&gt;",
         "<td>&lt;b&gt;</td>",
     ):
-        assert expected in text
+        assert expected in texts["family/one"]
 
 
 def test_a_paper_says_what_came_out_of_its_own_experiments(tmp_path: Path) -> None:
@@ -135,8 +138,8 @@ def test_a_paper_says_what_came_out_of_its_own_experiments(tmp_path: Path) -> No
     for name, value in values.items():
         judged = compare([reported("a", "0.3")], [Number("a", "value", value)])
         entries.append(Entry(name, "complete", "", judged, findings(name)))
-    outcomes = re.findall(r'<p class="outcome">(.*?)\s*<a', rendered(entries, tmp_path))
-    assert outcomes == [
+    found = rendered(entries, tmp_path)
+    assert [re.findall('<p class="outcome">(.*)</p>', found[f"paper_{name}"])[0] for name in ("family", "other")] == [
         "1 of 1 number reproduced, with profile=quick.",
         "0 of 1 number reproduced, 1 differs, with profile=quick. Of what differs: open.",
     ]
@@ -162,76 +165,85 @@ def test_a_sentence_that_holds_in_some_cases_and_was_not_tried_in_others_holds()
     assert once(cases) == [cases[1]]
 
 
-def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str) -> None:
-    assert headings(text, 2) == [
+def test_tables_are_in_the_papers_order_with_counts(texts: dict[str, str]) -> None:
+    assert headings(texts["index"], 2) == [
         "Author (2000): A paper",
-        "Every table and figure",
-        "What differs, and why",
+        "How much of every table and figure came out (each number, claim and curve counts once)",
         "All numbers, claims, curves and times",
-        "Author (2000): A paper",
         "Beyond the papers",
         "Glossary",
     ]
-    assert headings(text, 3) == [
-        "Scope",
+    assert headings(texts["paper_family"], 2) == ["Tables and figures", "What differs, and why", "The reproduction"]
+    lines = [re.sub("<[^>]+>", "", line).strip() for line in texts["paper_family"].splitlines() if "<li><a" in line]
+    assert lines[:3] == [
         "Figure 9: 1 number not attempted",
         "Table 1: 2 of 4 numbers reproduced, 1 differs, 1 not attempted; 1 of 1 identity holds; "
         "0 of 1 claim holds, 1 fails; 1 of 1 time is shorter, with profile=quick",
-        "Table 2",
-        "family/of_mine",
+        "Table 2: not compared, seed, ks set",
     ]
-    assert '<p class="remark">1 of 2 jobs failed</p>' in text
-    assert '<p class="remark">complete</p>' not in text
+    assert [headings(texts[f"family/{name}"], 1) for name in ("one", "of_mine")] == [
+        ["A family: Table 1"],
+        ["A family: family/of_mine"],
+    ]
+    assert '<p class="remark">1 of 2 jobs failed</p>' in texts["family/of_mine"]
+    assert '<p class="remark">complete</p>' not in texts["family/one"]
 
 
-def test_numbers_of_changed_settings_are_one_sentence(text: str) -> None:
-    assert "2 reported numbers not compared: this run set seed, ks." in " ".join(text.split())
-    assert text.count('<tr id="n') == len(REPORTED) + 1, "one for the experiment that failed"
+def test_numbers_of_changed_settings_are_one_sentence(texts: dict[str, str]) -> None:
+    assert "2 reported numbers not compared: this run set seed, ks." in " ".join(texts["family/changed"].split())
+    rows = [texts[f"family/{name}"].count('<tr id="n') for name in ("one", "zeta", "changed")]
+    assert rows == [len(REPORTED), 1, 0]
 
 
-def test_a_claim_says_what_it_asks(text: str) -> None:
-    assert "0.000000" not in text
-    assert '<td>claim</td><td class="number">≥ 0</td><td class="number">-0.25</td>' in text
+def test_a_claim_says_what_it_asks(texts: dict[str, str]) -> None:
+    assert "0.000000" not in "".join(texts.values())
+    assert '<td>claim</td><td class="number">≥ 0</td><td class="number">-0.25</td>' in texts["family/one"]
 
 
-def test_it_links_to_nothing_but_itself_and_files_beside_it(folder: Path, text: str) -> None:
-    links = re.findall(r'(?:src|href)="([^"]*)"', text)
-    files = {link for link in links if not link.startswith("#")}
+def test_they_link_to_nothing_but_each_other_and_files_beside_them(folder: Path, texts: dict[str, str]) -> None:
+    anchors = {(folder / f"{name}.html").resolve(): set(re.findall(r'id="([^"]+)"', texts[name])) for name in texts}
+    for name, text in texts.items():
+        here = folder / f"{name}.html"
+        links = re.findall(r'(?:src|href)="([^"]*)"', text)
+        for file, _, anchor in (link.partition("#") for link in links):
+            found = (here.parent / file).resolve() if file else here.resolve()
+            assert found.is_file()
+            assert folder.resolve() in found.parents
+            assert not anchor or anchor in anchors[found]
+        assert "data:" not in text
     endings = (".png", "_points.csv", ".json", "_table.csv", "_long.csv")
-    assert {link for link in files if "/one" in link} == {f"family/one{ending}" for ending in endings}
-    assert all((folder / file).is_file() for file in files)
-    assert "@import" not in text
-    assert "data:" not in text
-    anchors = set(re.findall(r'id="([^"]+)"', text))
-    assert {link[1:] for link in links if link.startswith("#")} <= anchors
+    linked = set(re.findall(r'(?:src|href)="../(family/one[^"]*)"', texts["family/one"]))
+    assert linked == {f"family/one{ending}" for ending in endings}
 
 
 @pytest.mark.parametrize(("formats", "shown"), [(["png", "svg"], "png"), (["pdf", "svg"], "svg"), (["pdf"], "")])
 def test_a_picture_is_shown_in_a_format_that_browsers_know(tmp_path: Path, formats: list[Any], shown: str) -> None:
-    found = dataclasses.replace(findings("family/one"), stem="family/one,seed=7")
-    text = rendered([Entry("family/one", "complete", "", (), found)], tmp_path, FigureSettings(formats=formats))
+    found = dataclasses.replace(findings("family/one"), stem="family/one__seed-7")
+    text = rendered([Entry("family/one", "complete", "", (), found)], tmp_path, FigureSettings(formats=formats))[
+        "family/one"
+    ]
     pictures = re.findall(r'<img src="([^"]+)" alt="A title" (width="\d+" height="\d+")?', text)
-    assert [address for address, _ in pictures] == ([f"family/one,seed=7.{shown}"] if shown else [])
+    assert [address for address, _ in pictures] == ([f"../family/one__seed-7.{shown}"] if shown else [])
     assert [bool(size) for _, size in pictures] == ([shown == "png"] if shown else [])
 
 
 def test_without_any_experiment_of_a_paper_nothing_is_compared(tmp_path: Path) -> None:
-    text = rendered([Entry("mine/x", "complete", "", (), None)], tmp_path)
-    assert headings(text, 2) == ["All numbers, claims, curves and times", "Beyond the papers", "Glossary"]
+    text = rendered([Entry("mine/x", "complete", "", (), None)], tmp_path)["index"]
+    assert headings(text, 2) == ["Beyond the papers", "Glossary"]
     assert "No number of the papers is compared with this run." in text
 
 
 def test_an_experiment_of_another_commit_says_which(tmp_path: Path) -> None:
     part = part_of(Entry("mine/x", "complete", "", (), None), tmp_path)
     parts = [part, {**part, "name": "mine/y", "commit": "abc"}]
-    later = render_page(parts, literature(), run="r", profile="quick", folder=tmp_path)
-    assert later.count("Written with commit") == 1
-    assert "Written with commit abc." in later
+    later = render_pages(parts, literature(), run="r", profile="quick", folder=tmp_path)
+    assert [name for name, text in later.items() if "Written with commit" in text] == ["mine/y"]
+    assert "Written with commit abc." in later["mine/y"]
 
 
 @pytest.fixture(params=[(1280, "light"), (360, "dark")])
 def view(browser: Any, folder: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """The page in a browser; nothing may complain."""
+    """The first page in a browser; nothing may complain."""
     width, scheme = request.param
     opened = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     messages: list[str] = []
@@ -253,8 +265,13 @@ def unfold(view: Any) -> None:
     view.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
 
 
-def test_sorting_and_filtering(view: Any) -> None:
+def open_page(view: Any, folder: Path, name: str) -> None:
+    view.goto((folder / f"{name}.html").as_uri())
     unfold(view)
+
+
+def test_sorting_and_filtering(view: Any, folder: Path) -> None:
+    open_page(view, folder, "family/one")
     # By number, both ways, missing values last; with the keyboard too.
     head = view.locator("#family-one-table-1 th").nth(1)
     head.click()
@@ -265,11 +282,13 @@ def test_sorting_and_filtering(view: Any) -> None:
     view.locator("#family-one-table-1 th").nth(0).click()
     assert column(view, "family-one-table-1", 1) == sorted("zyxwvutsrqp")
     # By words and by verdict.
+    open_page(view, folder, "index")
     words, shown = view.locator("#numbers input[type=search]"), view.locator("[data-counts=all-numbers]")
     assert shown.inner_text() == "9 of 9 rows"
     words.fill("Another <machine")
-    assert column(view, "all-numbers", 2) == ["c", "e"]
-    assert shown.inner_text() == "2 of 9 rows"
+    assert shown.inner_text() == "0 of 9 rows"
+    words.fill("e: value")
+    assert column(view, "all-numbers", 1) == ["e: value"]
     words.fill("table 1")
     view.locator("#numbers input[data-verdict=open]").uncheck()
     assert column(view, "all-numbers", 7) == [
@@ -277,34 +296,35 @@ def test_sorting_and_filtering(view: Any) -> None:
     ]
 
 
-def test_from_a_difference_to_its_reason_and_its_jobs_in_two_clicks(view: Any) -> None:
-    jobs = view.locator("#family-one-jobs")
-    assert not jobs.evaluate("e => e.open")
+def test_from_a_count_to_a_number_its_reason_and_its_jobs_in_three_clicks(view: Any) -> None:
     # From the first screen: the count leads to the table, which says of each number how it stands.
     view.locator("#matrix a", has=view.locator(".chip.open")).click()
-    assert view.locator("#family-one .printed a.open").all_inner_texts() == ["12 → 100 open", "≥ 0 → -0.25 open"]
+    assert not view.locator("#family-one-jobs").evaluate("e => e.open")
+    assert view.locator(".printed a.open").all_inner_texts() == ["12 → 100 open", "≥ 0 → -0.25 open"]
     # From the paper's table: the number leads to its row, though it is filtered away, and does so again.
     row = view.locator("#all-numbers tr:target")
     for _ in range(2):
         unfold(view)
         view.locator("#numbers input[type=search]").fill("nothing")
         assert column(view, "all-numbers", 2) == []
-        view.locator("#family-one .printed a.open").last.click()
+        view.locator(".printed a.open").last.click()
         assert row.is_visible()
-    assert row.locator("td").all_inner_texts()[1:3] == ["e", "value"]
+    assert row.locator("td").all_inner_texts()[:2] == ["e", "value"]
     assert REASON in row.inner_text()
     row.locator("a[data-jobs]").click()
     assert column(view, "family-one-job-list", 2) == ["0", "1", "2", "3", "4"]
-    # From the list of all numbers by way of the reason.
-    view.locator("#all-numbers a", has_text="open").first.click()
+    # Its verdict leads to all numbers with this reason, on the page of the paper, and these lead back.
+    view.locator(".printed a.open").last.click()
+    row.locator("a", has_text="open").click()
     reason = view.locator("details.reason:target")
     assert reason.locator("summary").inner_text() == f"open: {REASON} Table 1, 2 rows"
-    reason.locator("a[data-of]").first.click()
-    assert column(view, "family-one-job-list", 2) == ["3", "4"]
+    reason.locator("a").first.click()
+    assert row.locator("td").all_inner_texts()[:2] == ["c", "value"]
+    assert row.is_visible()
 
 
-def test_lists_of_jobs(view: Any) -> None:
-    unfold(view)
+def test_lists_of_jobs(view: Any, folder: Path) -> None:
+    open_page(view, folder, "family/one")
     jobs = view.locator("#family-one-jobs")
     links = view.locator("#all-numbers a[data-jobs]")
     assert links.all_inner_texts() == ["3", "1", "2", "5", "5", "5", "5"]
@@ -333,16 +353,17 @@ CUT = """() => {
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_nothing_is_wider_than_the_window(browser: Any, folder: Path, width: int, scheme: str) -> None:
     view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    view.goto((folder / "index.html").as_uri())
-    assert view.evaluate(CUT) == []
-    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    for name in ("index", "paper_family", "family/one"):
+        view.goto((folder / f"{name}.html").as_uri())
+        assert view.evaluate(CUT) == []
+        assert view.evaluate("document.documentElement.scrollWidth") <= width
     background = view.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(15, 20, 25)")
     # On a phone a row is a card: its cells stand below one another, each with the heading of its column.
     cells = view.locator("#n2 td")
     tops = {cell.bounding_box()["y"] for cell in cells.all()}
     assert (len(tops) > 1) == (width < 640)
-    before = cells.nth(4).evaluate("e => getComputedStyle(e, '::before').content")
+    before = cells.nth(3).evaluate("e => getComputedStyle(e, '::before').content")
     assert before == ('"reported"' if width < 640 else "none")
     view.close()
 
@@ -446,4 +467,4 @@ def test_what_a_page_was_written_with_is_read_again_or_refused(
     inside[last] = value or many
     path.write_text(json.dumps(about))
     with pytest.raises(ConfigurationError, match=message or "numbers must be at most 500 numbers"):
-        render_page([read_about(tmp_path, found.stem)["page"]], literature(), run="", profile="", folder=tmp_path)
+        render_pages([read_about(tmp_path, found.stem)["page"]], literature(), run="", profile="", folder=tmp_path)

@@ -72,10 +72,26 @@ def test_the_rows_of_a_comparison_can_be_filtered(browser: Any, tmp_path: Path) 
     view.close()
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_published_page_is_short_and_fits(browser: Any, width: int) -> None:
+PUBLISHED = configuration_folder().parent / "results/published"
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_the_published_pages_are_short_and_fit_with_everything_unfolded(browser: Any, width: int) -> None:
     view = browser.new_page(viewport={"width": width, "height": 800})
-    view.goto((configuration_folder().parent / "results/published/index.html").as_uri())
-    assert view.evaluate("document.documentElement.scrollHeight") < 15_000
-    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    for path in PUBLISHED.rglob("*.html"):
+        view.goto(path.as_uri())
+        view.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert view.evaluate("document.documentElement.scrollHeight") < 15_000, path
+        assert view.evaluate("document.documentElement.scrollWidth") <= width, path
+    view.close()
+
+
+@pytest.mark.parametrize(("width", "height", "last"), [(1280, 800, "#matrix .matrix"), (390, 2 * 844, "#overview")])
+def test_the_first_screen_says_it_all(browser: Any, width: int, height: int, last: str) -> None:
+    view = browser.new_page(viewport={"width": width, "height": height})
+    view.goto((PUBLISHED / "index.html").as_uri())
+    ends = [one.bounding_box()["y"] + one.bounding_box()["height"] for one in view.locator(last).all()]
+    assert max(ends) <= height
+    sizes = "[...document.querySelectorAll('body *')].map(one => parseFloat(getComputedStyle(one).fontSize))"
+    assert min(view.evaluate(sizes)) >= 14
     view.close()

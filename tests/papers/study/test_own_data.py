@@ -49,7 +49,7 @@ def test_an_experiment_on_the_users_own_data(command: Command, clinic: Path) -> 
     assert (rows["test_accuracy"].iloc[-1], rows["test_agreement"].iloc[-1]) == (rows["full_test_accuracy"].iloc[0], 1)
     assert {name for text in rows["features"] for name in json.loads(text)} <= {"age", "dose", "ward", "smoker"}
     about = file_of("trimming/breast_cancer.json")
-    assert about.name.startswith("breast_cancer,datasets=clinic,"), "named after the data"
+    assert about.name.startswith("breast_cancer__datasets-clinic__"), "named after the data"
     assert list(json.loads(about.read_text())["data"]) == ["dataset/clinic"]
     assert ": 3 stored, 0 to run" in command(*words).err
     clinic.write_text(clinic.read_text().replace("south & east", "south"))

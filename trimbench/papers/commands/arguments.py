@@ -74,7 +74,7 @@ class CommonSettings:
             )
         if self.run is not None and (not is_accepted(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
             raise ConfigurationError(
-                f"run must be a name of ASCII letters, digits and _ = + , . - other than {', '.join(_TAKEN)}, "
+                f"run must be a name of ASCII letters, digits and _ . - other than {', '.join(_TAKEN)}, "
                 f"got {self.run!r}; write for example run=mine"
             )
         if self.run == PUBLISHED and self.task in ("run", "report", "study"):

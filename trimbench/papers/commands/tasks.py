@@ -100,7 +100,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     literature, figure = Literature.of(invocation.catalogue), invocation.figure
     folder = invocation.root / invocation.run
     first, *_ = invocation.points
-    suffix = f",{settings_name(first.named)}" if first.named and not invocation.sweep else ""
+    suffix = f"__{settings_name(first.named)}" if first.named and not invocation.sweep else ""
     overview = Overview(folder, invocation.catalogue, literature, figure, profile=invocation.profile, suffix=suffix)
     found = [SweepPoint(point.swept) for point in invocation.points]
     # Everything is made before the first job runs, so that a mistake, even in the last point of a sweep, costs no time.
@@ -401,7 +401,7 @@ def compare(invocation: Invocation) -> int:
     first, second = (read_run(name, _folder(name, root)) for name in runs)
     comparison = compare_runs(first, second)
     say(f"# {first.name} and {second.name}\n\n{summarised(comparison)}\n")
-    name = safe_name(",".join(runs), stands_for=runs if any("," in run for run in runs) else None)
+    name = safe_name(*runs)
     for path in write_comparison(comparison, root / "comparisons" / name):
         say(f"  {path}")
     return 0

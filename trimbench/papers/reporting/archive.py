@@ -151,9 +151,11 @@ _LICENCES = "https://spdx.org/licenses/"
 _OPENML = "https://www.openml.org/d/"
 _FORMATS = {
     ".cff": "application/yaml",
+    ".css": "text/css",
     ".csv": "text/csv",
     ".gz": "application/gzip",
     ".html": "text/html",
+    ".js": "text/javascript",
     ".json": "application/json",
     ".jsonl": "application/jsonl",
     ".md": "text/markdown",
@@ -241,7 +243,7 @@ def _metadata(
 def _file(graph: _Graph, member: _Member) -> dict[str, str]:
     path = PurePosixPath(member.name)
     return graph.add(
-        quote(member.name, safe="/=,+"),
+        quote(member.name),
         "File",
         name=member.name,
         contentSize=str(member.size),

@@ -13,7 +13,7 @@ from pathlib import Path
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.files import without_homes, write_csv, write_text
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import counted, render_page
+from trimbench.papers.reporting.page import assets, counted, render_pages
 from trimbench.papers.reporting.runs import (
     Entry,
     Part,
@@ -223,16 +223,18 @@ def write_summary(
     suffix: str = "",
     place: Path | None = None,
 ) -> tuple[Table, list[Path]]:
-    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the page ``index.html``.
+    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the pages of the run.
 
     A `suffix` of these names says which settings were changed; `place` is where the folder will stand, if it is moved
-    there. Returns the counts and the paths.
+    there. Returns the counts and the paths, of the pages the first, ``index.html``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     table = _counts(parts, literature, profile)
-    page = render_page(parts, literature, run=run, profile=profile, folder=folder, place=place)
+    pages = render_pages(parts, literature, run=run, profile=profile, folder=folder, place=place, suffix=suffix)
+    for name, text in (assets() | {f"{name}{suffix}.html": text for name, text in pages.items()}).items():
+        write_text(text, folder / name)
     return table, [
         write_csv(table.frame, folder / f"summary{suffix}.csv"),
         write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md"),
-        write_text(page, folder / f"index{suffix}.html"),
+        folder / f"index{suffix}.html",
     ]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
 
 from trimbench.papers.execution.store import provenance
 from trimbench.papers.reporting.runs import Part, filled, present_commit
@@ -90,6 +91,11 @@ def _cell(value: object, text: str) -> dict[str, object]:
     return {"text": text, "is_number": number is not None, "value": f"{number:.6g}" if known else ""}
 
 
+def assets() -> dict[str, str]:
+    """Return the style and the script that the pages of a run share, by the names of their files."""
+    return {name: _text(name) for name in ("page.css", "page.js")}
+
+
 def _text(name: str) -> str:
     return (files("trimbench.papers.reporting") / "page" / name).read_text(encoding="utf-8")
 
@@ -109,7 +115,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= _FILTERS
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}  # lists of jobs are long
     # Style and script are our own; everything else on a page is escaped.
-    environment.globals |= {"style": Markup(_text("page.css")), "script": Markup(_text("page.js"))}
+    environment.globals |= {"style": Markup(assets()["page.css"]), "script": Markup(assets()["page.js"])}
     return environment
 
 
@@ -138,6 +144,10 @@ def _named(text: str, names: Mapping[str, str]) -> str:
     return ": ".join(words)
 
 
+def _address(name: str, suffix: str) -> str:
+    return f"{quote(name + suffix)}.html"
+
+
 _FILTERS: dict[str, Callable[..., str]] = {
     "anchor": anchor,
     "count": count,
@@ -145,6 +155,7 @@ _FILTERS: dict[str, Callable[..., str]] = {
     "breakable": _breakable,
     "words": _words,
     "named": _named,
+    "page": _address,
 }
 
 
@@ -166,39 +177,52 @@ def _texts() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _text_of(name: str, kind: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = _texts().get(name.split("/")[0], {}).get(kind, {})
+    found: Mapping[str, Any] = _texts().get(_family(name), {}).get(kind, {})
     return found
 
 
-def render_page(
-    parts: Sequence[Part], literature: Literature, *, run: str, profile: str, folder: Path, place: Path | None = None
-) -> str:
-    """Return the page of a run: papers and tables in their order, then the experiments beyond the papers.
+def render_pages(
+    parts: Sequence[Part],
+    literature: Literature,
+    *,
+    run: str,
+    profile: str,
+    folder: Path,
+    place: Path | None = None,
+    suffix: str = "",
+) -> dict[str, str]:
+    """Return the pages of a run by name: ``index``, one for each paper, and one for each experiment.
 
-    The page is to be a file in the `folder` that the parts were made for, which may still be at another `place`.
+    Papers and tables are in their order, then come the experiments beyond the papers. A page is to be the file
+    ``<name><suffix>.html`` in the `folder` that the parts were made for, which may still be at another `place`, beside
+    the `assets`.
     """
     by_name = {part["name"]: part for part in parts}
     ordered = [by_name[name] for name in literature.in_order(by_name)]
     judged = [(part, number) for part in ordered if not part["altered"] for number in part["numbers"]]
-    differing = dict.fromkeys(_account(number) for _, number in judged if number["differs"])
-    accounts = {account: f"why-{place}" for place, account in enumerate(differing)}
+    accounts: dict[tuple[str, ...], str] = {}
     numbers = [_number(place, *one, literature, accounts) for place, one in enumerate(judged)]
-    shown: dict[str, list[_Shown]] = {part["name"].split("/")[0]: [] for part in ordered}
-    beyond: list[_Shown] = []
-    for part in ordered:
-        own = [one for one in numbers if one["experiment"] == part["name"]]
-        experiment = _experiment(filled(part, folder), literature, own, profile)
-        (shown[part["name"].split("/")[0]] if part["numbers"] else beyond).append(experiment)
-    return render(
-        "run.html",
-        facts=facts_of(f"run {run}", f"profile {profile}"),
-        standings=STANDINGS,
-        papers=[_paper(family, literature, own, profile, place or folder) for family, own in shown.items() if own],
-        beyond=beyond,
-        numbers=numbers,
-        reasons=_by_account(accounts, numbers),
-        profile=profile,
-    )
+    experiments = [_experiment(filled(part, folder), literature, numbers, profile) for part in ordered]
+    compared: dict[str, list[_Shown]] = defaultdict(list)
+    for one in experiments:
+        if one["n_reported"]:
+            compared[_family(one["name"])].append(one)
+    papers = {name: _paper(name, literature, own, profile, place or folder) for name, own in compared.items()}
+    common = {"facts": facts_of(f"run {run}", f"profile {profile}"), "profile": profile, "suffix": suffix}
+    found = {one["standing"] for one in numbers}
+    first = {
+        "papers": [*papers.values()],
+        "beyond": [one for one in experiments if not one["n_reported"]],
+        "numbers": numbers,
+        "standings": {name: says for name, says in STANDINGS.items() if name in found},
+    }
+    pages = {"index": render("run.html", up="", **first, **common)}
+    for paper in papers.values():
+        pages[paper["page"]] = render("paper.html", up="", paper=paper, here=by_name, **common)
+    for one in experiments:
+        name, up = one["name"], "../" * one["name"].count("/")
+        pages[name] = render("experiment.html", up=up, experiment=one, paper=papers.get(_family(name)), **common)
+    return pages
 
 
 def counted(part: Part) -> list[Counted]:
@@ -208,47 +232,54 @@ def counted(part: Part) -> list[Counted]:
     return once(found)
 
 
-def _account(number: Part) -> tuple[str, str]:
-    return number["cause"] or "", number["reason"]
+def _family(name: str) -> str:
+    return name.split("/")[0]
+
+
+def _paper_of(family: str, literature: Literature) -> Paper:
+    return literature.papers.get(family) or Paper(title=family, citation=family)
 
 
 def _number(
-    place: int, part: Part, number: Part, literature: Literature, accounts: Mapping[tuple[str, str], str]
+    place: int, part: Part, number: Part, literature: Literature, accounts: dict[tuple[str, ...], str]
 ) -> _Shown:
-    """Return a number with what it is on this page: its own anchor, and that of what accounts for a difference."""
-    names = _text_of(part["name"], "names")
+    """Return a number with its anchor, and that of what accounts for a difference on the page of its paper."""
+    names, family = _text_of(part["name"], "names"), _family(part["name"])
+    account = (family, number["cause"] or "", number["reason"])
     return {
         **number,
         "id": f"n{place}",
         "experiment": part["name"],
         "table": literature.table(part["name"]) or part["name"],
+        "paper": _paper_of(family, literature).title,
         "row": _named(number["row"], names),
         "quantity": _named(number["quantity"], names),
         "standing": standing(number["subject"], number["verdict"], number["cause"]),
-        "why": accounts[_account(number)] if number["differs"] else "",
+        "why": accounts.setdefault(account, f"why-{place}") if number["differs"] else "",
     }
 
 
-def _by_account(accounts: Mapping[tuple[str, str], str], numbers: Sequence[_Shown]) -> list[_Shown]:
+def _by_account(numbers: Sequence[_Shown]) -> list[_Shown]:
     """Return what accounts for differences, each with its numbers: explanations first, what is open last."""
     of_each: dict[str, list[_Shown]] = defaultdict(list)
     for number in numbers:
-        of_each[number["why"]].append(number)
+        if number["differs"]:
+            of_each[number["why"]].append(number)
     groups: list[_Shown] = []
-    for (_, account), why in accounts.items():
+    for why, ours in of_each.items():
         # What is said of a paper's numbers stands without the words that its heading repeats.
-        said, ours = account.removeprefix("inferred set-up: "), of_each[why]
+        said = ours[0]["reason"].removeprefix("inferred set-up: ")
         groups.append({"id": why, "standing": ours[0]["standing"], "reason": said, "numbers": ours})
     order = [*STANDINGS, "longer time"]
     return sorted(groups, key=lambda group: (order.index(group["standing"]), -len(group["numbers"])))
 
 
 def _paper(family: str, literature: Literature, experiments: Sequence[_Shown], profile: str, folder: Path) -> _Shown:
-    paper = literature.papers.get(family) or Paper(title=family, citation=family)
+    paper = _paper_of(family, literature)
     ours = [one for experiment in experiments for one in experiment["counted"]]
     findings = _FINDINGS.format(family)
     return {
-        "id": anchor(family),
+        "page": f"paper_{family}",
         "paper": paper,
         "citation": paper.citation.partition(", doi:")[0],
         **{"doi": "", "short": {}, "names": {}, **_texts().get(family, {})},
@@ -262,16 +293,18 @@ def _paper(family: str, literature: Literature, experiments: Sequence[_Shown], p
         "experiments": experiments,
         "outcome": in_words(ours, profile=profile),
         "because": causes_in_words(ours),
+        "reasons": _by_account([number for experiment in experiments for number in experiment["numbers"]]),
         "tally": sum((experiment["tally"] for experiment in experiments), Counter()),
     }
 
 
 def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown], profile: str) -> _Shown:
-    compared = [] if part["altered"] else counted(part)
-    name = part["name"]
+    name, compared = part["name"], [] if part["altered"] else counted(part)
+    own = [one for one in numbers if one["experiment"] == name]
     return {
         **part,
         "tables": table_parts(part),
+        "numbers": own,
         "id": anchor(name),
         "table": literature.table(name),
         "title": literature.table(name) or _text_of(name, "beyond").get(name, name),
@@ -280,7 +313,7 @@ def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown], p
         "counted": compared,
         "tally": Counter(standing(one.subject, one.verdict, one.cause) for one in compared),
         "outcome": in_words(compared, profile=profile),
-        "side_by_side": _side_by_side(numbers),
+        "side_by_side": _side_by_side(own),
         "earlier": "" if part["commit"] == present_commit() else part["commit"],
     }
 

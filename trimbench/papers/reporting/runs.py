@@ -260,7 +260,7 @@ REPORTED, MAIN, POINTS = "reported numbers", "table", "points"
 class StoredExperiment:
     """The tables of an experiment and the points of its figures, by part, with cells as text, and its provenance.
 
-    The stem is that of its files, for example "trimming/table6,engine=sdd" of the experiment "trimming/table6".
+    The stem is that of its files, for example "trimming/table6__engine-sdd" of the experiment "trimming/table6".
     """
 
     stem: str
@@ -316,9 +316,14 @@ def read_about(folder: Path, stem: str) -> dict[str, Any]:
     """
     content = _said_in(path := folder / f"{stem}.json", page=True)
     name = content["experiment"]
-    if not f"{stem},".startswith(f"{name},") or content["page"]["name"] != name:
+    if not _is_of(stem, name) or content["page"]["name"] != name:
         raise ConfigurationError(f"{path} must be about {stem}, got {brief(name)}; task=report writes it again")
     return content
+
+
+def _is_of(stem: str, name: str) -> bool:
+    """Tell whether files are those of an experiment, with settings after two underscores or, formerly, a comma."""
+    return stem == name or stem.startswith((f"{name}__", f"{name},"))
 
 
 def _said_in(path: Path, *, page: bool = False) -> dict[str, Any]:
@@ -353,7 +358,7 @@ def _descriptions(folder: Path) -> Iterator[tuple[Path, str, Mapping[str, Any]]]
         for path, about in described_in(family) if family.is_dir() and family.name not in NOT_FAMILIES else ():
             stem = path.relative_to(folder).with_suffix("").as_posix()
             # In the folder above several runs, the stem begins with the name of a run.
-            if "files" in about and f"{stem},".startswith(f"{about['experiment']},"):
+            if "files" in about and _is_of(stem, about["experiment"]):
                 yield path, stem, about
 
 

@@ -228,13 +228,13 @@ def _severity(one: Counted) -> int:
 
 # How a page sums verdicts up over all kinds of statements; a time is none of these.
 STANDINGS: Mapping[str, str] = {
-    "as printed": "rounds to the printed digits, or holds as claimed",
-    "close": "inside a declared tolerance, or the interval for one more run",
+    "as printed": "rounds to the printed digits, or holds",
+    "close": "inside a declared tolerance or interval",
     "better": "on the better side of the printed number",
-    "explained": "differs; a set-up that is inferred gives the printed number",
-    "contradicted": "differs; what the paper states cannot all be true",
-    "chance": "differs; it is one draw, and not unusual among ours",
-    "open": "differs, and nothing that was tried explains it",
+    "explained": "differs; an inferred set-up gives it",
+    "contradicted": "differs; the paper contradicts itself",
+    "chance": "differs; one draw, as usual among ours",
+    "open": "differs; nothing tried explains it",
     "not run": "not computed in this run",
 }
 

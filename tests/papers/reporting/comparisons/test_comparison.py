@@ -209,10 +209,10 @@ def test_what_only_one_run_has_is_listed(first: Path, tmp_path: Path) -> None:
 
 
 def test_an_experiment_is_compared_with_itself_under_other_settings(first: Path, tmp_path: Path) -> None:
-    second = run(tmp_path / "second", stem="family/one,seed=2", configuration={"seed": 2})
+    second = run(tmp_path / "second", stem="family/one__seed-2", configuration={"seed": 2})
     found = compared(first, second)
     assert (found.experiments, only(found)) == (("family/one",), [])
-    run(second, stem="family/one,seed=3")  # now it is not clear which
+    run(second, stem="family/one,seed=3")  # of an earlier version; now it is not clear which
     assert len(only(compared(first, second))) == 3
 
 

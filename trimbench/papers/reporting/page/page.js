@@ -124,12 +124,8 @@ for (const details of document.querySelectorAll("details.jobs")) {
   details.addEventListener("toggle", () => fill(details));
   details.querySelector("button").addEventListener("click", () => choose(details, null, ""));
 }
-for (const link of document.querySelectorAll("a[data-jobs], a[data-of]")) {
-  link.addEventListener("click", () => {
-    const details = targetOf(link.hash);
-    const { jobs, number } = (link.dataset.of ? document.querySelector(`#${link.dataset.of} a[data-jobs]`) : link).dataset;
-    choose(details, ranges(jobs), number);
-  });
+for (const link of document.querySelectorAll("a[data-jobs]")) {
+  link.addEventListener("click", () => choose(targetOf(link.hash), ranges(link.dataset.jobs), link.dataset.number));
 }
 // A link unfolds what it leads to, and shows a row even if it is filtered away.
 const reveal = (hash) => {

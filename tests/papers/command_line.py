@@ -117,7 +117,7 @@ def file_of(name: str, run: str = "quick") -> Path:
     folder = Path("results", run)
     # Where the settings in a name end, only the ``.json`` of these files tells.
     stems = [path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob(f"{stem}*.json")]
-    own = [one for one in stems if one.partition(",")[0] == stem] if stem else [""]
+    own = [one for one in stems if one.partition("__")[0] == stem] if stem else [""]
     paths = [folder / f"{one}{name.removeprefix(stem)}{end}" for one in own for end in ("", ".gz")]
     found = [path for path in paths if path.is_file()]
     assert found, f"no {name} among {sorted(map(str, folder.rglob('*')))}"

@@ -79,7 +79,7 @@ def test_a_command_archives_a_run_with_all_of_its_files(command: Command, tmp_pa
     assert {job["key"] for job in jobs} == {one.stem for one in Path("results/jobs").rglob("*.json")}
     assert len(jobs) == 3
     one, two = sorted(one["name"] for one in of_kind("CreateAction", path))
-    assert (one.startswith("Run of sweeps/trimming_table4,"), two) == (True, "Run of trimming/table4")
+    assert (one.startswith("Run of sweeps/trimming_table4__"), two) == (True, "Run of trimming/table4")
 
 
 def test_sizes_and_hashes_are_those_of_the_files_and_every_reference_leads_somewhere(tmp_path: Path) -> None:

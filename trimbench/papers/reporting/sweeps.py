@@ -497,8 +497,8 @@ def _axis_of_methods(found: Sequence[tuple[SweepPoint, Findings]], name: str, me
 
 
 def _joined(*parts: str) -> str:
-    text = "_".join(filter(None, parts)).replace(" = ", "=")
-    return re.sub(r"[^\w.=+-]+", "_", text, flags=re.ASCII)
+    text = "_".join(filter(None, parts)).replace(" = ", "-")
+    return re.sub(r"[^\w.-]+", "_", text, flags=re.ASCII)
 
 
 def _with_own_names(figures: Sequence[LineFigure]) -> Iterator[LineFigure]:

@@ -142,8 +142,8 @@ def named_folder(text: str) -> Path:
 _LONGEST = 120
 _HASH_DIGITS = 8
 _LIST = re.compile(r"(^|=)\[([^\[\]]*)\]$")
-# A dash in a key or in an item of a list, where dashes stand between key and value and between items.
-_DASH = re.compile(r"^[^=]*-.*=|\[.*-")
+# Signs that stand between settings, or between key and value and between the items of a list, in one of these.
+_UNCLEAR = re.compile(r"__|^[^=]*-.*=|\[.*-")
 
 
 def settings_name(settings: Sequence[str]) -> str:
@@ -153,7 +153,7 @@ def settings_name(settings: Sequence[str]) -> str:
     takes both.
     """
     plain = [_LIST.sub(lambda found: found[1] + re.sub(r", *", "-", found[2]), one) for one in settings]
-    unclear = any(map(_DASH.search, settings))
+    unclear = any(map(_UNCLEAR.search, settings))
     return safe_name(*(one.replace("=", "-", 1) for one in plain), stands_for=settings if unclear else None)
 
 
@@ -164,9 +164,11 @@ def safe_name(*parts: str, stands_for: object = None) -> str:
     tell its parts or what it `stands_for`, or has capitals: some file systems take ``A`` and ``a`` for the same name.
     """
     text = "__".join(parts)
-    if is_accepted(text) and text == text.lower() and text.split("__") == [*parts] and stands_for is None:
+    if stands_for is None and len(parts) > 1 and text.split("__") != [*parts]:
+        stands_for = parts
+    if is_accepted(text) and text == text.lower() and stands_for is None:
         return text
-    digits = hashlib.sha256(repr((parts, stands_for)).encode()).hexdigest()[:_HASH_DIGITS]
+    digits = hashlib.sha256(repr((text, stands_for)).encode()).hexdigest()[:_HASH_DIGITS]
     return f"{_accepted(text)[:_LONGEST]}-{digits}"
 
 

@@ -168,11 +168,11 @@ def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_
     old.parent.mkdir()
     old.write_text("an earlier outcome")
     answer = command("task=publish", "run=quick", code=0)
-    assert answer.out.startswith("1 of 1 experiments are new in results/published, 0.0 MB; commit them.\n")
+    assert answer.out.startswith("1 of 1 experiments are new in results/published, 0.1 MB; commit them.\n")
     published, run = tmp_path / "results/published", tmp_path / "results/quick"
     names = {path.relative_to(published).as_posix() for path in published.rglob("*") if path.is_file()}
     assert names >= {"index.html", "summary.csv", "run.json", "trimming/table4.json", "trimming/table4.csv"}
-    same = {name for name in names if not name.endswith(".html")}
+    same = (name for name in names if not name.endswith(".html"))
     assert all((published / name).read_bytes() == (run / name).read_bytes() for name in same)
     page = (published / "index.html").read_text()
     assert page.replace("<li>run published</li>", "<li>run quick</li>") == (run / "index.html").read_text()
@@ -271,8 +271,7 @@ def test_experiments_that_a_run_lacks_stay_as_published(
     about = json.loads((published / f"{name}.json").read_text())
     assert about["written_with"]["commit"] == "b" * 40
     assert pd.read_csv(published / "summary.csv")["experiment"].tolist() == ["trimming/table4", name]
-    written = [path.stem for path in published.rglob("*.html") if "Written with commit" in path.read_text()]
-    assert written == ["table4"]
+    assert [path.stem for path in published.rglob("*.html") if "Written with" in path.read_text()] == ["table4"]
     # What is missing there is not the fault of the run.
     for lost in ("trimming/table4_table.csv", "trimming/table4.json"):
         held = (published / lost).rename(tmp_path / "held")

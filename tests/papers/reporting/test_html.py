@@ -45,9 +45,3 @@ def test_cells_keep_the_value_by_which_they_are_sorted() -> None:
         [{"text": "inf", "is_number": True, "value": ""}],
         [{"text": "–", "is_number": True, "value": ""}],
     ]
-
-
-def test_anchors_and_counts() -> None:
-    assert page.anchor("family/a table, k=1") == "family-a-table-k-1"
-    assert page.count(1, "job") == "1 job"
-    assert page.count(1234, "job") == "1,234 jobs"

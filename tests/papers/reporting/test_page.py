@@ -107,8 +107,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def texts(folder: Path) -> dict[str, str]:
-    found = {path.relative_to(folder): path.read_text(encoding="utf-8") for path in folder.rglob("*.html")}
-    return {path.with_suffix("").as_posix(): text for path, text in found.items()}
+    found = folder.rglob("*.html")
+    return {path.relative_to(folder).with_suffix("").as_posix(): path.read_text("utf-8") for path in found}
 
 
 def headings(text: str, level: int) -> list[str]:
@@ -128,6 +128,7 @@ def test_everything_is_on_the_pages_and_escaped(texts: dict[str, str]) -> None:
         "<li>profile quick</li>",
         "another &lt;machine&gt;",
         "<td>&lt;b&gt;</td>",
+        '<td>claim</td><td class="number">≥ 0</td><td class="number">-0.25</td>',  # what it asks
     ):
         assert expected in texts["family/one"]
 
@@ -195,11 +196,6 @@ def test_numbers_of_changed_settings_are_one_sentence(texts: dict[str, str]) -> 
     assert rows == [len(REPORTED), 1, 0]
 
 
-def test_a_claim_says_what_it_asks(texts: dict[str, str]) -> None:
-    assert "0.000000" not in "".join(texts.values())
-    assert '<td>claim</td><td class="number">≥ 0</td><td class="number">-0.25</td>' in texts["family/one"]
-
-
 def test_they_link_to_nothing_but_each_other_and_files_beside_them(folder: Path, texts: dict[str, str]) -> None:
     anchors = {(folder / f"{name}.html").resolve(): set(re.findall(r'id="([^"]+)"', texts[name])) for name in texts}
     for name, text in texts.items():
@@ -237,8 +233,7 @@ def test_an_experiment_of_another_commit_says_which(tmp_path: Path) -> None:
     part = part_of(Entry("mine/x", "complete", "", (), None), tmp_path)
     parts = [part, {**part, "name": "mine/y", "commit": "abc"}]
     later = render_pages(parts, literature(), run="r", profile="quick", folder=tmp_path)
-    assert [name for name, text in later.items() if "Written with commit" in text] == ["mine/y"]
-    assert "Written with commit abc." in later["mine/y"]
+    assert {name: "commit abc." in text for name, text in later.items() if "Written with" in text} == {"mine/y": True}
 
 
 @pytest.fixture(params=[(1280, "light"), (360, "dark")])
@@ -408,14 +403,6 @@ def test_a_column_has_the_value_of_each_row(labels: list[Json], tmp_path: Path) 
     found = findings(records=[record(number) for number in range(len(labels))])
     found.rows["cell"] = pd.Series(labels, dtype=object)
     assert list(map(repr, cells(listed(found, tmp_path))["cell"])) == list(map(repr, labels))
-
-
-def test_thousands_of_jobs_take_little_space(tmp_path: Path) -> None:
-    n_jobs = 1000
-    found = findings(records=[record(number) for number in range(n_jobs)])
-    found.rows["cell"] = [f"a long name of data set {number % 5}" for number in range(n_jobs)]
-    found.rows["seconds"] = [0.1 + number / 3 for number in range(n_jobs)]
-    assert len(json.dumps(listed(found, tmp_path))) / n_jobs < 45
 
 
 @given(st.sets(st.integers(0, 60)))

@@ -61,17 +61,6 @@ def test_pages_fit_the_screen(make: Callable[[Path], None], browser: Any, tmp_pa
         assert messages == []
 
 
-def test_the_rows_of_a_comparison_can_be_filtered(browser: Any, tmp_path: Path) -> None:
-    comparison(tmp_path)
-    view = browser.new_page()
-    view.goto((tmp_path / "index.html").as_uri())
-    rows = view.locator("#rows-1 tbody tr")
-    assert rows.count() == 1
-    view.fill("[data-filters=rows-1]", "nothing like this")
-    assert rows.first.is_hidden()
-    view.close()
-
-
 PUBLISHED = configuration_folder().parent / "results/published"
 
 

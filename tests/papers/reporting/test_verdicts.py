@@ -325,7 +325,6 @@ def test_the_ways_in_which_numbers_were_reproduced() -> None:
     assert in_words(JUDGED[:5], detailed=True) == (
         "2 of 4 numbers reproduced (1 exact, 1 within), 1 differs (unexplained), 1 not attempted; 1 of 1 claim holds"
     )
-    assert in_words(JUDGED[2:3], detailed=True) == "0 of 1 number reproduced, 1 differs (unexplained)"
 
 
 def test_curves_and_identities_are_counted_apart_from_measured_numbers() -> None:

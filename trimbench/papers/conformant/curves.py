@@ -147,8 +147,8 @@ def stored_contradiction(name: str, measure: str, quantity: str, stored: pd.Data
         return ""
     if quantity == "outperformed":
         return (
-            "In the curves that the authors stored, too, imputations are ahead of NaCL: at some share of missing pixels "
-            f"it outperforms only {value:.0f} of the {claim.value:.0f}."
+            "In the curves that the authors stored, too, imputations are ahead of NaCL: at some share of missing "
+            f"pixels it outperforms only {value:.0f} of the {claim.value:.0f}."
         )
     return (
         "In the curves that the authors stored, too, the cross entropy of max imputation is at most "

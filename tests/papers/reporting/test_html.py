@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import math
 
-import jinja2
 import pytest
 
 from trimbench.papers.execution import store
 from trimbench.papers.reporting import page, runs
 from trimbench.papers.vocabulary.tables import Table
-
-
-def test_a_name_that_is_not_given_is_an_error() -> None:
-    with pytest.raises(jinja2.UndefinedError, match="'title' is undefined"):
-        page.render("sweep.html")
 
 
 @pytest.mark.parametrize(

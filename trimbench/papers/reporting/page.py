@@ -267,7 +267,7 @@ def _by_account(numbers: Sequence[_Shown]) -> list[_Shown]:
             of_each[number["why"]].append(number)
     groups: list[_Shown] = []
     for why, ours in of_each.items():
-        # What is said of a paper's numbers stands without the words that its heading repeats.
+        # Without the words that the heading repeats.
         said = ours[0]["reason"].removeprefix("inferred set-up: ")
         groups.append({"id": why, "standing": ours[0]["standing"], "reason": said, "numbers": ours})
     order = [*STANDINGS, "longer time"]

@@ -130,14 +130,6 @@ def test_figures_are_described_so_that_they_can_be_drawn_again(tmp_path: Path) -
     assert [figure.pictures for figure in figures] == [[files[f"sweep_{name}.png"]] for name in drawn]
 
 
-def test_files_of_an_earlier_sweep_are_removed(tmp_path: Path) -> None:
-    assert "sweep_agreement.png" in written(POINTS, tmp_path)
-    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    files = written([point({"mechanism": "block"}, 1)], tmp_path)
-    assert "sweep_agreement.png" not in files
-    assert {path.name for path in tmp_path.iterdir()} == {*files, "notes.txt"}
-
-
 def test_long_tables_are_cut_where_they_are_read(tmp_path: Path) -> None:
     frame = pd.DataFrame({"k": range(1100), "value": range(1100)})
     found = findings(tables=(Table("Long", frame),), figures=())

@@ -305,14 +305,14 @@ def terminal_width() -> int:
 
 
 def fitted(text: str, indent: int | None = None) -> str:
-    """Return a text in lines that fit the terminal, continued with an indent; rows of tables, and words, stay whole."""
+    """Return a text in lines that fit the terminal, continued with an indent; rows, words and shares stay whole."""
     width, lines = terminal_width(), []
     fill = functools.partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
-    for line in text.split("\n"):
+    for line in text.replace(" %", "\xa0%").split("\n"):
         start = len(line) - len(line.lstrip()) if indent is None else indent
         is_whole = len(line) <= width or line.startswith("|") or len(line.split()) == 1
         lines.append(line if is_whole else fill(line, subsequent_indent=" " * start))
-    return "\n".join(lines)
+    return "\n".join(lines).replace("\xa0%", " %")
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ NAMES = [
     (f"{T6} networks=[pim]", f"network must be one of {NETWORKS}, got 'pim'"),
 ]  # fmt: skip
 KEYS = [
-    ("sed=3", f"{SHARED} 'sed'; did you mean seed=3?; add experiment=... for a key of an experiment\n"),
+    ("sed=3", f"{SHARED} 'sed'; did you mean seed=3? Or add experiment=... for a key of an experiment\n"),
     ("splits=3", f"{SHARED} 'splits'"),
     ("cache_mode.more=1", f"{SHARED} 'cache_mode.more'"),
     (f"{T6} threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),

@@ -149,7 +149,7 @@ def test_fetch_of_one_experiment(command: Command) -> None:
     assert (name, end) == ("  results/verified.csv", "")
     found = {"data": "breast_cancer", "from": "this installation", "what it has": "as declared"}
     assert pd.read_csv(name.strip()).dropna(axis=1).to_dict("records") == [found]
-    assert command("task=fetch", T4).out == ""
+    assert command("task=fetch", T4).out == "No data is needed.\n"
     assert command("task=fetch", T6, "networks=[pima]", "offline=true").out == "pima: here, declared as figures\n"
     answer = command("task=fetch", T6, "networks=[pima]", "offline=true", "verify=true")
     assert (answer.code, answer.out) == (0, "pima: here, declared as figures\n")

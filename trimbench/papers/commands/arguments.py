@@ -394,9 +394,9 @@ def _check_key(one: Override, config: DictConfig, is_sweep: bool = False) -> Non
     if above:
         raise unknown(f"{'.'.join(above)}.key", allowed, ".".join(rest), written)
     is_study = config.get("task") == STUDY
-    hint = "" if is_study or "runner" in config else "; add experiment=... for a key of an experiment"
-    error = unknown("key", [*allowed, *([] if is_study else ["experiment"])], one.key_or_group, written)
-    raise ConfigurationError(f"{error}{hint}", whole=True)
+    error = str(unknown("key", [*allowed, *([] if is_study else ["experiment"])], one.key_or_group, written))
+    hint = f"{' Or' if error.endswith('?') else ';'} add experiment=... for a key of an experiment"
+    raise ConfigurationError(error if is_study or "runner" in config else f"{error}{hint}", whole=True)
 
 
 def _written(key: str, one: Override, wanted: object, is_sweep: bool) -> str:

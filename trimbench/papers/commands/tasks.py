@@ -215,7 +215,7 @@ def _report_sweep(points: Sequence[SweepPoint], folder: Path, invocation: Invoca
     for note in notes:
         say(f"\n{note}")
     page = next(path for path in written if path.name == "index.html")
-    say(ending(f"\n{table.title}: {len(points)} points", page, written))
+    say(ending(f"\n{table.title}: {len(points)} point{'s' * (len(points) != 1)}", page, written))
     return 1 if any(point.failures or any(found.failures for found in point.findings) for point in points) else 0
 
 
@@ -296,7 +296,10 @@ def fetch(invocation: Invocation) -> int:
     cache, verify = _surroundings(invocation, "only").inputs.cache, invocation.settings.verify
     lines: list[dict[str, str]] = []
     failures: dict[str, str] = {}
-    for declaration in _declarations(invocation, cache):
+    declarations = [*_declarations(invocation, cache)]
+    if not declarations:
+        say("No data is needed.")
+    for declaration in declarations:
         try:
             how = fetch_one(declaration, cache, verify=verify)
         except Exception as error:  # noqa: BLE001 - a host that is down must not keep the rest from being fetched

@@ -97,6 +97,8 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
     names = ", ".join(chosen["features"]) or "no feature"
     behind, low, high = found.difference
     told = "" if low > 0 or high < 0 else ", so there may be none"
+    total = sum(found.costs.values())
+    price = "" if set(found.costs.values()) == {1.0} else f", for {chosen['cost']:g} of {total:g}"
     how = (
         "It is the best found within the given budget."
         if found.settings.budget is not None
@@ -104,11 +106,11 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
         "of the best."
     )
     yield (
-        f"What to keep: {names} ({len(chosen['features'])} of {len(found.costs)} features, {chosen['cost']:g} of "
-        f"{sum(found.costs.values()):g} in cost). They keep {_percent(chosen, 'agreement')} of the decisions made with "
-        f"all features, and {accuracy} are right; the difference from all features is {100 * behind:+.1f} points "
-        f"({100 * low:+.1f} to {100 * high:+.1f}{told}). {how} Neither the model nor the choice of its budget has seen "
-        f"the rows that it is tested on{', by nested cross-validation' * found.is_nested}."
+        f"What to keep: {names} ({len(chosen['features'])} of {len(found.costs)} features{price}). This keeps "
+        f"{_percent(chosen, 'agreement')} of the decisions made with all features, and {accuracy} are right; the "
+        f"difference from all features is {100 * behind:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}{told}). "
+        f"{how} Neither the model nor the choice of its budget has seen the rows that it is tested on"
+        f"{', thanks to nested cross-validation' * found.is_nested}."
     )
     suspicious = [one.name for one in found.table.card if one.name in chosen["features"] and DETERMINES in one.notes]
     if suspicious:
@@ -129,8 +131,8 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
         best, *others = ranked
         known = {name: group.estimate(name, "log_loss").value for name in ranked}
         yield (
-            f"Missing features ({MECHANISMS[group.mechanism]}, {100 * group.missing:.0f} %): {METHODS[best].title} has "
-            f"the lowest log loss, {known[best]:.3f}, and {_share(*_accuracy(group, best))} right. Log loss of others: "
+            f"Missing features ({MECHANISMS[group.mechanism]}, {100 * group.missing:.0f} %): the lowest log loss is "
+            f"{known[best]:.3f} ({METHODS[best].title}), with {_share(*_accuracy(group, best))} right. The others: "
             + (", ".join(f"{METHODS[name].title} {known[name]:.3f}" for name in others) or "none")
             + "."
             + (_told(group, best, others[0]) if others else "")
@@ -174,8 +176,8 @@ def _whether_to_believe(found: Steps) -> Iterator[str]:
         yield (
             "Whether to believe the confidence, with all features: "
             + "; ".join(
-                f"{CLASSIFIERS[row['classifier']][0]} states {100 * row['confidence']:.1f} % and gets "
-                f"{_percent(row, 'accuracy')} right"
+                f"{100 * row['confidence']:.1f} % stated and {_percent(row, 'accuracy')} right by "
+                f"{CLASSIFIERS[row['classifier']][0]}"
                 for row in found.baseline
             )
             + "."

@@ -63,16 +63,19 @@ def markdown_rows(
     # Words before the signs are escaped: an underscore of a name becomes a space.
     heads = [markdown_text(heading(column)) for column in columns]
     most = _widths(heads, cells, numeric, width) if width else None
-    n = 2 if len({row[0] for row in rows}) < len({(*row[:2],) for row in rows}) else 1
-    if most and width and len(most) > n + 1 and sum(most) + 3 * len(most) + 1 > width:
-        middle = (n + len(most)) // 2
-        parts = ((*range(middle),), (*range(n), *range(middle, len(most))))
-        halves = [[[one[place] for place in part] for one in (columns, numeric, *rows)] for part in parts]
-        return "\n\n".join(
-            markdown_rows(half[0], [row for row in half[2:] if {*row[n:]} != {_ABSENT}] or half[2:], half[1], width)
-            for half in halves
-        )
-    return tabulated(heads, cells, numeric, "github", most)
+    labels = _labels(rows, most, width) if most and width and sum(most) + 3 * len(most) + 1 > width else []
+    rest = [place for place in range(len(heads)) if place not in labels]
+    if not labels or len(rest) < 2:
+        return tabulated(heads, cells, numeric, "github", most)
+
+    def part(others: Sequence[int]) -> str:
+        own = [*labels, *others]
+        every = [[row[place] for place in own] for row in rows]
+        shown = [row for row in every if {*row[len(labels) :]} != {_ABSENT}] or every
+        return markdown_rows([columns[place] for place in own], shown, [numeric[place] for place in own], width)
+
+    middle = (len(rest) + 1) // 2
+    return f"{part(rest[:middle])}\n\n{part(rest[middle:])}"
 
 
 def markdown_page(
@@ -95,6 +98,14 @@ def markdown_page(
     return "\n\n".join(parts) + "\n"
 
 
+def _labels(rows: Sequence[Sequence[str]], most: Sequence[int], width: int) -> list[int]:
+    """Return the places of the first columns that tell the rows apart; of the first alone if these are wide."""
+    n_different = len({*map(tuple, rows)})
+    n_first = next((k for k in range(1, len(most)) if len({(*row[:k],) for row in rows}) == n_different), 1)
+    found = [place for place in range(n_first) if len({row[place] for row in rows}) > 1]
+    return found if 0 < sum(most[place] for place in found) <= width // 2 else [0]
+
+
 def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], width: int) -> list[int]:
     """Return how wide the columns of a table may be for its lines to fit a width, apart from the signs between them."""
     columns = list(zip(*cells, strict=True)) or [()] * len(heads)
@@ -104,6 +115,10 @@ def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Seque
         max(word, size if is_number else _NARROWEST)
         for word, size, is_number in zip(words, content, numeric, strict=True)
     ]
+    # Names of rows stay whole.
+    least[0] = max(
+        least[0], min(max((len(word) for cell in columns[0] for word in cell.split()), default=0), width // 2)
+    )
     found = [max(len(head) + _PADDING, size) for head, size in zip(heads, content, strict=True)]
     while sum(found) + 3 * len(found) + 1 > width:
         wider = [place for place, small in enumerate(least) if found[place] > small]

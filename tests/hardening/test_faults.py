@@ -27,9 +27,12 @@ from .fault_hooks import Fault
 @pytest.mark.cluster
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks processes up in /proc")
 def test_rounds_of_faults_change_no_table_and_repeat_no_job() -> None:
-    # In a process of its own, because it forks. With this seed, one round breaks workers, the other the program.
-    command = [sys.executable, "-m", "tests.hardening.faults", "--rounds=2", "--seed=25"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    # In a process of its own, because it forks. Workers import the file of a program again, and of a text nothing.
+    program = "import sys; from tests.hardening.faults import main; sys.exit(main())"
+    # With this seed, one round breaks workers, the other the program.
+    command = [sys.executable, "-c", program, "--rounds=2", "--seed=25"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.startswith("2 rounds, ")
 

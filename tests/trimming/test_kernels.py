@@ -84,7 +84,6 @@ def test_a_decision_stands_if_it_is_the_first_of_the_most_probable() -> None:
     most_probable = [[0, 1, 0], [2, 1, 2]]
     for decision in range(3):
         for cell, value in np.ndindex(2, 3):
-            found = kernels.agreement(
-                logs, np.array([cell]), np.array([value]), weights, np.array([decision]), np.array([0.25])
-            )
+            codes = np.array([value], dtype=np.uint8)
+            found = kernels.agreement(logs, np.array([cell]), codes, weights, np.array([decision]), np.array([0.25]))
             assert found == (0.25 if most_probable[cell][value] == decision else 0.0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
+import os
 import signal
 import threading
 from collections.abc import Generator, Iterator
@@ -24,12 +26,27 @@ hypothesis.settings.load_profile("trimbench")
 MADE_ONCE = ("browser", "cancer", "experiment", "flower_jobs", "wheel", "wide")
 
 
+@contextlib.contextmanager
+def _after_the_first_worker() -> Iterator[None]:
+    """Where all tests run, one worker collects first; the others wait, and read the byte code that it has kept."""
+    if not (folder := os.environ.get("SLIPCOVER_COVERAGE_DIR")):
+        yield
+        return
+    with Path(folder, "collecting").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Thousands of tests are no garbage: looking through them again and again took a third of the collection."""
     gc.disable()
     try:
-        return (yield)
+        with _after_the_first_worker():
+            return (yield)
     finally:
         gc.freeze()
         gc.enable()

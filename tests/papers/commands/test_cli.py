@@ -44,15 +44,6 @@ def test_a_closed_pipe_gives_no_message(words: str, reader: str) -> None:
     assert len(said.splitlines()) == (reader != "true")
 
 
-def test_ctrl_c_says_how_to_continue(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(_: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(tasks.PERFORM, "run", stop)
-    answer = command(T4, code=130)
-    assert answer.err == "\nStopped. Finished jobs are stored; run the same command again to continue.\n"
-
-
 T4_HERE = [sys.executable, "-m", "trimbench", T4, "executor=serial"]
 
 

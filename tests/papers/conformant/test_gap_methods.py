@@ -31,7 +31,7 @@ def training(*, complete: bool = True) -> Training:
     masked[::2, :2], masked[1::2, 2:] = np.nan, np.nan
     columns = [(column,) for column in range(4)]
     layout = FeatureLayout.of(4, real=range(4))
-    return Training(rows if complete else masked, labels, masked, labels, 3, columns, True, 1.0, 1.0, 0, layout)
+    return Training(rows if complete else masked, labels, masked, 3, columns, True, 1.0, 1.0, 0, layout)
 
 
 @pytest.mark.parametrize("complete", [True, False])
@@ -56,9 +56,7 @@ def test_a_class_that_no_training_row_has_keeps_its_column() -> None:
     every = training(complete=False)
     kept = every.labels != 1
     labels = every.labels[kept]
-    given = dataclasses.replace(
-        every, rows=every.rows[kept], labels=labels, masked=every.masked[kept], masked_labels=labels
-    )
+    given = dataclasses.replace(every, rows=every.rows[kept], labels=labels, masked=every.masked[kept])
     for name in ("mixture", "nacl", "mean", "normal", "patterns", "naive_bayes"):
         found = METHODS[name].fit(given)(given.masked)
         assert (found.argmax(axis=1) == labels).mean() > 0.9, name

@@ -178,7 +178,6 @@ class Training:
     rows: Matrix
     labels: NDArray[np.int64]
     masked: Matrix
-    masked_labels: NDArray[np.int64]
     n_classes: int
     columns: Sequence[Sequence[int]]
     numbers: bool
@@ -199,7 +198,8 @@ class Training:
 
     def with_gaps(self, masked: bool) -> tuple[Matrix, NDArray[np.int64]]:
         """Return the rows that have masks, or the training rows, and their labels."""
-        return (self.masked, self.masked_labels) if masked else (self.rows, self.labels)
+        copies = np.tile(self.labels, len(self.masked) // len(self.rows))
+        return (self.masked, copies) if masked else (self.rows, self.labels)
 
     def regression(self, table: Matrix, labels: NDArray[np.int64]) -> Any:
         """Return a logistic regression with the penalty that all have."""
@@ -514,7 +514,6 @@ def _training(task: Task, shape: Shape, rows: Matrix, masked: Matrix, smoothing:
         rows,
         tables.train_labels,
         masked,
-        np.tile(tables.train_labels, len(masked) // len(rows)),
         len(tables.classes),
         tables.columns,
         shape.numbers,

@@ -448,7 +448,6 @@ def predict_with_gaps(
         own.train,
         data.labels[train],
         masked,
-        np.tile(data.labels[train], _COPIES),
         len(data.classes),
         own.columns,
         True,

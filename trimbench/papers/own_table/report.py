@@ -260,9 +260,6 @@ def _reliability(found: Steps) -> LineFigure:
 
 
 def _gaps(found: Steps) -> list[LineFigure]:
-    by_mechanism: dict[str, list[Group]] = {}
-    for group in found.gaps:
-        by_mechanism.setdefault(group.mechanism, []).append(group)
     titles = {name: METHODS[name].title for name in found.settings.methods}
     return [
         LineFigure.of(
@@ -271,13 +268,13 @@ def _gaps(found: Steps) -> list[LineFigure]:
             [
                 (title, 100 * group.missing, group.estimate(name, "log_loss").value)
                 for name, title in titles.items()
-                for group in groups
-                if group.values(name, "log_loss")
+                for group in found.gaps
+                if group.mechanism == mechanism and group.values(name, "log_loss")
             ],
             name=f"missing_{mechanism}",
             methods={title: title for title in titles.values()},
         )
-        for mechanism, groups in by_mechanism.items()
+        for mechanism in dict.fromkeys(group.mechanism for group in found.gaps)
     ]
 
 

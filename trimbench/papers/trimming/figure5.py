@@ -79,7 +79,11 @@ class Figure5(LearnedOnSplits):
         """Return Figure 5c averaged over the splits, the remarks of the text, and the scatter of the first split."""
         printed = vocab.printed_numbers("trimming/figure5")
         by_setup = {(own["name"], own["setup"]): ours for own, ours in vocab.groups(rows, "name", "setup")}
-        held = {place: found for place, ours in by_setup.items() if (found := _held(place[0], ours, printed))}
+        held: dict[_Place, _Held] = {}
+        for place, ours in by_setup.items():
+            draws = {one: ours[column].tolist() for one, column in _columns(place[0]).items()}
+            if found := vocab.held_against(printed, draws):
+                held[place] = found
         setups = {"data": "name", "set-up": "setup"}
         picks = vocab.groups(vocab.stacked(rows, "subset", PICKS), **setups, subset="subset")
         overall = [
@@ -306,11 +310,6 @@ def _averages(name: str, ours: pd.DataFrame, printed: _Printed) -> Iterator[voca
         cloud = pd.DataFrame(points)
         yield vocab.number_of(name, "rank_correlation", cloud[0].corr(cloud[1], method="spearman"), first)
         yield vocab.number_of(name, "frontier", len(_frontier(points)), first)
-
-
-def _held(name: str, ours: pd.DataFrame, printed: _Printed) -> _Held | None:
-    draws = {place: ours[column].tolist() for place, column in _columns(name).items()}
-    return vocab.held_against({place: printed[place] for place in draws if place in printed}, draws)
 
 
 def _shares(name: str, printed: _Printed) -> list[vocab.Reported]:

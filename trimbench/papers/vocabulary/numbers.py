@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,21 +77,14 @@ class Number:
     probability: Probability | None = None
 
 
-def number_of(
-    row: str,
-    quantity: str,
-    value: float | Mean | None,
-    rows: pd.DataFrame,
-    *,
-    explanation: Explanation | None = None,
-    contradiction: str = "",
-    probability: Probability | None = None,
-) -> Number:
-    """Return a number, with the interval of a mean; `rows` are those of the jobs behind it."""
+def number_of(row: str, quantity: str, value: float | Mean | None, rows: pd.DataFrame, **causes: Any) -> Number:
+    """Return a number, with the interval of a mean; `rows` are those of the jobs behind it.
+
+    The `causes` of a difference are fields of `Number`: explanation, contradiction, probability.
+    """
     interval = value.interval if isinstance(value, Mean) else None
     number = value.value if isinstance(value, Mean) else value
-    causes = {"explanation": explanation, "contradiction": contradiction, "probability": probability}
-    return Number(row, quantity, number, tuple(rows["job"]), interval, **causes)  # type: ignore[arg-type]
+    return Number(row, quantity, number, tuple(rows["job"]), interval, **causes)
 
 
 def numbers_of(row: str, values: Mapping[str, float | Mean | None], rows: pd.DataFrame) -> list[Number]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.papers.data.dataset import label_column, label_text
+from trimbench.papers.data.dataset import Cells, Labels, cells_of, label_text
 from trimbench.papers.data.table_files import SourceTable
 from trimbench.papers.data.table_texts import (
     CODES,
@@ -43,6 +43,7 @@ from trimbench.papers.validation import DeclarationError, quoted, rows_in, rows_
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 MAX_CATEGORIES = 50
@@ -55,8 +56,9 @@ _ROWS_NAMED = 5
 # Beginnings of notes: on a column that can be read in two ways, and on texts that the settings make missing.
 LEFT_OUT, MISSING = "it is left out,", "counted as missing:"
 _DAYS_READ = "dates were read as days since 1970-01-01"
-# A line that is no number as most programs write them: without groups, or more digits than a float keeps.
-_UNUSUAL = re.compile(r"\n(?!-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-][01]?\d\d)?(?:\n|\Z))", re.ASCII)
+# A number as most programs write it: without groups, or more digits than a float keeps.
+_USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-][01]?\d\d)?", re.ASCII)
+_FIRST = 20  # rows that tell whether a column may have numbers alone
 _DURATION = re.compile(r"-?(?:\d{1,5} days?,? \+?)?\d{1,3}:[0-5]\d:[0-5]\d(?:\.\d{1,9})?", re.ASCII)
 LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
 _LARGEST = 1e150  # whose square is no float
@@ -65,11 +67,11 @@ _AFTER_9999 = 2932897.0  # days, which the last moments of that year are rounded
 
 @dataclass(frozen=True, eq=False)
 class ReadColumn:
-    """One column as it was read; `data` is None where it is left out."""
+    """One column as it was read; `cells` is None where it is left out."""
 
     name: str
     read_as: ReadAs = "left out"
-    data: pd.Series[Any] | None = None
+    cells: Cells | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -104,14 +106,16 @@ def read_texts(
     those of the whole table. Raises `DeclarationError` if the column cannot be read as its type or has infinite values.
     """
     gaps = column.missing_notes()
-    if not column.texts:
+    if column.plain is None and not column.texts:
         return ReadColumn(column.name, notes=(*gaps, "it has no values, so it is left out"))
     # What the column says, or else the table.
     certain = [one for one in (column.decimal_marks, settings.decimal or "", marks) if len(one) == 1]
     mark = next(iter(certain[0])) if certain else None
     if settings.decimal and mark != settings.decimal:
         gaps = (*gaps, f"its numbers have {mark!r} before decimals, not {settings.decimal!r}")
-    parsed = column.parsed(mark or ".")
+    # Without points, both marks give the same numbers.
+    plain = None if mark == "," and column.has_points else column.plain
+    parsed = column.parsed(mark or ".") if plain is None else plain
     given = settings.types.get(column.name)
     match given or ("category" if has_categories else _recognised(column, parsed)):
         case "number":
@@ -127,8 +131,10 @@ def read_texts(
 
 def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     """Return what most values of a column are."""
+    if parsed is column.plain:
+        return "number"
     known, n_rows = ~np.isnan(parsed), column.counts.sum()
-    if (column.is_plain and known.all()) or all(map(_DURATION.fullmatch, column.texts)):
+    if all(map(_DURATION.fullmatch, column.texts)):
         return "number"
     odd = [*itertools.compress(column.texts, ~known)]
     are_limits = all(map(LIMIT.fullmatch, odd))
@@ -149,7 +155,8 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
 
 
 def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, settings: Reading) -> ReadColumn:
-    if all(map(_DURATION.fullmatch, column.texts)):
+    is_plain = parsed is column.plain
+    if not is_plain and all(map(_DURATION.fullmatch, column.texts)):
         import pandas as pd
 
         lengths = pd.Series(pd.to_timedelta([*column.texts, None])[column.codes])
@@ -157,11 +164,10 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, 
     if mark is None and (example := column.ambiguous(",")):
         reason = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
         return _refused(column, "number", reason, settings)
-    texts, special, notes = column.texts, list[tuple[str, str, float]](), list[str]()
-    if not column.is_plain or mark == ",":
+    special, notes = list[tuple[str, str, float]](), list[str]()
+    if not is_plain:
         values = zip(column.texts, column.signed, parsed.tolist(), strict=True)
         special = [one for one in values if not math.isnan(one[2])]
-        texts = [text for text, _, _ in special]
     for what, found in (
         ("decimal commas were read: {} as {:.15g}", (one for one in special if mark == "," and "," in one[0])),
         ("groups of digits were joined: {} is {:.15g}", (one for one in special if number_of(one[1]) != one[2])),
@@ -170,10 +176,14 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, 
         notes += [what.format(quoted(text), value) for text, _, value in itertools.islice(found, 1)]
     if mark is None and (example := column.ambiguous(".")):
         notes.append(f"the point in {quoted(example)} was taken for decimals; if it parts thousands, say decimal=','")
-    if not column.is_plain and (huge := next(filter(is_huge, texts), None)):
+    if huge := next((text for text, _, _ in special if is_huge(text)), None):
         notes.append(f"whole numbers above 2^53 were rounded, such as {quoted(huge)}; types: category keeps them")
-    if texts and all(text.isdecimal() and len(text) == 8 and days_of(text, True) > -math.inf for text in texts):
-        notes.append(f"{quoted(texts[0])} and the others may be dates; types: date reads them")
+    if np.fmin.reduce(parsed) >= 1e7 and np.fmax.reduce(parsed) < 1e8:
+        texts = [text for text, _, _ in special] or column.texts
+        if all(text.isdecimal() and len(text) == 8 and days_of(text, True) > -math.inf for text in texts):
+            notes.append(f"{quoted(texts[0])} and the others may be dates; types: date reads them")
+    if is_plain:
+        return _finished(column.name, "number", parsed.copy(), settings.missing_values, notes)
     return _measured(column, "number", parsed, settings, notes)
 
 
@@ -224,7 +234,9 @@ def _answers(column: TextColumn) -> ReadColumn:
     joined = ((text, one) for text, one in usual.items() if text != one)
     other = [f"{quoted(text)} in {rows_in(counts[text])} is {quoted(one)}" for text, one in joined]
     notes = (f"other spellings were joined: {some(other, 3)}",) if other else ()
-    return ReadColumn(column.name, "boolean", column.labels().map(usual).astype("category"), notes)
+    names = sorted(set(usual.values()))
+    codes = np.array([*(names.index(usual[text]) for text in column.texts), -1])[column.codes]
+    return ReadColumn(column.name, "boolean", Labels(codes, names), notes)
 
 
 def read_categories(column: TextColumn, parsed: NDArray[np.float64] | None = None, is_given: bool = True) -> ReadColumn:
@@ -272,8 +284,9 @@ def _alike(column: TextColumn) -> list[str]:
 
 def _key(text: str) -> str:
     """Return what two spellings of one value have in common."""
-    kinds = [(one, unicodedata.category(one)) for one in text]
-    text = "".join("-" if kind == "Pd" else one for one, kind in kinds if kind not in ("Cf", "Cc") or one.isspace())
+    if not (text.isascii() and text.isprintable()):
+        kinds = [(one, unicodedata.category(one)) for one in text]
+        text = "".join("-" if kind == "Pd" else one for one, kind in kinds if kind not in ("Cf", "Cc") or one.isspace())
     if not (math.isnan(number := number_of(text)) or is_code(text)):
         return repr(number)
     words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
@@ -297,8 +310,6 @@ def _finished(
     name: str, kind: ReadAs, values: NDArray[np.float64], missing: Iterable[str], notes: Iterable[str] = ()
 ) -> ReadColumn:
     """Return a column of numbers or dates without the values that stand for missing ones or cannot be reckoned with."""
-    import pandas as pd
-
     is_date, notes = kind == "date", list(notes)
     if is_date:
         values = np.where(values == _AFTER_9999, np.nextafter(_AFTER_9999, 0), values)
@@ -318,7 +329,7 @@ def _finished(
     if np.isnan(values).all():
         return ReadColumn(name, notes=(*notes, "it has no values, so it is left out"))
     notes += outlying_codes(values, days=is_date)
-    return ReadColumn(name, kind, pd.Series(values, name=name), tuple(notes))
+    return ReadColumn(name, kind, values, tuple(notes))
 
 
 # A column of text as its different values and where they stand.
@@ -330,18 +341,18 @@ class TextColumn:
 
     Attributes
     ----------
-    texts : list of str
-        The different texts, in the order in which they appear.
-    codes : int array of shape (n_rows,)
-        The place of each row's text in `texts`, -1 where it is missing.
+    rows : Arrow array of text, or of codes of it
+        Null where a text is missing.
     counted_missing : dict from str to int
         The texts, other than nothing, that count as missing, and their numbers of rows.
+    plain : float array of shape (n_rows,), optional
+        The numbers, NaN where one is missing, if all texts are numbers as most programs write them.
     """
 
     name: str
-    texts: list[str]
-    codes: NDArray[np.int64]
+    rows: pa.Array
     counted_missing: dict[str, int]
+    plain: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, name: str, column: pd.Series[Any], missing: Collection[str]) -> TextColumn:
@@ -349,43 +360,68 @@ class TextColumn:
 
         A number that is `missing` is compared as a number: -999 is missing as -999.0 and -9.99E+02, too.
         """
-        import pandas as pd
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-        if column.dtype == object:
-            # 1, 1.0 and True are different texts but equal objects.
-            column = column.map(label_text, na_action="ignore")
-        codes, values = pd.factorize(column.array)
-        found = values.tolist() if column.dtype == "str" else [*map(label_text, values.tolist())]
-        as_found = cls(name, found, codes, {})
-        numbers = {number for _, number in numbers_among(tuple(missing), days=False)}
-        if not numbers and as_found.is_plain:
-            return as_found
+        rows, gone = _texts(column), {"", *missing}
+        numbers = [number for _, number in numbers_among(tuple(missing), days=False)]
+        begin = next((text for text in rows[:_FIRST].to_pylist() if text not in (None, *gone)), "")
+        if _USUAL.fullmatch(begin):
+            is_gone = pc.is_in(rows, value_set=pa.array([*gone], rows.type)).to_numpy(zero_copy_only=False)
+            if (plain := _plain_numbers(_without(rows, is_gone))) is not None:
+                is_gone |= np.isin(plain, numbers)
+                counts = Counter(rows.filter(pa.array(is_gone)).to_pylist())
+                counts.pop("", None)
+                return cls(name, _without(rows, is_gone), counts, np.where(is_gone, np.nan, plain))
+        rows = rows.dictionary_encode()
+        found = rows.dictionary.to_pylist()
         tidied = [*map(str.strip, found)]
-        gone = {"", *missing}.intersection(tidied)
+        gone.intersection_update(tidied)
         if numbers:
             gone |= {text for text in tidied if number_of(text) in numbers and not is_code(text)}
         if not gone and tidied == found:
-            return as_found
+            return cls(name, rows, {})
         places = {text: place for place, text in enumerate(dict.fromkeys(one for one in tidied if one not in gone))}
-        rows = np.array([*tidied, ""], dtype=object)[codes]
-        gaps = Counter(text for text in rows if text and text in gone)
-        return cls(name, list(places), np.array([*(places.get(text, -1) for text in tidied), -1])[codes], gaps)
+        old = _codes_of(rows)
+        counts = Counter(text for text in np.array([*tidied, ""], dtype=object)[old] if text and text in gone)
+        codes = np.array([*(places.get(text, -1) for text in tidied), -1])[old]
+        return cls(
+            name,
+            pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array([*places], pa.large_string())),
+            counts,
+        )
+
+    @functools.cached_property
+    def _encoded(self) -> pa.DictionaryArray:
+        return self.rows if self.plain is None else self.rows.dictionary_encode()
+
+    @functools.cached_property
+    def texts(self) -> list[str]:
+        """The different texts, in the order in which they appear."""
+        found: list[str] = self._encoded.dictionary.to_pylist()
+        return found
+
+    @functools.cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The place of each row's text in `texts`, -1 where it is missing."""
+        return _codes_of(self._encoded)
 
     @functools.cached_property
     def counts(self) -> NDArray[np.int64]:
         """Number of rows of each of `texts`."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
+        return np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
 
     @functools.cached_property
-    def is_plain(self) -> bool:
-        """Whether all texts are numbers as most programs write them."""
-        lines = "\n".join(["", *self.texts])
-        return lines.count("\n") == len(self.texts) and not _UNUSUAL.search(lines)
+    def has_points(self) -> bool:
+        """Whether there is a point in any text of plain numbers."""
+        import pyarrow.compute as pc
+
+        return self.plain is not None and bool(pc.any(pc.match_substring(self.rows, ".")).as_py())
 
     @functools.cached_property
     def signed(self) -> list[str]:
         """The texts with signs before the numbers."""
-        return self.texts if self.is_plain else list(map(signed, self.texts))
+        return list(map(signed, self.texts))
 
     @functools.cached_property
     def _numbers(self) -> dict[str, NDArray[np.float64]]:
@@ -395,24 +431,23 @@ class TextColumn:
     @functools.cached_property
     def decimal_marks(self) -> set[str]:
         """The marks that certainly stand before decimals: with the other one, some text would be no number."""
-        if self.is_plain:
-            return {"."} if any(math.isnan(number_of(text, ",")) for text in self.texts if "." in text) else set()
+        if self.plain is not None:  # most of them are known by the first text
+            texts = (row.as_py() or "" for row in self.rows) if self.has_points else iter(())
+            return {"."} if any("." in text and math.isnan(number_of(text, ",")) for text in texts) else set()
         pairs = ((".", ","), (",", "."))
         return {one for one, other in pairs if (np.isnan(self._numbers[other]) & ~np.isnan(self._numbers[one])).any()}
 
     def parsed(self, mark: str) -> NDArray[np.float64]:
         """Return the number in each text, with `mark` before decimals; NaN where there is none."""
-        if self.is_plain and mark == ".":
-            import pyarrow as pa
-
-            return np.asarray(pa.array(self.texts, pa.string()).cast(pa.float64()))
         # Beside plain numbers, signs of accounting are signs.
-        as_written = np.array([text == sign for text, sign in zip(self.texts, self.signed, strict=True)])
+        as_written = np.array([text == sign for text, sign in zip(self.texts, self.signed, strict=True)], dtype=bool)
         found = self._numbers[mark]
         return np.where(as_written | ~np.isnan(found[as_written]).all(), found, np.nan)
 
     def ambiguous(self, mark: str) -> str | None:
         """Return a number whose mark could stand before decimals or part thousands, if there is one."""
+        if self.plain is not None and (mark == "," or not self.has_points):
+            return None
         marked = (text for text in self.signed if mark in text)
         return next((one for one in marked if not math.isnan(number_of(one, ".") + number_of(one, ","))), None)
 
@@ -425,17 +460,67 @@ class TextColumn:
         """Return the number of each row, given that of each of `texts`; NaN where it is missing."""
         return np.append(of_value, np.nan)[self.codes]
 
-    def labels(self) -> pd.Series[Any]:
-        """Return the column as a category of text, sorted."""
-        import pandas as pd
-
-        categories = pd.Index(self.texts, dtype="str" if self.texts else object)
-        column = pd.Series(pd.Categorical.from_codes(self.codes, categories), name=self.name)
-        return column.cat.reorder_categories(sorted(self.texts))
+    def labels(self, order: Sequence[str] | None = None) -> Labels:
+        """Return the labels of the rows, whose names are in the order that is given, or sorted."""
+        names = sorted(self.texts) if order is None else order
+        places = {name: place for place, name in enumerate(names)}
+        return Labels(np.array([*map(places.__getitem__, self.texts), -1])[self.codes], names)
 
     def rows_of(self, places: Iterable[int]) -> list[int]:
         """Return the rows, from 1, that have one of some values, given by their places in `texts`."""
         return (np.flatnonzero(np.isin(self.codes, list(places))) + 1).tolist()
+
+
+def _texts(column: pd.Series[Any]) -> pa.Array:
+    """Return a column as text in one piece, null where a value is missing."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if isinstance(column.dtype, pd.StringDtype):
+        found = pa.array(column.array).cast(pa.large_string())
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    if column.dtype == object:
+        # 1, 1.0 and True are different texts but equal objects.
+        column = column.map(label_text, na_action="ignore")
+    codes, values = pd.factorize(column.array)
+    texts = pa.array([*map(label_text, values.tolist())], pa.large_string())
+    return texts.take(pa.array(codes, mask=codes < 0))
+
+
+def _codes_of(rows: pa.DictionaryArray) -> NDArray[np.int64]:
+    codes = rows.indices.fill_null(-1) if rows.null_count else rows.indices
+    return np.asarray(codes).astype(np.int64)
+
+
+def _without(rows: pa.Array, is_gone: NDArray[np.bool_]) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pa.array(is_gone), pa.scalar(None, rows.type), rows) if is_gone.any() else rows
+
+
+def _plain_numbers(rows: pa.Array) -> NDArray[np.float64] | None:
+    """Return the number of each text, NaN where it is missing; None unless all are as most programs write them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        values = np.asarray(rows.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        return None
+    known = rows.drop_null()
+    _, ends, signs = known.buffers()
+    ends = np.frombuffer(ends, dtype=np.int64)[known.offset : known.offset + len(known) + 1]
+    signs = np.frombuffer(signs, dtype=np.uint8)
+    start, last = ends[:-1] + (signs[ends[:-1]] == ord("-")), ends[1:] - 1
+    is_digit = signs - ord("0") < 10
+    is_code = (signs[start] == ord("0")) & (start < last) & is_digit[np.minimum(start + 1, last)]
+    if not (is_digit[start] & is_digit[last] & ~is_code).all() or (np.abs(values) >= 1e15).any():
+        return None
+    if (signs | 32 == ord("e")).any():
+        exponents = known.filter(pc.match_substring(known, "e", ignore_case=True))
+        return values if all(map(_USUAL.fullmatch, exponents.to_pylist())) else None
+    return values
 
 
 # Columns that already have a type, as data frames and Parquet files have.
@@ -473,7 +558,7 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
     if found == "complex":
         return ReadColumn(name, notes=("it has complex numbers, so it is left out; make it two columns",))
     if kind == "boolean":
-        return ReadColumn(name, "boolean", label_column(column))
+        return ReadColumn(name, "boolean", cells_of(column))
     if kind == "date":
         note = _DAYS_READ + ", periods by their start" * (found == "period")
         return _finished(name, "date", _days(column, found), missing, [note])
@@ -518,11 +603,11 @@ def _words_for_missing(column: TextColumn) -> list[str]:
     numbers = np.array([math.nan if is_code(text) else number_of(text) for text in column.texts])
     known = ~np.isnan(numbers)
     # A code beside other numbers is judged with them, below.
-    are_words = not known.all() and np.isin(numbers[known], [*CODES, *ENDS_AS_FLOATS]).all()
+    are_words = known.any() and not known.all() and np.isin(numbers[known], [*CODES, *ENDS_AS_FLOATS]).all()
     found = [
         f"{quoted(text)} in {rows_in(count)}"
         for text, count, is_number in zip(column.texts, column.counts.tolist(), known.tolist(), strict=True)
         if stands_for_missing(text) or (are_words and is_number)
     ]
     said = f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"
-    return [said] * bool(found) + outlying_codes(column.numbers(numbers), days=False)
+    return [said] * bool(found) + (outlying_codes(column.numbers(numbers), days=False) if known.any() else [])

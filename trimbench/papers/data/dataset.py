@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from trimbench.papers.validation import DeclarationError, FactsMismatch, brief, 
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 @settings
@@ -79,8 +80,10 @@ def build_dataset(
         )
     tidy = [_tidy(column, orders.get(str(one))) for one, column in table.items() if one != target]
     features = pd.concat(tidy, axis="columns") if tidy else table.iloc[:, :0]
-    features, classes = _in_order(features, classes)
-    dataset = Dataset(name, features, classes, _digest(features, classes))
+    order, sha256 = _order_and_hash(features, classes)
+    if not (order == np.arange(len(order))).all():
+        features, classes = features.iloc[order].reset_index(drop=True), classes.iloc[order].reset_index(drop=True)
+    dataset = Dataset(name, features, classes, sha256)
     _check_facts(dataset, facts)
     return dataset
 
@@ -122,14 +125,34 @@ def _check_facts(dataset: Dataset, facts: Facts) -> None:
 # One order of the rows, and a SHA-256 of loaded values, that every source, format and pandas version agrees on.
 
 
-def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[np.intp]:
-    """Return the places of the rows in the order of what they hold: the first column counts most, the target least.
+class Labels(NamedTuple):
+    """A column of labels: the place of each row's label in `names`, -1 where it is missing."""
 
-    Numbers are sorted by value, labels by their text, and what is missing comes last. Rows that are equal are in the
-    order in which they stand. The splits, folds and masks of a data set are then the same wherever it came from.
+    codes: NDArray[np.int64]
+    names: Sequence[str]
+
+
+# Numbers have NaN where one is missing.
+Cells = NDArray[np.float64] | Labels
+
+
+def cells_of(column: pd.Series[Any], *, as_labels: bool = False) -> Cells:
+    """Return what a column holds: its numbers, or its labels, those of a number being its text."""
+    if is_number_column(column) and not as_labels:
+        return column.to_numpy(dtype="float64", na_value=np.nan)
+    labels = label_column(column).array
+    return Labels(labels.codes.astype(np.int64), list(labels.categories))
+
+
+def canonical_order(columns: Iterable[Cells], n_rows: int) -> tuple[NDArray[np.intp], int]:
+    """Return the places of the rows in the order of what they hold, and how many of them repeat another one.
+
+    The first column counts most. Numbers are sorted by value, labels by their text, and what is missing comes last.
+    Rows that are equal are in the order in which they stand. With the target as the last column, the splits, folds and
+    masks of a data set are then the same wherever it came from.
     """
-    order, is_new = np.arange(len(target)), np.arange(len(target)) == 0
-    for column in (*(column for _, column in features.items()), target):
+    order, is_new = np.arange(n_rows), np.arange(n_rows) == 0
+    for column in columns:
         if is_new.all():  # most rows are told apart by the first columns
             break
         key = _sortable(column)
@@ -139,28 +162,19 @@ def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[n
         order[alike] = rows[np.lexsort((key[rows], groups.astype(np.min_scalar_type(groups[-1]))))]
         before, after = key[order[:-1]], key[order[1:]]
         is_new[1:] |= (before != after) & ((before == before) | (after == after))
-    return order
+    return order, n_rows - int(is_new.sum())
 
 
-def _sortable(column: pd.Series[Any]) -> NDArray[Any]:
+def _sortable(column: Cells) -> NDArray[Any]:
     """Return numbers in the order of the values, NaN last; as int16 where possible, which takes a third of the time."""
-    if is_number_column(column):
-        values = column.to_numpy(dtype="float64", na_value=np.nan)
+    if not isinstance(column, Labels):
         with np.errstate(invalid="ignore"):
-            short = values.astype(np.int16)
-        return short if (short == values).all() else values
-    labels = label_column(column).cat
-    table = np.empty(len(labels.categories) + 1, dtype=np.min_scalar_type(len(labels.categories)))
-    table[np.argsort(np.array(labels.categories, dtype=object), kind="stable")] = np.arange(len(labels.categories))
-    table[-1] = len(labels.categories)  # of the code -1, what is missing
-    return table[labels.codes.to_numpy()]
-
-
-def _in_order(features: pd.DataFrame, target: pd.Series[Any]) -> tuple[pd.DataFrame, pd.Series[Any]]:
-    order = canonical_order(features, target)
-    if (order == np.arange(len(order))).all():
-        return features, target
-    return features.iloc[order].reset_index(drop=True), target.iloc[order].reset_index(drop=True)
+            short = column.astype(np.int16)
+        return short if (short == column).all() else column
+    places = sorted(range(len(column.names)), key=column.names.__getitem__)
+    table = np.empty(len(places) + 1, dtype=np.min_scalar_type(len(places)))
+    table[[*places, -1]] = np.arange(len(table))  # the last is that of the code -1, what is missing
+    return np.asarray(table[column.codes])
 
 
 _MISSING = b"\xff" * 8
@@ -171,17 +185,16 @@ def _framed(text: str) -> bytes:
     return len(encoded).to_bytes(8, "little") + encoded
 
 
-def _number_bytes(column: pd.Series[Any]) -> bytes:
-    values = column.to_numpy(dtype="float64", na_value=np.nan)
-    # One bit pattern of NaN out of many, and -0.0 is the same number as 0.0.
-    return np.where(np.isnan(values), np.nan, values + 0.0).astype("<f8", copy=False).tobytes()
+def _bytes_of(column: Cells, order: NDArray[np.intp]) -> pa.Buffer | bytes:
+    import pyarrow as pa
 
-
-def _label_bytes(column: pd.Series[Any]) -> bytes:
-    labels = label_column(column)
-    # Code -1 (missing) picks the last entry. No label has the length that the marker stands for.
-    table = np.array([*(_framed(label) for label in labels.cat.categories), _MISSING], dtype=object)
-    return b"".join(table[labels.cat.codes.to_numpy()])
+    if not isinstance(column, Labels):
+        # One bit pattern of NaN out of many, and -0.0 is the same number as 0.0.
+        return np.where(np.isnan(column), np.nan, column + 0.0)[order].astype("<f8", copy=False).tobytes()
+    # What is missing, -1, picks the last entry. No label has the length that the marker stands for.
+    table = pa.array([*map(_framed, column.names), _MISSING], pa.large_binary())
+    codes = np.where(column.codes < 0, len(column.names), column.codes)[order]
+    return table.take(pa.array(codes)).buffers()[2]
 
 
 def fingerprint(features: pd.DataFrame, target: pd.Series[Any]) -> str:
@@ -191,17 +204,23 @@ def fingerprint(features: pd.DataFrame, target: pd.Series[Any]) -> str:
     order of the rows, which enter in their `canonical_order`. It depends on every value, every name, and the order of
     the columns. Numbers enter as little-endian float64 (with one NaN and one zero), labels as length-prefixed UTF-8.
     """
-    return _digest(*_in_order(features, target))
+    return _order_and_hash(features, target)[1]
 
 
-def _digest(features: pd.DataFrame, target: pd.Series[Any]) -> str:
+def _order_and_hash(features: pd.DataFrame, target: pd.Series[Any]) -> tuple[NDArray[np.intp], str]:
+    columns = [(str(name), cells_of(column)) for name, column in features.items()]
+    order, _ = canonical_order([*(cells for _, cells in columns), cells_of(target)], len(target))
+    return order, hash_of(columns, (str(target.name), cells_of(target, as_labels=True)), order)
+
+
+def hash_of(columns: Sequence[tuple[str, Cells]], target: tuple[str, Cells], order: NDArray[np.intp]) -> str:
+    """Return the `fingerprint` of columns, of which the target has labels, given the `canonical_order` of the rows."""
     digest = hashlib.sha256(b"trimbench table 2")
-    digest.update(len(features).to_bytes(8, "little") + features.shape[1].to_bytes(8, "little"))
-    for name, column in features.items():
-        is_number = is_number_column(column)
-        digest.update(_framed(str(name)) + (b"n" if is_number else b"l"))
-        digest.update(_number_bytes(column) if is_number else _label_bytes(column))
-    digest.update(_framed(str(target.name)) + b"t" + _label_bytes(target))
+    digest.update(len(order).to_bytes(8, "little") + len(columns).to_bytes(8, "little"))
+    for place, (name, cells) in enumerate([*columns, target]):
+        kind = b"t" if place == len(columns) else b"l" if isinstance(cells, Labels) else b"n"
+        digest.update(_framed(name) + kind)
+        digest.update(_bytes_of(cells, order))
     return digest.hexdigest()
 
 

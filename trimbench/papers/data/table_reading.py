@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from trimbench.papers.data.column_reading import (
     read_columns,
     type_of,
 )
-from trimbench.papers.data.dataset import fingerprint, is_number_column
+from trimbench.papers.data.dataset import Cells, Labels, canonical_order, hash_of
 from trimbench.papers.data.table_files import SourceTable, open_source, within_memory
 from trimbench.papers.data.table_texts import ReadAs, Reading, TableSettings, number_of, text_of
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_in, rows_named, shown
@@ -118,14 +118,14 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
 
     table = open_source(source, settings, target, _MOST_FEATURES)
     classes, notes, repairs = _classes(table, target, settings)
-    rows = np.flatnonzero(classes.notna())
-    labels = np.asarray(classes.cat.codes, dtype=np.int64)[rows]
+    rows = np.flatnonzero(classes.codes >= 0)
+    labels = classes.codes[rows]
     if len(labels) < _FEWEST_ROWS:
         what = f"at least {_FEWEST_ROWS} rows with a class are needed to learn from, got {len(labels)}"
         raise DeclarationError(f"{table.owner}: {what}; add rows")
     read = read_columns(table, settings.features_of(table.frame.columns, target), settings)
     read = [_kept(column, rows, settings) for column in read]
-    features = {column.name: column.data for column in read if column.data is not None}
+    features = {column.name: column.cells for column in read if column.cells is not None}
     if not features:
         first = next(column for column in read if column.notes)
         what = f"got none of {len(read):,}; of {quoted(first.name)}: {first.notes[-1]}"
@@ -138,38 +138,68 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     columns = {one.name: replace(one, notes=(*one.notes, *more.get(one.name, ()))) for one in read}
     columns[target] = ReadColumn(target, "target", classes, tuple(notes))
     card = tuple(_card_of(columns.get(name), name, table, settings, codes.get(name)) for name in map(str, table.frame))
-    frame = pd.DataFrame({name: values.array for name, values in features.items()})
-    repairs = [*table.repairs, *repairs, *repeated_rows([*codes.values(), labels])]
+    order, n_again = canonical_order([*features.values(), Labels(labels, classes.names)], len(labels))
+    repairs = [*table.repairs, *repairs]
+    if n_again:
+        verb = "repeats" if n_again == 1 else "repeat"
+        repairs.append(f"{rows_in(n_again)} {verb} an earlier one in all features and the class; they were kept")
     return ReadTable(
         name=table.name,
-        features=frame,
+        features=pd.DataFrame(_in_pandas(features)),
         labels=labels,
-        classes=tuple(classes.cat.categories),
+        classes=tuple(classes.names),
         positive=_positive(table, classes, settings.positive),
         card=card,
         repairs=(*repairs, *(f"column {quoted(one.name)}: {note}" for one in card for note in one.notes)),
-        sha256=fingerprint(frame, classes.dropna()),
+        sha256=hash_of([*features.items()], (target, Labels(labels, classes.names)), order),
     )
 
 
 def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: Reading) -> ReadColumn:
     """Return a column in the rows with a class, left out if it is none then."""
-    if column.data is None:
+    if column.cells is None:
         return column
-    values = column.data if len(rows) == len(column.data) else column.data.iloc[rows].reset_index(drop=True)
-    if values.dtype == "category":
-        values = values.cat.remove_unused_categories()
+    cells = _taken(column.cells, rows)
     asked_for = column.name in (settings.features or ()) or column.name in settings.types
-    if reason := reason_to_leave_out(values, asked_for):
+    if reason := reason_to_leave_out(column.name, cells, asked_for):
         return ReadColumn(column.name, notes=(*column.notes, reason))
-    return replace(column, data=values)
+    return replace(column, cells=cells)
+
+
+def _taken(cells: Cells, rows: NDArray[np.int64]) -> Cells:
+    """Return the cells of some rows, without labels that none of them has."""
+    if not isinstance(cells, Labels):
+        return cells if len(rows) == len(cells) else cells[rows]
+    codes = cells.codes[rows]
+    counts = np.bincount(codes + 1, minlength=len(cells.names) + 1)[1:]
+    if (counts > 0).all():
+        return Labels(codes, cells.names)
+    places = np.append(np.cumsum(counts > 0) - 1, -1)
+    return Labels(places[codes], [name for name, count in zip(cells.names, counts.tolist(), strict=True) if count])
+
+
+def _in_pandas(columns: Mapping[str, Cells]) -> dict[str, Any]:
+    """Return columns as arrays that pandas makes a frame of."""
+    import pandas as pd
+
+    # Most of the time for a small column is taken by its type.
+    types = {
+        names: pd.CategoricalDtype(pd.Index(names, dtype="str" if names else object))
+        for names in {tuple(cells.names) for cells in columns.values() if isinstance(cells, Labels)}
+    }
+    return {
+        name: pd.Categorical.from_codes(cells.codes, dtype=types[tuple(cells.names)])
+        if isinstance(cells, Labels)
+        else cells
+        for name, cells in columns.items()
+    }
 
 
 # The column of classes.
 
 
-def _classes(table: SourceTable, target: str, settings: Reading) -> tuple[pd.Series[Any], list[str], list[str]]:
-    """Return the target as categories in the order of `ReadTable.classes`, notes on it, and what is left out.
+def _classes(table: SourceTable, target: str, settings: Reading) -> tuple[Labels, list[str], list[str]]:
+    """Return the target as labels in the order of `ReadTable.classes`, notes on it, and what is left out.
 
     Raises `DeclarationError` if there are not several classes.
     """
@@ -197,13 +227,13 @@ def _classes(table: SourceTable, target: str, settings: Reading) -> tuple[pd.Ser
         what = f"{rows_in(len(left))} without a class in {quoted(target)} ({rows_named(left)})"
         repairs.append(f"{what} {'was' if len(left) == 1 else 'were'} left out")
     notes += read_categories(column).notes
-    return column.labels().cat.reorder_categories(order), notes, repairs
+    return column.labels(order), notes, repairs
 
 
-def _positive(table: SourceTable, classes: pd.Series[Any], wanted: str | None) -> str | None:
-    names = list(classes.cat.categories)
+def _positive(table: SourceTable, classes: Labels, wanted: str | None) -> str | None:
+    names = classes.names
     if wanted is None:
-        return names[int(np.argmin(np.bincount(_known(_array(classes)))))] if len(names) == 2 else None
+        return names[int(np.argmin(np.bincount(_known(classes.codes))))] if len(names) == 2 else None
     if wanted not in names:
         what = f"positive must be a class of the target, got {quoted(wanted)}{did_you_mean(wanted, names)}"
         raise DeclarationError(f"{table.owner}: {what}; the classes are {shown(names)}")
@@ -219,17 +249,18 @@ DETERMINES = "it determines the target; drop it if it is known only afterwards"
 _ERRORS_LEFT = 0.01
 
 
-def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
+def reason_to_leave_out(name: str, cells: Cells, asked_for: bool) -> str | None:
     """Return why a column cannot be a feature, if so: it never changes, or numbers the rows and nobody asked for it."""
-    values = _array(column)
+    values = _array(cells)
     known = _known(values)
     if not len(known):
         return "it has no values in the rows with a class, so it is left out"
-    if len(known) == len(column) and (known == known[0]).all():
-        return f"it has the same value in every row, {quoted(str(column.iloc[0]))}, so it is left out"
-    if asked_for or not _numbers_rows(str(column.name), values):
+    if len(known) == len(values) and (known == known[0]).all():
+        first = cells.names[0] if isinstance(cells, Labels) else str(cells[0])
+        return f"it has the same value in every row, {quoted(first)}, so it is left out"
+    if asked_for or not _numbers_rows(name, values):
         return None
-    is_id = values.max() - values.min() == len(values) - 1 or _NAME_OF_ID.search(str(column.name))
+    is_id = values.max() - values.min() == len(values) - 1 or _NAME_OF_ID.search(name)
     return "it numbers the rows, so it is left out; to keep it, write types: number" if is_id else None
 
 
@@ -254,15 +285,6 @@ def suspicion(
     return notes
 
 
-def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> list[str]:
-    """Say how many rows repeat an earlier one, if any, given the codes of all columns and of the target."""
-    rows = [row.tobytes() for row in np.column_stack(codes)]
-    n_again = len(rows) - len(set(rows))
-    verb = "repeats" if n_again == 1 else "repeat"
-    said = f"{rows_in(n_again)} {verb} an earlier one in all features and the class; they were kept"
-    return [said] if n_again else []
-
-
 def equal_columns(arrays: Mapping[str, NDArray[Any]], codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
     """Return the columns that say the same as an earlier one: equal numbers, or labels that only have other names."""
     kinds = {name: values.dtype.kind for name, values in arrays.items()}
@@ -271,9 +293,9 @@ def equal_columns(arrays: Mapping[str, NDArray[Any]], codes: Mapping[str, NDArra
     return {name: first[one] for name, one in said.items() if first[one] != name}
 
 
-def _array(column: pd.Series[Any]) -> NDArray[Any]:
-    """Return the values of a column as floats, NaN where one is missing, or of a category its codes, -1 there."""
-    return column.to_numpy(dtype=np.float64) if is_number_column(column) else np.asarray(column.array.codes)
+def _array(cells: Cells) -> NDArray[Any]:
+    """Return the numbers of a column, NaN where one is missing, or the codes of its labels, -1 there."""
+    return cells.codes if isinstance(cells, Labels) else cells
 
 
 def _known(values: NDArray[Any]) -> NDArray[Any]:
@@ -281,18 +303,14 @@ def _known(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the place of each number among the different ones, or of a category as they appear; -1 is missing."""
-    import pandas as pd
-
+    """Return the place of each number among the different ones, or of a label as they appear; -1 is missing."""
     if values.dtype.kind == "f":
-        codes, distinct = pd.factorize(values)
-        places = np.full(len(distinct) + 1, -1)  # the last is that of the code -1
-        places[np.argsort(distinct)] = np.arange(len(distinct))
-        return places[codes]
-    known = values >= 0
-    codes = np.full(len(values), -1)
-    codes[known] = pd.factorize(values[known])[0]
-    return codes
+        distinct, codes = np.unique(values, return_inverse=True)
+        return np.where(np.isnan(values), -1, codes) if np.isnan(distinct[-1]) else codes
+    first = np.full(int(values.max()) + 2, -1)
+    first[values[::-1]] = np.arange(len(values))[::-1]  # of rows with the same label, the first counts
+    first[-1] = -1  # of the code -1, what is missing
+    return np.asarray((np.argsort(np.argsort(first)) - 1)[values])
 
 
 def _numbers_rows(name: str, values: NDArray[Any]) -> bool:
@@ -336,26 +354,27 @@ def _is_sorted_by_class(values: NDArray[np.float64], labels: NDArray[np.int64]) 
 # What is said about each column.
 
 
-def _card(name: str, read_as: ReadAs, values: pd.Series[Any], notes: Iterable[str], codes: Any = None) -> ColumnCard:
-    """Return the card of a column of numbers, with the codes of `_numbered`, or of categories."""
-    known = _known(_array(values))
+def _card(name: str, read_as: ReadAs, cells: Cells, notes: Iterable[str], codes: Any = None) -> ColumnCard:
+    """Return the card of a column of numbers, with the codes of `_numbered`, or of labels."""
+    values = _array(cells)
+    known = _known(values)
     missing = len(values) - len(known)
-    if read_as in ("number", "date"):
+    if not isinstance(cells, Labels):
         distinct = int(codes.max()) + 1
         text = text_of if read_as == "date" else "{:.6g}".format
         said = f"{text(known.min())} to {text(known.max())}, median {text(np.median(known))}"
     else:
-        counts, names = np.bincount(known), values.cat.categories
+        counts, names = np.bincount(known), cells.names
         distinct = int(np.count_nonzero(counts))
         top = range(distinct) if read_as == "target" else np.argsort(-counts, kind="stable")[:3].tolist()
-        said = ", ".join(f"{quoted(str(names[place]))} {counts[place]:,}" for place in top)
+        said = ", ".join(f"{quoted(names[place])} {counts[place]:,}" for place in top)
         said += f" and {distinct - len(top):,} more" if distinct > len(top) else ""
     return ColumnCard(name, read_as, distinct, missing, said, tuple(notes))
 
 
 def _card_of(column: ReadColumn | None, name: str, table: SourceTable, settings: Reading, codes: Any) -> ColumnCard:
-    if column and column.data is not None:
-        return _card(name, column.read_as, column.data, column.notes, codes)
+    if column and column.cells is not None:
+        return _card(name, column.read_as, column.cells, column.notes, codes)
     texts = TextColumn.of(name, table.frame[name], settings.missing_values)
     if name not in settings.ids:
         other = () if name in settings.drop else ("it is not among the named features",)
@@ -382,19 +401,19 @@ def read_declared(table: SourceTable, target: str, settings: Reading) -> tuple[p
     kinds = {name: type_of(frame[name]) for name in settings.features_of(frame.columns, target)}
     names = [name for name, kind in kinds.items() if name in types or kind not in ("boolean", "category")]
     read = {column.name: column for column in read_columns(table, names, settings)}
-    found: dict[str, pd.Series[Any]] = {}
+    found: dict[str, Any] = {}
     notes: list[str] = []
     # The target keeps its place: messages list the columns as the file has them.
     for name in [name for name in frame.columns if name in kinds or name == target]:
         if name in read:
             column = read[name] if name in types else _as_feature(read[name], frame[name], settings)
-            found[name] = pd.Series(np.nan, index=frame.index) if column.data is None else column.data
+            found[name] = np.full(len(frame), np.nan) if column.cells is None else column.cells
             notes += [f"column {quoted(name)}: {note}" for note in column.notes]
         elif name == target and type_of(frame[name]) is None:
             found[name] = TextColumn.of(name, frame[name], settings.missing_values).labels()
         else:
             found[name] = frame[name]
-    return pd.DataFrame(found), notes
+    return pd.DataFrame(_in_pandas(found)), notes
 
 
 def _as_feature(column: ReadColumn, values: pd.Series[Any], settings: Reading) -> ReadColumn:
@@ -403,10 +422,11 @@ def _as_feature(column: ReadColumn, values: pd.Series[Any], settings: Reading) -
     It has the labels of truth values that frames have. What is missing by the declaration is not told.
     """
     ambiguous = [note.replace(LEFT_OUT, "it has labels,") for note in column.notes if note.startswith(LEFT_OUT)]
-    if column.data is None:
+    if column.cells is None:
         texts = TextColumn.of(column.name, values, settings.missing_values)
         column = read_categories(texts) if texts.texts else replace(column, notes=())
-    elif column.read_as == "boolean":
-        column = replace(column, data=column.data.cat.rename_categories(_TRUTH))
+    elif isinstance(column.cells, Labels) and column.read_as == "boolean":
+        codes, names = column.cells
+        column = replace(column, cells=Labels(codes, [_TRUTH.get(name, name) for name in names]))
     notes = [note for note in column.notes if not note.startswith(MISSING)]
     return replace(column, notes=(*notes, *ambiguous))

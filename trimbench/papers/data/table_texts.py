@@ -257,7 +257,9 @@ def date_in(text: str, day_comes_first: bool = True) -> re.Match[str] | None:
 
 def is_date(text: str) -> bool:
     """Tell whether a text is a date, in either order of day and month; digits alone are a number."""
-    return not text.isdecimal() and not all(math.isnan(days_of(text, order)) for order in (True, False))
+    return not (text.isdecimal() or text.isalpha()) and not all(
+        math.isnan(days_of(text, order)) for order in (True, False)
+    )
 
 
 def days_of(text: str, day_comes_first: bool) -> float:

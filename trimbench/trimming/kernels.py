@@ -175,20 +175,20 @@ def agreement(
 # few terms for each feature.
 
 States = NDArray[np.int8]
-# Where the members of each unit begin; the members; features that every subset keeps, and those that it lacks.
-Units = tuple[Integers, Integers, Integers, Integers]
+# Where the members of each unit begin; the members; features that every subset keeps, and those that it lacks; room for
+# the features that are kept and those that are removed; the number of evaluations, which is counted.
+Units = tuple[Integers, Integers, Integers, Integers, Integers, Integers]
 # Where the values of each feature begin; their cells, the first of which is 0; their probabilities under each class.
 Table = tuple[Integers, Integers, Floats]
-# The sum that makes an instance positive, the prior; of each unit and of what is beside the units: the probability that
-# a removed value leaves the decision open, and how far rounding errors lie apart.
-Bound = tuple[int, Floats, Floats, Floats]
-
-
-@compiled
-def add_scaled(target: Floats, factor: float, other: Floats) -> None:
-    """Add a multiple of some coefficients to as many others."""
-    for x in range(target.size):
-        target[x] += factor * other[x]
+# The laws of the first features of a sequence, of any number of them: how many features, and which; where the laws
+# begin; the laws under each class.
+Chain = tuple[Integers, Integers, Floats]
+# The table; of each feature the probability that a removed value leaves the decision open, and how far rounding errors
+# lie apart; the prior; the sum that makes an instance positive, and whether that is sometimes certain; the slack of
+# bounds; the chains of kept and of removed features; room for the probabilities that these lift a sum over the bound.
+Lattice = tuple[Table, Floats, Floats, Floats, int, bool, float, Chain, Chain, Floats]
+# What each unit costs; a number that units with equal tables share; the units; a coarse lattice and a fine one.
+Problem = tuple[Floats, Integers, Units, tuple[Lattice, Lattice]]
 
 
 @compiled
@@ -210,71 +210,100 @@ def multiply_law(law: Floats, product: Floats, cells: Integers, factors: Floats)
         return grown
     product[:grown] = 0.0
     for k in range(cells.size):
-        add_scaled(product[cells[k] : cells[k] + end], factors[k], law)
+        target, factor = product[cells[k] : cells[k] + end], factors[k]
+        for x in range(end):
+            target[x] += factor * law[x]
     return grown
 
 
 @compiled
-def build_law(state: States, removed: bool, side: int, units: Units, table: Table, law: Floats, room: Floats) -> int:
-    """Write the law of the removed features, or of all others, under one class; return the number of coefficients."""
-    begins, members, always, never = units
+def extend(chain: Chain, features: Integers, table: Table) -> None:
+    """Make a chain one of other features; what both begin with is not multiplied again."""
+    held, begins, laws = chain
     offsets, cells, factors = table
-    here, there, end = law, room, 1
-    here[0] = 1.0
-    for u in range(-1, state.size):
-        if u < 0:
-            features = never if removed else always
-        elif (state[u] == REMOVED) == removed:
-            features = members[begins[u] : begins[u + 1]]
-        else:
-            continue
-        for i in features:
-            start, stop = offsets[i], offsets[i + 1]
-            end = multiply_law(here[:end], there, cells[start:stop], factors[side, start:stop])
-            here, there = there, here
-    law[:end] = here[:end]
-    return end
+    place = 0
+    while place < min(held[0], features.size) and held[place + 1] == features[place]:
+        place += 1
+    for depth in range(place, features.size):
+        start, stop = offsets[features[depth]], offsets[features[depth] + 1]
+        begin, end = begins[depth], begins[depth + 1]
+        grown = 0
+        for side in range(2):
+            law, product = laws[side, begin:end], laws[side, end:]
+            grown = multiply_law(law, product, cells[start:stop], factors[side, start:stop])
+        held[depth + 1], begins[depth + 2] = features[depth], end + grown
+    held[0] = features.size
 
 
 @compiled
-def node_loss(state: States, units: Units, table: Table, bound: Bound, work: Floats) -> tuple[float, float]:
-    """Return bounds on the loss when all units stay but the removed ones; see `engines.lattice.losses`.
-
-    `work`, of shape (7, n_cells), is overwritten.
-    """
-    reached, prior, uncertain, spreads = bound
-    above, spread = uncertain[-1], spreads[-1]
+def node_loss(state: States, units: Units, lattice: Lattice) -> tuple[float, float]:
+    """Return bounds on the loss when all units stay but the removed ones; see `engines.lattice.losses`."""
+    begins, members, kept, removed, n_others, count = units
+    table, uncertain, spreads, prior, reached, is_certain, slack, kept_chain, removed_chain, lifted = lattice
+    # Free units come last, the first of them at the end: it is the one that is removed next.
+    n_kept, n_removed = n_others
     for u in range(state.size):
-        if state[u] == REMOVED:
-            above *= uncertain[u]
-        else:
-            spread += spreads[u]
-    for side in range(2):
-        n_kept = build_law(state, False, side, units, table, work[side], work[4])
-        at = build_law(state, True, side, units, table, work[2 + side], work[4])
+        for i in members[begins[u] : begins[u + 1]]:
+            if state[u] == KEPT:
+                kept[n_kept] = i
+                n_kept += 1
+            elif state[u] == REMOVED:
+                removed[n_removed] = i
+                n_removed += 1
+    for u in range(state.size - 1, -1, -1):
+        if state[u] == FREE:
+            for i in members[begins[u] : begins[u + 1]]:
+                kept[n_kept] = i
+                n_kept += 1
+    above, spread = 1.0, 0.0
+    for i in removed[:n_removed]:
+        above *= uncertain[i]
+    for i in kept[:n_kept]:
+        spread += spreads[i]
+    extend(kept_chain, kept[:n_kept], table)
+    extend(removed_chain, removed[:n_removed], table)
+    start, stop = removed_chain[1][n_removed], removed_chain[1][n_removed + 1]
+    begin, end = kept_chain[1][n_kept], kept_chain[1][n_kept + 1]
+    first, last = 0, end - begin
+    if not is_certain:
+        # Below and above, the removed features change nothing.
+        first, last = max(0, reached + 1 - (stop - start)), min(last, max(0, reached))
     # The probabilities that the removed features lift a kept sum over the bound.
-    above, below = 1.0 - above, 0.0
-    for x in range(n_kept):
+    above, below, at = 1.0 - above, 0.0, stop - start
+    positive, negative = removed_chain[2][0, start:stop], removed_chain[2][1, start:stop]
+    for x in range(first, last):
         while at > 0 and at > reached - x:
             at -= 1
-            above += work[2, at]
-            below += work[3, at]
-        work[5, x], work[6, x] = above, below
-    high, excess = merged_loss(work, n_kept, prior, math.exp(0.5 * spread))
+            above += positive[at]
+            below += negative[at]
+        lifted[0, x], lifted[1, x] = above, below
+    high, excess = 0.0, 0.0
+    if first < last:
+        high, excess = merged_loss(
+            kept_chain[2][0, begin + first : begin + last],
+            kept_chain[2][1, begin + first : begin + last],
+            lifted[0, first:last],
+            lifted[1, first:last],
+            prior,
+            math.exp(0.5 * spread),
+        )
+    count[0] += 1
     wide = math.expm1(spread)
-    return (high - excess / wide if wide > 0.0 else high), high
+    return (high - excess / wide if wide > 0.0 else high) - slack, high + slack
 
 
 @compiled_sums
-def merged_loss(work: Floats, n_kept: int, prior: Floats, half: float) -> tuple[float, float]:
+def merged_loss(
+    positive: Floats, negative: Floats, lifted: Floats, other_lifted: Floats, prior: Floats, half: float
+) -> tuple[float, float]:
     """Return the loss of kept sums whose cells are merged, and by how much that may be too high; see `losses`."""
     high = excess = 0.0
-    for x in range(n_kept):
-        one = prior[0] * work[0, x]
-        other = prior[1] * work[1, x]
+    for x in range(positive.size):
+        one = prior[0] * positive[x]
+        other = prior[1] * negative[x]
         high += one + other
-        one *= 2.0 * work[5, x] - 1.0
-        other *= 2.0 * work[6, x] - 1.0
+        one *= 2.0 * lifted[x] - 1.0
+        other *= 2.0 * other_lifted[x] - 1.0
         high -= abs(one + other)
         opposed = one * other < 0.0
         one, other = abs(one), abs(other)
@@ -285,161 +314,139 @@ def merged_loss(work: Floats, n_kept: int, prior: Floats, half: float) -> tuple[
 
 
 @compiled
-def losses_without_each(
-    candidates: Integers, state: States, units: Units, table: Table, bound: Bound, work: Floats, out: Floats
-) -> None:
+def losses_without_each(candidates: Integers, state: States, units: Units, lattice: Lattice, out: Floats) -> None:
     """Write bounds on the loss when each candidate, which is not removed, is; `out` has shape (n_candidates, 2)."""
     for k in range(candidates.size):
         before = state[candidates[k]]
         state[candidates[k]] = REMOVED
-        out[k, 0], out[k, 1] = node_loss(state, units, table, bound, work)
+        out[k, 0], out[k, 1] = node_loss(state, units, lattice)
         state[candidates[k]] = before
 
 
 @compiled
-def needs_more(
-    state: States,
-    free: Integers,
-    costs: Floats,
-    left: float,
-    level: float,
-    units: Units,
-    table: Table,
-    bound: Bound,
-    work: Floats,
-) -> tuple[bool, int]:
-    """Return whether a subset below a node has to keep more free units than it can pay, and the evaluations.
+def lowest_loss(state: States, level: float, problem: Problem) -> float:
+    """Return a lower bound on the loss of a node, from the finer lattice too if the level lies within the bounds."""
+    low, high = -math.inf, math.inf
+    for lattice in problem[3]:
+        if low < level <= high:
+            found, high = node_loss(state, problem[2], lattice)
+            low = max(low, found)
+    return low
+
+
+@compiled
+def prices(units: Integers, costs: Floats) -> tuple[float, float, float, float]:
+    """Return what some units cost together, the two and the three cheapest of them, and the dearest one."""
+    total, first, second, third, dearest = 0.0, math.inf, math.inf, math.inf, 0.0
+    for u in units:
+        cost = costs[u]
+        total, dearest = total + cost, max(dearest, cost)
+        if cost < first:
+            first, second, third = cost, first, second
+        elif cost < second:
+            second, third = cost, second
+        elif cost < third:
+            third = cost
+    return total, first + second, first + second + third, dearest
+
+
+@compiled
+def mark(state: States, chosen: Integers, what: int) -> None:
+    """Set what is done with some units."""
+    for u in chosen:
+        state[u] = what
+
+
+@compiled
+def needs_more(state: States, free: Integers, left: float, level: float, problem: Problem) -> bool:
+    """Return whether a subset below a node has to keep more free units than it can pay.
 
     Three groups of units are removed in turn, of which it must keep one each, since without the group the loss is too
     high: the cheapest one.
     """
-    price = 0.0
+    costs, price = problem[0], 0.0
     for first in range(3):
         least = math.inf
-        for u in free[first::3]:
-            state[u] = REMOVED
-            least = min(least, costs[u])
-        low, _ = node_loss(state, units, table, bound, work)
-        state[free[first::3]] = FREE
+        for place in range(first, free.size, 3):
+            state[free[place]] = REMOVED
+            least = min(least, costs[free[place]])
+        low = lowest_loss(state, level, problem)
+        mark(state, free, FREE)
         if low < level:
-            return False, first + 1
+            return False
         price += least
-    return price > left, 3
+    return price > left
 
 
 @compiled
-def n_before_one(free: Integers, costs: Floats, left: float) -> int:
-    """Return how many of the free units come before the point where at most one more, or not each, can be paid."""
-    for count in range(1, free.size):
-        left -= costs[free[count - 1]]
-        rest = np.sort(costs[free[count:]])
-        if rest[-1] > left or (rest.size > 1 and rest[0] + rest[1] > left):
-            return count
-    return int(free.size)
+def keep_one(state: States, free: Integers, level: float, problem: Problem, found: States) -> int:
+    """Write the subsets that keep one of the free units and may lose less than the level; return their number.
 
-
-@compiled
-def keep_one(
-    state: States,
-    free: Integers,
-    level: float,
-    units: Units,
-    table: Table,
-    bound: Bound,
-    work: Floats,
-    below: States,
-) -> tuple[int, int]:
-    """Write the subsets that keep one of the free units and may lose less than the level, by halving.
-
-    Returns
-    -------
-    n_subsets, n_evaluations : int
+    Parts of the free units of which none can be kept are left out, others halved.
     """
-    stack = [(0, free.size)]
-    n_subsets, n_evaluations = 0, 0
-    while stack:
-        start, stop = stack.pop()
-        middle = (start + stop) // 2
-        for first, last in ((start, middle), (middle, stop)):
-            state[free] = REMOVED
-            state[free[first:last]] = KEPT
-            n_evaluations += 1
-            if node_loss(state, units, table, bound, work)[0] >= level:
+    most = 1
+    while 2 * most < free.size:
+        most *= 2
+    place, size, n_found = 0, most, 0
+    while place < free.size:
+        mark(state, free, REMOVED)
+        mark(state, free[place : place + size], KEPT)
+        if lowest_loss(state, level, problem) < level:
+            if size > 1:
+                size //= 2
                 continue
-            if last - first > 1:
-                stack.append((first, last))
-            else:
-                below[n_subsets] = state
-                n_subsets += 1
-    return n_subsets, n_evaluations
+            found[n_found] = state
+            n_found += 1
+        place += size
+        while size < most and place % (2 * size) == 0:
+            size *= 2
+    return n_found
 
 
 @compiled
-def expand(
+def branch(
     state: States,
     lowest: float,
     left: float,
     level: float,
-    order: Integers,
-    costs: Floats,
-    copies: Integers,
-    units: Units,
-    table: Table,
-    bound: Bound,
-    work: Floats,
+    problem: Problem,
     below: States,
     bounds: Floats,
+    found: States,
 ) -> tuple[int, int]:
-    """Write what is below a node of the search, as `LatticeSearch` has it.
-
-    Parameters
-    ----------
-    state : ndarray of int8, shape (n_units,)
-        Of the node; overwritten.
-    lowest, left, level : float
-        Its bound; what its free units may cost together; the loss at which a branch is closed.
-    order, costs, copies : ndarrays of shape (n_units,)
-        The units, the most missed first; their costs; a number that units with equal tables share.
-    work : ndarray of shape (7, n_cells)
-        Overwritten.
-    below : ndarray of int8, shape (2 n_units, n_units)
-        Overwritten by the nodes below.
-    bounds : ndarray of shape (2 n_units, 2)
-        Overwritten by bounds on their losses, where units are free.
-
-    Returns
-    -------
-    n_nodes, n_evaluations : int
-    """
-    n_nodes, n_evaluations, n_more = 0, 0, 0
+    """Write the nodes below a node, and the subsets there that use the budget, as `LatticeSearch` has it."""
+    costs, copies = problem[:2]
+    n_below, n_found = 0, 0
+    room = np.empty(state.size, dtype=np.int64)
+    for u in range(state.size):
+        if state[u] == KEPT:
+            left -= costs[u]
     while True:
-        free = order[(state[order] == FREE) & (costs[order] <= left)]
-        if (state == FREE).sum() > free.size:
-            state[(state == FREE) & (costs > left)] = REMOVED
-            n_evaluations += 1
-            if node_loss(state, units, table, bound, work)[0] >= level:
-                return n_nodes, n_evaluations
-        cheapest = np.sort(costs[free])
-        if cheapest.sum() <= left:
-            state[free] = KEPT
-            below[n_nodes] = state
-            return n_nodes + 1, n_evaluations
-        if cheapest[0] + cheapest[1] > left:
-            n_subsets, n_more = keep_one(state, free, level, units, table, bound, work, below[n_nodes:])
-            return n_nodes + n_subsets, n_evaluations + n_more
-        if free.size > 4 and cheapest[:3].sum() > left:
-            is_dead, n_more = needs_more(state, free, costs, left, level, units, table, bound, work)
-            n_evaluations += n_more
-            if is_dead:
-                return n_nodes, n_evaluations
-        count = n_before_one(free, costs, left)
-        n_evaluations += count
-        for k in range(count):
+        n_free, is_less = 0, False
+        for u in range(state.size):
+            if state[u] == FREE and costs[u] <= left:
+                room[n_free] = u
+                n_free += 1
+            elif state[u] == FREE:
+                state[u] = REMOVED
+                is_less = True
+        free = room[:n_free]
+        if is_less and lowest_loss(state, level, problem) >= level:
+            return n_below, n_found
+        total, two, three, _ = prices(free, costs)
+        if total <= left:
+            mark(state, free, KEPT)
+            found[n_found] = state
+            return n_below, n_found + 1
+        if two > left:
+            return n_below, n_found + keep_one(state, free, level, problem, found[n_found:])
+        if n_free > 4 and three > left and needs_more(state, free, left, level, problem):
+            return n_below, n_found
+        for k in range(n_free):
             u = free[k]
             rest, n_gone, least = 0.0, 0, math.inf
             state[u] = REMOVED
-            low, high = node_loss(state, units, table, bound, work)
-            low = max(low, lowest)
+            low = max(lowest, lowest_loss(state, level, problem))
             for v in free[k:]:
                 if v == u or (copies[v] == copies[u] and costs[v] >= costs[u]):
                     state[v] = REMOVED
@@ -448,56 +455,90 @@ def expand(
                     rest += costs[v]
             # Of several copies one could stay, and an equal subset keeps this unit instead.
             is_covered = n_gone > 1 and rest + least <= left
-            if n_gone > 1 and rest > left and low < level:
-                n_evaluations += 1
-                more, high = node_loss(state, units, table, bound, work)
-                low = max(low, more)
+            if n_gone > 1 and low < level:
+                low = max(low, lowest_loss(state, level, problem))
             if not is_covered and low < level:
-                below[n_nodes], bounds[n_nodes, 0], bounds[n_nodes, 1] = state, low, high
+                # Those before it are kept; they were free till now, as that multiplies fewer laws.
+                mark(state, free[:k], KEPT)
                 if rest <= left:
-                    below[n_nodes][below[n_nodes] == FREE] = KEPT
-                n_nodes += 1
-            state[free[k:]] = FREE
-            state[u] = KEPT
+                    found[n_found] = state
+                    for v in range(state.size):
+                        found[n_found, v] = REMOVED if state[v] == REMOVED else KEPT
+                    n_found += 1
+                else:
+                    below[n_below], bounds[n_below] = state, low
+                    n_below += 1
+            mark(state, free, FREE)
             left -= costs[u]
+            _, two, _, dearest = prices(free[k + 1 :], costs)
+            if two > left or dearest > left:
+                mark(state, free[: k + 1], KEPT)
+                break
+
+
+@compiled
+def explore(
+    left: float, level: float, most: float, problem: Problem, states: States, bounds: Floats, found: States
+) -> tuple[int, int]:
+    """Go through what is below a node, depth first; return how many nodes are still open, and subsets found.
+
+    Parameters
+    ----------
+    left, level, most : float
+        What units may cost together, the loss at which a branch is closed, and the evaluations until it stops.
+    states, bounds : ndarrays of shapes (n_nodes, n_units) and (n_nodes,)
+        First the node and its bound; overwritten by those that are still open.
+    found : ndarray of int8, shape (n_subsets, n_units)
+        Overwritten by subsets that use the budget and may lose less than the level.
+    """
+    n_open, n_found, n_units, count = 1, 0, states.shape[1], problem[2][5]
+    state = np.empty(n_units, dtype=np.int8)
+    while n_open > 0 and count[0] < most and n_open + n_units < len(states) and n_found + 2 * n_units < len(found):
+        n_open -= 1
+        state[:] = states[n_open]
+        below, low = states[n_open:], bounds[n_open:]
+        n_below, n_more = branch(state, low[0], left, level, problem, below, low, found[n_found:])
+        n_open, n_found = n_open + n_below, n_found + n_more
+    return n_open, n_found
 
 
 @compiled
 def window_masses(
     sums: Floats,
-    places: Integers,
+    begins: Integers,
     masses: Floats,
     other_sums: Floats,
-    other_places: Integers,
+    other_begins: Integers,
     other_masses: Floats,
     needed: float,
-    width: float,
+    first: int,
     out: Floats,
 ) -> None:
-    """Add up the masses of negative and of positive instances in each doubtful cell.
+    """Add up the masses of negative and of positive instances in each doubtful cell; `out` has shape (2, n_cells).
 
-    Parameters
-    ----------
-    sums, places, masses : ndarrays of shapes (n,), (n,) and (2, n)
-        Sums of one half of the features in increasing order, their cells, and their probabilities under each class.
-    other_sums, other_places, other_masses : ndarrays
-        Of the other half; the cells count from the first doubtful one, the probabilities have the prior in them.
-    needed, width : float
-        An instance is positive iff its sum is at least `needed`; only sums within `width` of it can be doubtful.
-    out : ndarray of shape (2, n_cells)
+    The sums of each half of the features are in increasing order within each cell; `begins` says where cells begin.
     """
-    begin = sums.size
-    for j in range(other_sums.size):
-        while begin > 0 and sums[begin - 1] + other_sums[j] >= needed - width:
-            begin -= 1
-        for i in range(begin, sums.size):
-            total = sums[i] + other_sums[j]
-            if total > needed + width:
-                break
-            cell = places[i] + other_places[j]
-            if 0 <= cell < out.shape[1]:
-                mass = masses[0, i] * other_masses[0, j] + masses[1, i] * other_masses[1, j]
-                out[int(total >= needed), cell] += mass
+    for cell in range(out.shape[1]):
+        for place in range(begins.size - 1):
+            other = first + cell - place
+            if not 0 <= other < other_begins.size - 1:
+                continue
+            start, at = other_begins[other], other_begins[other + 1]
+            positive = negative = 0.0
+            for i in range(begins[place], begins[place + 1]):
+                while at > start and sums[i] + other_sums[at - 1] >= needed:
+                    at -= 1
+                    positive += other_masses[0, at]
+                    negative += other_masses[1, at]
+                out[1, cell] += masses[0, i] * positive + masses[1, i] * negative
+            at = start
+            positive = negative = 0.0
+            for i in range(begins[place + 1] - 1, begins[place] - 1, -1):
+                while at < other_begins[other + 1] and sums[i] + other_sums[at] < needed:
+                    positive += other_masses[0, at]
+                    negative += other_masses[1, at]
+                    at += 1
+                out[0, cell] += masses[0, i] * positive + masses[1, i] * negative
 
 
 @compiled

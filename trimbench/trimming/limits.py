@@ -89,6 +89,10 @@ class Limits:
         """Return whether this total number of evaluations is allowed."""
         return n_evaluations <= self._evaluation_limit
 
+    def evaluations_left(self, n_evaluations: int) -> float:
+        """Return how many evaluations a search may make after this many."""
+        return self._evaluation_limit - n_evaluations
+
     def may_go_on(self, n_evaluations: int) -> bool:
         """Return whether a search may make another evaluation after this many."""
         return n_evaluations < self._evaluation_limit and self.in_time()

@@ -61,30 +61,9 @@ def trim_by_sampling(
 ) -> tuple[Trimming, bool]:
     """Trim a classifier of any size from rows drawn from its distribution.
 
-    Parameters
-    ----------
-    classifier : BayesianClassifier
-    choice : Choice
-        The subsets that are allowed.
-    limits : Limits
-        Less time means fewer rows, and a wider interval.
-    seed : int
-        Decides which rows are drawn.
-    confidence : float in (0, 1)
-    width : float
-        The interval is made about so wide, if time allows.
-
-    Returns
-    -------
-    trimming : Trimming
-    finished : bool
-        Whether no limit made it search less, or on fewer rows.
-
-    Raises
-    ------
-    ContractionTooLarge
-        When the probabilities of single rows are too expensive, because too many hidden variables depend on each
-        other; a ValueError.
+    The interval is made about as wide as `width`, if time allows: less time means fewer rows. The second value says
+    whether no limit made it search less, or on fewer rows. Raises ContractionTooLarge if the probabilities of single
+    rows are too expensive, because too many hidden variables depend on each other.
     """
     needed = classifier.rows.relevant | choice.required
     if not needed & set(choice.forbidden) and choice.is_affordable(needed):  # with all that matters it agrees always

@@ -22,7 +22,7 @@ from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.engines.log_odds import WeightSums, reached, sign_change
 from trimbench.trimming.engines.table import separation
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.thresholds import TIE_TOLERANCE
+from trimbench.trimming.thresholds import TIE_TOLERANCE, log_odds
 
 # Probability, for each group and class, of rounding errors beyond the slack; part of every certified bound.
 FAILURE = 1e-13
@@ -48,6 +48,11 @@ class RoundedSums:
     infinite: float
     error_mean: float
     slack: float
+
+    @property
+    def finite(self) -> float:
+        """Probability of a finite sum."""
+        return float(self.probabilities.sum())
 
     @property
     def points(self) -> FloatArray:
@@ -241,7 +246,7 @@ class CertifiedEngine:
         self, kept: tuple[_Points, _Points], rest: tuple[RoundedSums, RoundedSums], threshold: float
     ) -> CertifiedAgreement:
         # The cut of the threshold as it is rounded: near 1 it may be far from the one that was meant.
-        cut = _log_odds(threshold)
+        cut = log_odds(threshold)
         low = sum(self._bound(side, kept[side], rest[side], cut, strict=True) for side in (0, 1))
         high = sum(self._bound(side, kept[side], rest[side], cut, strict=False) for side in (0, 1))
         return CertifiedAgreement(max(0.0, low - _MARGIN), min(1.0, high + _MARGIN), threshold)
@@ -296,7 +301,7 @@ class CertifiedEngine:
 
     @property
     def _needed(self) -> float:
-        return _log_odds(self.classifier.threshold)
+        return log_odds(self.classifier.threshold)
 
     def _best_threshold(self, kept: tuple[_Points, _Points], rest: tuple[RoundedSums, RoundedSums]) -> float:
         """Return a threshold between two points at which the rounded agreement is highest."""
@@ -319,7 +324,8 @@ class CertifiedEngine:
         else:
             cut = 0.5 * (below + above)
         # A threshold of 0 or 1 would ignore the features.
-        return min(max(_probability(cut), _LOWEST), _HIGHEST)
+        small = math.exp(-abs(cut))
+        return min(max((small if cut < 0 else 1.0) / (1.0 + small), _LOWEST), _HIGHEST)
 
     def _bound(self, side: int, kept: _Points, rest: RoundedSums, cut: float, *, strict: bool) -> float:
         """Return Pr(class, both agree), with each condition tested too strictly or too leniently."""
@@ -328,7 +334,7 @@ class CertifiedEngine:
         agree = np.where(kept.values >= reaches_from, reach, 0.0) + np.where(kept.values < misses_below, miss, 0.0)
         if not strict:
             # Where both conditions are open, at most everything agrees.
-            agree = np.minimum(agree, _finite(rest) + rest.infinite)
+            agree = np.minimum(agree, rest.finite + rest.infinite)
         total = float(kept.probabilities @ agree) + kept.infinite
         return float(self.classifier.prior[side]) * total
 
@@ -339,7 +345,7 @@ class CertifiedEngine:
         """
         reaches_from, misses_below = _edges(self._needed, kept.slack + rest.slack, strict=strict)
         reach = rest.tails(reaches_from - kept.values)
-        miss = _finite(rest) - rest.tails(misses_below - kept.values)
+        miss = rest.finite - rest.tails(misses_below - kept.values)
         return (reach + rest.infinite, miss) if side == 0 else (reach, miss + rest.infinite)
 
 
@@ -350,19 +356,6 @@ def _edges(level: float, slack: float, *, strict: bool) -> tuple[float, float]:
     """
     surely, perhaps = level + slack - 0.5 * TIE_TOLERANCE, level - slack - 2.0 * TIE_TOLERANCE
     return (surely, perhaps) if strict else (perhaps, surely)
-
-
-def _log_odds(probability: float) -> float:
-    return math.log(probability) - math.log1p(-probability)
-
-
-def _probability(log_odds: float) -> float:
-    small = math.exp(-abs(log_odds))
-    return (small if log_odds < 0 else 1.0) / (1.0 + small)
-
-
-def _finite(sums: RoundedSums) -> float:
-    return float(sums.probabilities.sum())
 
 
 def _cut_knapsack(gains: Sequence[float], costs: Sequence[float], budget: float) -> float:
@@ -426,10 +419,6 @@ class _Grid:
         gone = list(missing)
         return np.asarray(self._lowest_sum - self._lowest[gone].sum() + self._mean - self._means[gone].sum(axis=0))
 
-    def nothing(self) -> FloatArray:
-        """Return the distribution of an empty sum."""
-        return np.ones((2, 1))
-
     def plus(self, before: FloatArray, feature: int) -> FloatArray:
         """Return the distribution of the sum with one more feature."""
         shifts, size = self._shifts[feature], before.shape[1]
@@ -474,7 +463,7 @@ def removal_losses(
     parts = [_strongest(tables, group) for group in groups]
     away = {*gone, *(feature for part in parts for feature in part)}
     grid = _Grid(tables, n_points)
-    sums = grid.nothing()
+    sums = np.ones((2, 1))
     for feature in range(len(tables)):
         if feature not in away:
             sums = grid.plus(sums, feature)
@@ -504,8 +493,7 @@ class _Windows:
         self._weights = WeightSums(classifier.tables)
         self._prior = classifier.prior
         self._offset = math.log(self._prior[0]) - math.log(self._prior[1])
-        threshold = classifier.threshold
-        self._needed = math.log(threshold) - math.log1p(-threshold) - TIE_TOLERANCE
+        self._needed = log_odds(classifier.threshold) - TIE_TOLERANCE
 
     def loss(self, grid: _Grid, others: FloatArray, removed: Sequence[int]) -> float:
         """Return a lower bound on the loss without some features, from the sum over the others."""

@@ -8,7 +8,6 @@ whose sums share a cell are told apart by no more than their rounding errors, wh
 
 from __future__ import annotations
 
-import abc
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.limits import KEPT, REMOVED
+from trimbench.trimming.limits import REMOVED
 from trimbench.trimming.thresholds import TIE_TOLERANCE, log_odds
 
 # What sums of probabilities are off by: a transform of at most 2^20 numbers, or as many additions.
@@ -208,9 +207,12 @@ def decided_exactly(lattice: Lattice, *, compiled: bool) -> Lattice:
     masses = np.zeros((2, max(0, math.floor((weights.needed - lowest) / step) - first + 1)))
     if masses.size:
         one, other = (_half(lattice, half) for half in _halves(lattice))
-        other = replace(other, cells=other.cells - first, masses=other.masses * np.array(weights.prior)[:, None])
-        add_up = _compiled_masses if compiled else _add_masses
-        add_up(one, other, weights.needed, highest - lowest + step, masses)
+        other = replace(other, masses=other.masses * np.array(weights.prior)[:, None])
+        if compiled:
+            _compiled_masses(one, other, weights.needed, first, masses)
+        else:
+            other = replace(other, cells=other.cells - first)
+            _add_masses(one, other, weights.needed, highest - lowest + step, masses)
     return _best_decision(lattice, first, masses)
 
 
@@ -253,10 +255,16 @@ def _add_masses(one: _Half, other: _Half, needed: float, width: float, masses: F
         start, done = stop, int(ends[stop - 1])
 
 
-def _compiled_masses(one: _Half, other: _Half, needed: float, width: float, masses: FloatArray) -> None:
+def _compiled_masses(one: _Half, other: _Half, needed: float, first: int, masses: FloatArray) -> None:
     from trimbench.trimming.kernels import window_masses
 
-    window_masses(one.sums, one.cells, one.masses, other.sums, other.cells, other.masses, needed, width, masses)
+    parts: Any = []
+    for half in (one, other):
+        # A stable sort: within a cell, sums are in increasing order.
+        order = np.argsort(half.cells, kind="stable")
+        parts += [half.sums[order], np.cumsum([0, *np.bincount(half.cells)]), half.masses[:, order]]
+    window: Any = window_masses
+    window(*parts, needed, first, masses)
 
 
 def decided_by_finer(lattice: Lattice, finer: Lattice) -> Lattice:
@@ -341,45 +349,6 @@ def _half(lattice: Lattice, features: list[int]) -> _Half:
 # Losses of many similar subsets on one lattice.
 
 
-class Laws(abc.ABC):
-    """Bounds on the losses of subsets of units: features, or groups of them.
-
-    Parameters
-    ----------
-    lattice : Lattice
-    units : sequence of tuples of int
-        The features of each unit.
-    kept, removed : sequence of int
-        Features beside those of the units, which every subset keeps or lacks.
-    """
-
-    def __init__(
-        self, lattice: Lattice, units: Sequence[tuple[int, ...]], kept: Sequence[int], removed: Sequence[int]
-    ) -> None:
-        self.lattice = lattice
-        self.slack = lattice.error + ROUNDING
-        certain = lattice.weights.certain
-        # Each with that of the other features at the end.
-        self.uncertain = np.array([np.prod(1.0 - certain[list(unit)]) for unit in (*units, removed)])
-        self.spread = np.array([lattice.spread[list(unit)].sum() for unit in (*units, kept)])
-
-    @abc.abstractmethod
-    def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
-        """Return bounds on the loss of one subset of units, given with the others."""
-
-    @abc.abstractmethod
-    def losses_without_each(
-        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds on the losses without each candidate, which is one of the kept."""
-
-    def _more(self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]) -> FloatArray:
-        uncertain = self.uncertain[-1] * self.uncertain[list(removed)].prod()
-        spread = self.spread[-1] + self.spread[list(kept)].sum()
-        chosen = list(candidates)
-        return np.stack([1.0 - uncertain * self.uncertain[chosen], np.maximum(spread - self.spread[chosen], 0.0)])
-
-
 def _products_of_others(factors: NDArray[Any]) -> NDArray[Any]:
     """Return for each entry along the first axis the product of all others, without a division: some may be 0."""
     before, after = np.ones_like(factors), np.ones_like(factors)
@@ -390,10 +359,11 @@ def _products_of_others(factors: NDArray[Any]) -> NDArray[Any]:
 
 
 class Limited(NamedTuple):
-    """What a search can still spend, and the loss that it has to stay below."""
+    """What a search can still spend, the loss that it has to stay below, and how many evaluations it may make."""
 
     left: float
     level: float
+    n_evaluations: float
 
 
 class Below(NamedTuple):
@@ -404,13 +374,26 @@ class Below(NamedTuple):
     high: float
 
 
-class Spectra(Laws):
-    """Bounds on losses from products of discrete Fourier transforms of the units' laws: nothing to compile."""
+class Spectra:
+    """Bounds on losses from products of discrete Fourier transforms of the units' laws: nothing to compile.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    units : sequence of tuples of int
+        The features of each unit, of which subsets keep all or none.
+    kept, removed : sequence of int
+        Features beside those of the units, which every subset keeps or lacks.
+    """
 
     def __init__(
         self, lattice: Lattice, units: Sequence[tuple[int, ...]], kept: Sequence[int], removed: Sequence[int]
     ) -> None:
-        super().__init__(lattice, units, kept, removed)
+        self._lattice, self._slack = lattice, lattice.error + ROUNDING
+        certain = lattice.weights.certain
+        # Each with that of the other features at the end.
+        self._uncertain = np.array([np.prod(1.0 - certain[list(unit)]) for unit in (*units, removed)])
+        self._spread = np.array([lattice.spread[list(unit)].sum() for unit in (*units, kept)])
         self._size = _fast_length(lattice.length + 1)
         laws = np.zeros((lattice.weights.n_features, 2, self._size))
         for law, cells, *sides in zip(laws, lattice.cells, *lattice.probabilities, strict=True):
@@ -422,8 +405,8 @@ class Spectra(Laws):
     def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
         """Return bounds on the loss of one subset of units, given with the others."""
         spectra = [self._units[[*units, place - 2]].prod(axis=0)[None] for place, units in enumerate((kept, removed))]
-        uncertain = self.uncertain[-1] * self.uncertain[list(removed)].prod()
-        spread = self.spread[-1] + self.spread[list(kept)].sum()
+        uncertain = self._uncertain[-1] * self._uncertain[list(removed)].prod()
+        spread = self._spread[-1] + self._spread[list(kept)].sum()
         low, high = self._bounds(spectra, np.array([[1.0 - uncertain], [spread]]))
         return float(low[0]), float(high[0])
 
@@ -437,12 +420,14 @@ class Spectra(Laws):
             _products_of_others(chosen) * self._units[[*others, -2]].prod(axis=0),
             chosen * self._units[[*removed, -1]].prod(axis=0),
         ]
-        return self._bounds(spectra, self._more(kept, removed, candidates))
+        uncertain = self._uncertain[-1] * self._uncertain[list(removed)].prod() * self._uncertain[list(candidates)]
+        spread = self._spread[-1] + self._spread[list(kept)].sum() - self._spread[list(candidates)]
+        return self._bounds(spectra, np.stack([1.0 - uncertain, np.maximum(spread, 0.0)]))
 
     def _bounds(self, spectra: list[NDArray[Any]], more: FloatArray) -> tuple[FloatArray, FloatArray]:
         found = np.maximum(np.fft.irfft(np.stack(spectra), self._size), 0.0)
-        low, high = losses(found[0], found[1], self.lattice.reached, self.lattice.weights.prior, more)
-        return low - self.slack, high + self.slack
+        low, high = losses(found[0], found[1], self._lattice.reached, self._lattice.weights.prior, more)
+        return low - self._slack, high + self._slack
 
 
 def _fast_length(least: int) -> int:
@@ -451,13 +436,12 @@ def _fast_length(least: int) -> int:
     return min(length for length in lengths if length >= least)
 
 
-class Polynomials(Laws):
-    """Bounds on losses from laws that compiled loops multiply and divide by those of single features."""
+class Polynomials:
+    """Bounds on losses from laws that compiled loops multiply; as `Spectra` has them."""
 
     def __init__(
         self, lattice: Lattice, units: Sequence[tuple[int, ...]], kept: Sequence[int], removed: Sequence[int]
     ) -> None:
-        super().__init__(lattice, units, kept, removed)
         from trimbench.trimming import kernels
 
         self._kernels = kernels
@@ -474,49 +458,76 @@ class Polynomials(Laws):
             cells.append(distinct)
             factors.append(np.stack(merged))
             offsets.append(offsets[-1] + distinct.size)
-        begins = np.cumsum([0, *(len(unit) for unit in units)])
-        members = [i for unit in units for i in unit]
-        self._table = (np.array(offsets), np.concatenate(cells), np.ascontiguousarray(np.concatenate(factors, axis=1)))
-        self._units = (begins, *(np.array(features, dtype=np.int64) for features in (members, kept, removed)))
-        self._bound = (lattice.reached, np.array(lattice.weights.prior), self.uncertain, self.spread)
-        self._work = np.zeros((7, lattice.length))
-        self._below = np.zeros((2 * len(units), len(units)), dtype=np.int8), np.zeros((2 * len(units), 2))
-        self._search: tuple[NDArray[Any], ...] = ()
+        n_features, weights = len(lattice.cells), lattice.weights
+        rooms = [np.array([*beside, *[0] * n_features], dtype=np.int64) for beside in (kept, removed)]
+        self._count = np.zeros(1, dtype=np.int64)
+        self._members = units
+        self._others: Any = (*rooms, np.array([len(kept), len(removed)]), self._count)
+        self.prepare(range(len(units)), np.zeros(len(units)), range(len(units)))
+        table = (np.array(offsets), np.concatenate(cells), np.ascontiguousarray(np.concatenate(factors, axis=1)))
+        is_certain = bool(table[2].sum() < 2 * n_features - ROUNDING)
+        room = int(np.cumsum([1, 1, *sorted(lattice.tops, reverse=True)]).sum()) + n_features
+        chains = [
+            (np.zeros(n_features + 1, dtype=np.int64), np.arange(n_features + 2), np.ones((2, room))) for _ in range(2)
+        ]
+        where = (np.array(weights.prior), lattice.reached, is_certain, lattice.error + ROUNDING)
+        self._lattice: Any = (
+            table,
+            1.0 - weights.certain,
+            lattice.spread,
+            *where,
+            *chains,
+            np.zeros((2, lattice.length)),
+        )
 
     def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
         """Return bounds on the loss of one subset of units, given with the others."""
-        where: tuple[Any, ...] = (self._state(removed), self._units, self._table, self._bound, self._work)
-        low, high = self._kernels.node_loss(*where)
-        return low - self.slack, high + self.slack
+        bounds: tuple[float, float] = self._kernels.node_loss(self._state(removed), self._units, self._lattice)
+        return bounds
 
     def losses_without_each(
         self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the losses without each candidate, which is one of the kept."""
         out = np.empty((len(candidates), 2))
-        where: tuple[Any, ...] = (self._state(removed), self._units, self._table, self._bound, self._work, out)
-        self._kernels.losses_without_each(np.array(candidates, dtype=np.int64), *where)
-        return out[:, 0] - self.slack, out[:, 1] + self.slack
+        chosen = self._places[list(candidates)]
+        self._kernels.losses_without_each(chosen, self._state(removed), self._units, self._lattice, out)
+        return out[:, 0], out[:, 1]
 
     def _state(self, removed: Iterable[int]) -> NDArray[np.int8]:
-        state = np.zeros(len(self._units[0]) - 1, dtype=np.int8)
-        state[list(removed)] = REMOVED
+        state = np.zeros(len(self._members), dtype=np.int8)
+        state[self._places[list(removed)]] = REMOVED
         return state
 
     def prepare(self, order: Sequence[int], costs: FloatArray, copies: Sequence[int]) -> None:
-        """Set what `below` needs: the most missed units first, what each costs, the first unit with the same tables."""
-        self._search = (np.array(order, dtype=np.int64), costs, np.array(copies, dtype=np.int64))
+        """Set what `explore` needs: the order of the units, their costs, and the first unit with the same tables."""
+        self._order = np.array(order, dtype=np.int64)
+        self._places = np.argsort(self._order)
+        self._prices = costs[self._order], np.array(copies, dtype=np.int64)[self._order]
+        units = [self._members[u] for u in order]
+        begins = np.cumsum([0, *(len(unit) for unit in units)])
+        self._units: Any = (begins, np.array([i for unit in units for i in unit], dtype=np.int64), *self._others)
 
-    def below(self, state: bytes, lowest: float, limits: Limited) -> tuple[list[Below], int]:
-        """Return what is below a node of a search with a bound, and the number of evaluations."""
-        node = np.frombuffer(state, dtype=np.int8).copy()
-        left = limits.left - float(self._search[1][node == KEPT].sum())
-        where: tuple[Any, ...] = (self._units, self._table, self._bound, self._work, *self._below)
-        bounds: tuple[Any, ...] = (lowest + self.slack, left, limits.level + self.slack)
-        n_nodes, n_evaluations = self._kernels.expand(node, *bounds, *self._search, *where)
-        states, pairs = self._below
-        found = [
-            Below(one.tobytes(), low - self.slack, high + self.slack)
-            for one, (low, high) in zip(states[:n_nodes], pairs[:n_nodes].tolist(), strict=True)
-        ]
-        return found, n_evaluations
+    def explore(
+        self, finer: Polynomials, lowest: float, state: bytes, limits: Limited
+    ) -> tuple[list[tuple[float, bytes]], list[bytes], int]:
+        """Go through what is below a node of a search, depth first; a finer lattice decides what this one cannot.
+
+        Returns
+        -------
+        nodes : list of (float, bytes)
+            Those still open: their bounds, and what they do with each unit.
+        found : list of bytes
+            Subsets that use the budget and may lose less than the level.
+        n_evaluations : int
+        """
+        n_units = len(self._members)
+        states = np.empty((n_units * (n_units + 2), n_units), dtype=np.int8)
+        bounds, found = np.empty(len(states)), np.empty((8 * n_units, n_units), dtype=np.int8)
+        bounds[0], states[0] = lowest, np.frombuffer(state, dtype=np.int8)[self._order]
+        self._count[0] = 0
+        problem: Any = (*self._prices, self._units, (self._lattice, finer._lattice))
+        n_open, n_found = self._kernels.explore(*limits, problem, states, bounds, found)
+        nodes = zip(bounds[:n_open].tolist(), states[:n_open, self._places], strict=True)
+        subsets = [one.tobytes() for one in found[:n_found, self._places]]
+        return [(bound, one.tobytes()) for bound, one in nodes], subsets, int(self._count[0])

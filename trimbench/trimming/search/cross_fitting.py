@@ -298,37 +298,9 @@ def trim_on_rows(
 ) -> RowsTrimming:
     """Select features and threshold by how often they agree with the original on rows, blended with the model.
 
-    Parameters
-    ----------
-    classifier : BayesianClassifier
-        The original.
-    choice : Choice
-        Which subsets are allowed.
-    rows : DataFrame with (at least) one column for each feature
-        Two rows or more. Labels are not needed.
-    rows_weight : float in [0, 1] or "auto"
-        Of the rows in the blend: 0 model only, 1 rows only. ``"auto"`` takes the best of `WEIGHTS` by cross-validation.
-    prefer : {"best", "cheapest"}
-        The best subset within the budget, or the cheapest within one standard error of the best.
-    by_model : pair of features (positions) and Cut or None, optional
-        What the model alone selects within the budget, where that is known.
-    time_limit : float, optional
-        Seconds after which the selection stops.
-    evaluation_limit : int, optional
-        Agreements of feature subsets after which it stops.
-    n_jobs : int
-        Threads. The result does not depend on their number.
-    seed : int
-        Decides the parts of the cross-validation, and the rows that are drawn from a large model.
-
-    Returns
-    -------
-    RowsTrimming
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range, or the rows do not fit the classifier.
+    `by_model` is what the model alone selects within the budget, where that is known: features and cut. The `seed`
+    decides the parts of the cross-validation, and the rows that are drawn from a large model. Other parameters are as
+    in `trim`. Raises ValueError if the rows do not fit the classifier.
     """
     check_rows_settings(rows_weight, prefer)
     problem = RowProblem(classifier)

@@ -42,6 +42,8 @@ _SHORT_SEARCH = 2.0**27
 _MOST_CELLS = 2.0**25
 # Local searches that start from a disturbed subset, and how many of the best subsets finer lattices compare.
 _RESTARTS, _RANKED = 5, 10
+# Evaluations in compiled loops after which a search looks at its limits.
+_STEP = 2000
 # Which units are put back and taken out to disturb a subset.
 _PUT_BACK, _TAKEN_OUT = 3, 2
 
@@ -103,10 +105,12 @@ class LatticeSearch:
         self._frontier: list[_Node] = []
         self._order: Sequence[int] = range(len(self._units))
         self.n_evaluations = self._n_nodes = 0
+        self._limits = Limits()
         self._steps = self._search()
 
     def run(self, limits: Limits) -> SearchResult:
         """Search, or go on searching, until the optimum is proven or a limit is reached."""
+        self._limits = limits
         for _ in self._steps:
             if not limits.may_go_on(self.n_evaluations):
                 break
@@ -126,8 +130,9 @@ class LatticeSearch:
         self.n_evaluations += len(self._units)
         # The most missed first: its branch is closed soon.
         self._order = sorted(everything, key=lambda u: (-high[u], u))
-        if isinstance(self._laws, Polynomials):
-            self._laws.prepare(self._order, self._costs, self._copies)
+        for laws in (self._laws, self._finer):
+            if isinstance(laws, Polynomials):
+                laws.prepare(self._order, self._costs, self._copies)
         self._lowest = max(0.0, self._least_loss(low))
         yield
         yield from self._climb()
@@ -256,6 +261,16 @@ class LatticeSearch:
 
         The bound of the coarse lattice is unclear where it alone is below the loss of the best subset.
         """
+        if isinstance(self._laws, Polynomials) and isinstance(self._finer, Polynomials):
+            most = self._limits.evaluations_left(self.n_evaluations)
+            limits = Limited(self._left, self._best - AGREEMENT_TOLERANCE, min(most, _STEP))
+            nodes, found, n_evaluations = self._laws.explore(self._finer, node.bound, node.state, limits)
+            self.n_evaluations += n_evaluations
+            for state in found:
+                self._decide(_units_that_are(REMOVED, state))
+            for bound, state in nodes:
+                self._push(bound, state)
+            return
         for state, low, high in self._below(node):
             if FREE not in state:
                 self._decide(_units_that_are(REMOVED, state))
@@ -264,19 +279,9 @@ class LatticeSearch:
                 self.n_evaluations += 1
                 removed = _units_that_are(REMOVED, state)
                 low = max(low, self._finer.loss(self._kept(removed), [*removed])[0])
-            if not self._is_worse(low):
-                self._push(low, state)
+            self._push(low, state)
 
-    def _below(self, node: _Node) -> Iterable[Below]:
-        """Return one node for each free unit that is removed, all before it kept, or fewer."""
-        if isinstance(self._laws, Polynomials):
-            limits = Limited(self._left, self._best - AGREEMENT_TOLERANCE)
-            found, n_evaluations = self._laws.below(node.state, node.bound, limits)
-            self.n_evaluations += n_evaluations
-            return found
-        return self._below_in_python(node)
-
-    def _below_in_python(self, node: _Node) -> Iterator[Below]:
+    def _below(self, node: _Node) -> Iterator[Below]:
         removed, kept = _units_that_are(REMOVED, node.state), _units_that_are(KEPT, node.state)
         costs = self._costs
         left = self._left - self._cost(kept)
@@ -341,8 +346,9 @@ class LatticeSearch:
         return Below(_state(len(self._units), removed, self._kept(removed)), 0.0, 1.0)
 
     def _push(self, bound: float, state: bytes) -> None:
-        self._n_nodes += 1
-        heapq.heappush(self._frontier, _Node(bound, self._n_nodes, state))
+        if not self._is_worse(bound):
+            self._n_nodes += 1
+            heapq.heappush(self._frontier, _Node(bound, self._n_nodes, state))
 
     def _needs_more(self, removed: Removed, free: Sequence[int], left: float) -> bool:
         """Return whether a subset below a node has to keep more free units than it can pay.

@@ -291,21 +291,7 @@ def compiled_balances(columns: Columns, cells: Cells, candidates: Sequence[int])
 
 
 def cells_of(codes: Codes, kept: Sequence[int], cardinalities: Sequence[int]) -> tuple[NDArray[np.int64], Codes]:
-    """Return the cell of each row, and the value indices of each cell.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n_rows, n_features)
-    kept : sequence of int
-        Positions of the kept features.
-    cardinalities : sequence of int
-        Number of values of each feature.
-
-    Returns
-    -------
-    places : ndarray of int64, shape (n_rows,)
-    cells : ndarray of int, shape (n_cells, len(kept))
-    """
+    """Return the cell of each row, and the value indices of each cell, of shape (n_cells, n_kept)."""
     keys = np.zeros(len(codes), dtype=np.int64)
     size = 1
     for feature in kept:

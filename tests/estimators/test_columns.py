@@ -101,7 +101,7 @@ def written(cells: list[float | None]) -> dict[str, pd.Series]:
     # fastai/fastai#1403 (truth with gaps), mloda-ai/mloda#1538 (decimals) and PriorLabs/TabPFN#1265 (objects).
     pa = pytest.importorskip("pyarrow")
     arrow = pa.array([np.nan if cell is None else cell for cell in cells])  # NaN, which Arrow does not call null
-    mark = iter([None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.ma.masked, np.datetime64("NaT")] * len(cells))
+    mark = iter([None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.ma.masked, np.datetime64("NaT", "s")] * len(cells))
     marked = [next(mark) if cell is None else cell for cell in cells]
     return {
         "NaN": pd.Series(cells, dtype=float),

@@ -434,6 +434,8 @@ class TextColumn:
         if self.plain is not None:  # most of them are known by the first text
             texts = (row.as_py() or "" for row in self.rows) if self.has_points else iter(())
             return {"."} if any("." in text and math.isnan(number_of(text, ",")) for text in texts) else set()
+        if not any("." in text or "," in text for text in self.texts):
+            return set()
         pairs = ((".", ","), (",", "."))
         return {one for one, other in pairs if (np.isnan(self._numbers[other]) & ~np.isnan(self._numbers[one])).any()}
 

@@ -274,10 +274,9 @@ def suspicion(
     if codes.max() + 1 == len(codes) and _numbers_rows(name, values):
         notes.append("every row has another whole number; if they name the rows, name the column in id")
     errors = _errors(values, codes, labels)
-    most = len(labels) - int(np.bincount(labels).max())
     if errors == 0:
         notes.append(DETERMINES)
-    elif errors <= _ERRORS_LEFT * most:
+    elif errors <= _ERRORS_LEFT * (len(labels) - int(np.bincount(labels).max())):
         share = 1 - errors / len(labels)
         notes.append(f"it alone tells the target in {share:.2%} of the rows; drop it if it is known only afterwards")
     if same:

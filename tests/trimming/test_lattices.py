@@ -196,7 +196,8 @@ def test_few_features_of_too_many_for_a_table_are_proven(monkeypatch: pytest.Mon
     assert found.optimal
     assert found.features == best.features
     assert found.agreement == pytest.approx(best.agreement, abs=1e-12)
-    # A value that cannot be stopped is not begun where there is a limit of time.
+    assert tb.trim(classifier, 2, time_limit=60).optimal
+    monkeypatch.setattr("trimbench.trimming.by_model._AS_LONG", 1e12)  # an exact value cannot be stopped
     assert not tb.trim(classifier, 2, time_limit=60).optimal
 
 

@@ -33,12 +33,14 @@ from trimbench.trimming.thresholds import Cut
 _POINTS, _POINTS_IN_TIME, _POINTS_IN_A_HURRY, _HURRY = 2**20, 2**16, 2**13, 0.1
 # What a search on lattices takes until it has more than a guess, and what the exact values of its answer take; times
 # the square root of the number of instances.
-_SECONDS_OF_START, _SECONDS_OF_ANSWER = 4e-6, 1.1e-6
-# Where exact values are out of reach: instances of a classifier whose subsets are searched, and the evaluations of a
-# search without a limit, a minute or two.
-_MOST_SEARCHED, _MOST_EVALUATIONS = 2.0**64, 2**22
+_SECONDS_OF_START, _SECONDS_OF_ANSWER = 1.5e-6, 1.1e-6
+# Where exact values are out of reach: a classifier whose subsets are searched has no more instances, or no more
+# features than this; and the evaluations of a search without a limit, a minute or two.
+_MOST_SEARCHED, _FEW_FEATURES, _MOST_EVALUATIONS = 2.0**64, 48, 2**22
 # Entries of a table of classes below which searching its subsets takes no time, and what a pass over one entry takes.
 _FEWEST_ENTRIES, _SECONDS_OF_ENTRY = 2**18, 1e-7
+# How much of the time that is left an exact value must leave: the answer takes as long again.
+_AS_LONG = 3.0
 # Shares of what is left of a time limit that an upper bound, and then the selection of features, may take.
 _BOUND, _SELECTION = 0.4, 0.6
 
@@ -268,15 +270,18 @@ def _trim_certified(
     if not selection.finished:
         go_on = functools.partial(_trim_certified, classifier, choice, stopped=selection)
         return replace(found, _go_on=lambda more: _not_worse(go_on(more), found))
-    if math.prod(classifier.cardinalities) > _MOST_SEARCHED or choice.is_affordable(allowed) or not fits(classifier):
+    n_instances = math.prod(classifier.cardinalities)
+    is_large = n_instances > _MOST_SEARCHED and classifier.n_features > _FEW_FEATURES
+    if is_large or choice.is_affordable(allowed) or not fits(classifier):
         return found
     exact = LogOddsEngine(classifier, of_any_size=True)
 
     def agreement_of(features: Sequence[int]) -> float | None:
-        return exact.potential_agreement_of(features) if exact.can_answer(features) else None
+        seconds = exact.seconds(features)
+        has_time = seconds < math.inf and search.limits.in_time(_AS_LONG * seconds)  # it is not stopped
+        return exact.potential_agreement_of(features) if has_time else None
 
-    # One value takes seconds, and is not stopped.
-    search = LatticeSearch(classifier, choice, agreement_of if limits.time_limit is None else None)
+    search = LatticeSearch(classifier, choice, agreement_of)
     return _searched_roughly(classifier, engine, search, found, limits)
 
 
@@ -294,7 +299,8 @@ def _searched_roughly(
         return _searched_roughly(classifier, engine, search, before, more)
 
     exact = LogOddsEngine(classifier, of_any_size=True)
-    if limits.time_limit is None and upper_bound <= found.agreement + AGREEMENT_TOLERANCE and exact.can_answer(kept):
+    is_proven = upper_bound <= found.agreement + AGREEMENT_TOLERANCE
+    if is_proven and exact.seconds(kept) < math.inf and limits.in_time(exact.seconds(kept)):
         return exact_trimming(classifier, kept, exact.best_cut(kept), upper_bound, n_evaluations, go_on)
     certified = engine.agreement(kept)
     interval = (certified.low, max(certified.low, min(certified.high, upper_bound)))

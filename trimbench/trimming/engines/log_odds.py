@@ -33,8 +33,9 @@ from trimbench.trimming.thresholds import (
 MAX_ENTRIES = 2**44
 # Instances of the subset that is asked about; their number is bounded by memory.
 MAX_INSTANCES = 2**24
-# Of a classifier with more instances: steps of an exact value, ten seconds, and instances that meet in the middle.
-_MOST_STEPS, _MOST_MEETING = 2.0**32, 2.0**40
+# Of a classifier with more instances: seconds of an exact value and of a step of it, and instances that meet in the
+# middle.
+_MOST_SECONDS, _SECONDS_OF_STEP, _MOST_MEETING = 10.0, 2.4e-9, 2.0**40
 # Entries of a table of sums; where it would have more, both halves of the features have one.
 _MOST_TABULATED = 2**24
 # So many are sorted to find the best threshold; of more, only those next to it are looked for.
@@ -50,7 +51,7 @@ class LogOddsEngine:
     classifier : BayesianClassifier
         At most `MAX_ENTRIES` instances.
     of_any_size : bool
-        Whether there may be more, for subsets that `can_answer`.
+        Whether there may be more, for subsets whose `seconds` are finite.
     """
 
     classifier: BayesianClassifier
@@ -81,11 +82,12 @@ class LogOddsEngine:
         order = sorted(range(self.classifier.n_features), key=lambda i: -separation(tables[i]))
         return LogOddsMeasure(self, tuple(order), ())
 
-    def can_answer(self, features: Sequence[int]) -> bool:
-        """Return whether the exact agreement of a feature subset (given by position) takes seconds, not minutes."""
+    def seconds(self, features: Sequence[int]) -> float:
+        """Return about how long the exact agreement of a feature subset (given by position) takes; inf if too long."""
         cardinalities = self.classifier.cardinalities
         sides = [math.prod(cardinalities[i] for i in side) for side in (features, self._others(features))]
-        return max(sides) <= _MOST_MEETING and min(sides) * math.sqrt(max(sides)) <= _MOST_STEPS
+        found = _SECONDS_OF_STEP * min(sides) * math.sqrt(max(sides))
+        return found if max(sides) <= _MOST_MEETING and found <= _MOST_SECONDS else math.inf
 
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset (given by position).

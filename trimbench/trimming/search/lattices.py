@@ -105,12 +105,12 @@ class LatticeSearch:
         self._frontier: list[_Node] = []
         self._order: Sequence[int] = range(len(self._units))
         self.n_evaluations = self._n_nodes = 0
-        self._limits = Limits()
+        self.limits = Limits()
         self._steps = self._search()
 
     def run(self, limits: Limits) -> SearchResult:
         """Search, or go on searching, until the optimum is proven or a limit is reached."""
-        self._limits = limits
+        self.limits = limits
         for _ in self._steps:
             if not limits.may_go_on(self.n_evaluations):
                 break
@@ -262,7 +262,7 @@ class LatticeSearch:
         The bound of the coarse lattice is unclear where it alone is below the loss of the best subset.
         """
         if isinstance(self._laws, Polynomials) and isinstance(self._finer, Polynomials):
-            most = self._limits.evaluations_left(self.n_evaluations)
+            most = self.limits.evaluations_left(self.n_evaluations)
             limits = Limited(self._left, self._best - AGREEMENT_TOLERANCE, min(most, _STEP))
             nodes, found, n_evaluations = self._laws.explore(self._finer, node.bound, node.state, limits)
             self.n_evaluations += n_evaluations

@@ -260,7 +260,7 @@ class LogOddsMeasure:
 # Distributions of sums of independent weights, exact, by meeting in the middle.
 
 # Tables of sums are kept for the next subset, which usually differs in one feature.
-_CACHE_BYTES = 2**28
+_CACHE_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,12 +173,15 @@ def followed(words: str, said: str) -> list[str]:
 
 @pytest.mark.parametrize("option", [[], ["-m"]])
 def test_one_refusal_is_enough_where_a_list_is_wanted_or_an_s(option: list[str]) -> None:
-    composer = Composer(PROJECT)
+    composer, tried = Composer(PROJECT), set[str]()
     for name in PROJECT.names("experiment"):
         values = composer.compose([setting("experiment", name)])
         own = {key: values.get(key) for key in PROJECT.keys("experiment", name) if key not in NOT_SETTINGS}
         firsts = {key: items[0] for key, items in own.items() if isinstance(items, list) and items}
-        for key, item in ((key, item) for key, item in firsts.items() if re.fullmatch(r"[\w.]+", str(item))):
+        for key, item in firsts.items():
+            if key in tried or not re.fullmatch(r"[\w.]+", str(item)):
+                continue
+            tried.add(key)
             given = f"{item},{item}x" if option else str(item)
             for written in {key, key.removesuffix("s")} - (values.keys() - {key}):
                 words = [*option, f"experiment={name}", f"{written}={given}"]

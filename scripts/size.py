@@ -20,9 +20,9 @@ PACKAGE, PAPERS = "trimbench", "trimbench.papers"
 # The command is the one module outside of the papers floor that leads there.
 DOORS = ("trimbench.__main__",)
 CEILINGS = {
-    "lines": 55_700,
-    "files": 188,
-    "imports between files": 875,
+    "lines": 55_570,
+    "files": 182,
+    "imports between files": 857,
     "public names": 19,
     "floors of a package": 9,
     "packages in packages": 3,

@@ -75,11 +75,6 @@ def test_defaults_fill_what_is_left_out_and_whole_numbers_become_floats() -> Non
     assert type(sample.rate) is float
 
 
-def test_a_discriminator_chooses_the_class() -> None:
-    assert validated(Drawing, {"shape": "line", "length": 2}, "drawing") == Line(length=2.0)
-    assert validated(Drawing, {"shape": "frame", "sides": [1]}, "drawing") == Box(shape="frame", sides=[1])
-
-
 BOX = {"shape": "box", "sides": [1]}
 
 

@@ -24,16 +24,8 @@ from .builders import findings, line_figure, record
 
 NAMES = [
     *("a|b", "a\\|b", "a\\", "\\", "`code", "$x$", "a&b", "&lt;", "&#60;", "50%", "#1", "_x_", "__x__", "x_", "{y}"),
-    *(
-        "*b*",
-        "2**36",
-        "~~a~~",
-        "<script>alert(1)</script>",
-        "<!-- -->",
-        "<http://e>",
-        "![x](http://e)",
-        "[l](http://e)",
-    ),
+    *("*b*", "2**36", "~~a~~", "<script>alert(1)</script>"),
+    *("<!-- -->", "<http://e>", "![x](http://e)", "[l](http://e)"),
 ]
 BROKEN = ["two\nlines", "two\r\n\r\nlines", "two\u2028lines", "two\x00\x1blines", "two\u202elines"]
 
@@ -108,19 +100,8 @@ def test_latex_has_no_sign_of_its_own_in_a_name(name: str) -> None:
 def test_notes_show_names_in_their_line(tmp_path: Path) -> None:
     found = findings(records=[record(0)], figures=())
     sentences = [f"What to keep: {name}, and no more." for name in (*NAMES, "two\nlines", "[l](javascript:alert(1))")]
-    sentences += [
-        "[a]: http://evil.example",
-        "see [a]",
-        "# 1",
-        "> 2",
-        "- 3",
-        "4. 5",
-        "12) 6",
-        "+ 7",
-        "---",
-        "-1",
-        "1.5",
-    ]
+    sentences += ["[a]: http://evil.example", "see [a]"]
+    sentences += ["# 1", "> 2", "- 3", "4. 5", "12) 6", "+ 7", "---", "-1", "1.5"]
     found = replace(found, outcome=replace(found.outcome, notes=sentences))
     write_findings(found, (), tmp_path, FigureSettings(), drawn=False)
     (file,) = tmp_path.rglob("*.md")

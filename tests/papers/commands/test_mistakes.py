@@ -54,6 +54,7 @@ NAMES = [
     ("-m experiment=glob(trimming/*)", "a swept setting must have values separated by commas or a range, got expe"),
     ("--config-dir nowhere", "--config-dir must be an existing folder, got 'nowhere'"),
     (f"{T6} networks=[pim]", f"network must be one of {NETWORKS}, got 'pim'"),
+    (f"{T6} networks=[c432]", "networks must have a `target` and a `positive` in their declarations, as anatomy, "),
 ]  # fmt: skip
 KEYS = [
     ("sed=3", f"{SHARED} 'sed'; did you mean seed=3? Or add experiment=... for a key of an experiment\n"),

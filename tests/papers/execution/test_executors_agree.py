@@ -30,7 +30,7 @@ def run(folder: Path, *words: str) -> dict[str, str]:
 
 def test_tables_are_those_of_the_serial_executor(tmp_path: Path) -> None:
     expected = run(tmp_path / "serial", "executor=serial")
-    assert any(re.fullmatch(r"simulation,.*_rows\.csv\.gz", name) for name in expected)
+    assert any(re.fullmatch(r"simulation__.*_rows\.csv\.gz", name) for name in expected)
     for name, words in EXECUTORS.items():
         assert run(tmp_path / name, *words) == expected, name
     assert set(run(tmp_path / "another seed", "executor=serial", "seed=1").values()).isdisjoint(expected.values())

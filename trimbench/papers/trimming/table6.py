@@ -13,7 +13,7 @@ import pandas as pd
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, timed
-from trimbench.papers.trimming.classifiers import SEARCHED, TRIMMED, network_classifier
+from trimbench.papers.trimming.classifiers import SEARCHED, TRIMMED, classifier_input, network_classifier
 from trimbench.trimming.agreement import maximum_achievable_agreement
 from trimbench.trimming.baselines import select_by_same_decision
 from trimbench.trimming.classifier import BayesianClassifier
@@ -247,7 +247,7 @@ class Table6:
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network, threshold and method."""
         return [
-            vocab.Cell.of(one, _METHODS[one["method"]], self, network=inputs.network(one["network"]))
+            vocab.Cell.of(one, _METHODS[one["method"]], self, network=classifier_input(inputs, one["network"]))
             for one in vocab.grid(network=self.networks, threshold=self.thresholds, method=_METHODS)
         ]
 

@@ -295,6 +295,7 @@ def test_from_a_count_to_a_number_its_reason_and_its_jobs_in_three_clicks(view: 
     # From the first screen: the count leads to the table, which says of each number how it stands.
     view.locator("#matrix a", has=view.locator(".chip.open")).click()
     assert not view.locator("#family-one-jobs").evaluate("e => e.open")
+    view.locator(".printed a.open").last.wait_for()
     assert view.locator(".printed a.open").all_inner_texts() == ["12 → 100 open", "≥ 0 → -0.25 open"]
     # From the paper's table: the number leads to its row, though it is filtered away, and does so again.
     row = view.locator("#all-numbers tr:target")
@@ -303,7 +304,7 @@ def test_from_a_count_to_a_number_its_reason_and_its_jobs_in_three_clicks(view: 
         view.locator("#numbers input[type=search]").fill("nothing")
         assert column(view, "all-numbers", 2) == []
         view.locator(".printed a.open").last.click()
-        assert row.is_visible()
+        row.wait_for()
     assert row.locator("td").all_inner_texts()[:2] == ["e", "value"]
     assert REASON in row.inner_text()
     row.locator("a[data-jobs]").click()
@@ -314,8 +315,8 @@ def test_from_a_count_to_a_number_its_reason_and_its_jobs_in_three_clicks(view: 
     reason = view.locator("details.reason:target")
     assert reason.locator("summary").inner_text() == f"open: {REASON} Table 1, 2 rows"
     reason.locator("a").first.click()
+    row.wait_for()
     assert row.locator("td").all_inner_texts()[:2] == ["c", "value"]
-    assert row.is_visible()
 
 
 def test_lists_of_jobs(view: Any, folder: Path) -> None:

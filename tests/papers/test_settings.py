@@ -96,9 +96,9 @@ COMPOSER = Composer(PROJECT)
     ],
 )
 def test_bad_settings_are_refused(words: str, message: str) -> None:
-    values = COMPOSER.compose(CommandLine.of(f"experiment={words}".split()).first)
     inputs = Inputs(PROJECT, Cache.from_environment(offline=True))
     with pytest.raises(ConfigurationError, match=re.escape(message)):
+        values = COMPOSER.compose(CommandLine.of(f"experiment={words}".split()).first)
         make_experiment(words.partition(" ")[0].partition("/")[2], values, SHARED_KEYS).cells(inputs)
 
 

@@ -432,7 +432,11 @@ class Composer:
         Where these differ from earlier ones in plain values alone, to which nothing refers, they take their places.
         """
         free = {one.key_or_group: one.value() for one in overrides if _is_plain(one)}
-        kind = tuple(one.key_or_group if _is_plain(one) else str(one.input_line) for one in overrides)
+        # A list and a single value differ in kind: each is checked against what the configuration has.
+        kind = tuple(
+            f"{one.key_or_group} {isinstance(one.value(), list)}" if _is_plain(one) else str(one.input_line)
+            for one in overrides
+        )
         if kind in self._resolved:
             return {**self._resolved[kind], **free}
         config, _ = self.chosen(overrides)

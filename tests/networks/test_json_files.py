@@ -122,7 +122,8 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
     assert same(tb.BayesianNetwork.read(path), lawn())
 
 
-def test_only_a_file_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("capfd")
+def test_only_a_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe, link, older = tmp_path / "pipe", tmp_path / "link", tmp_path / "older.json"
     os.mkfifo(pipe)
     link.symlink_to(pipe)
@@ -133,9 +134,13 @@ def test_only_a_file_is_replaced(tmp_path: Path) -> None:
         (link, "device, pipe or"),
         (tmp_path / "socket", "device, pipe or"),
         (tmp_path, "folder"),
+        (Path("/dev/stdout"), "device, pipe or"),  # the file in which pytest captures the output
+        (Path("/dev/fd/1"), "device, pipe or"),
     ]:
-        with pytest.raises(FileExistsError, match=rf"path must be a file.*{kind}.*{path.name}'; choose another"):
-            MODELS[0].save(path)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", None)  # nothing of the machine is replaced where this test fails
+            with pytest.raises(FileExistsError, match=rf"path must be a file.*{kind}.*{path.name}'; choose another"):
+                MODELS[0].save(path)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert link.is_symlink()
     older.write_text("older")

@@ -319,10 +319,12 @@ def whole_file(path: str | Path) -> Iterator[TextIO]:
     """Open a temporary file beside `path` for UTF-8 text, which takes its place when everything is written.
 
     Raises OSError if the folder does not exist or cannot be written to, or `path` is a folder, a device, a pipe or a
-    socket; an older file at `path` is then untouched. A link is replaced, not the file that it points to.
+    socket, or names an open file, as /dev/stdout does; an older file at `path` is then untouched. A link is replaced,
+    not the file that it points to.
     """
     target = Path(path)
-    if target.exists() and not target.is_file():
+    is_open = target.parent.resolve() in (Path("/dev"), Path("/proc/self/fd").resolve())
+    if target.exists() and (is_open or not target.is_file()):
         kind = "folder" if target.is_dir() else "device, pipe or socket"
         raise FileExistsError(f"path must be a file, or not exist yet, got the {kind} {str(path)!r}; choose another")
     # Not mkstemp: its files are readable by their owner alone, and so would the model be.

@@ -34,10 +34,10 @@ from trimbench.papers.data.declarations import declare_dataset, declare_network,
 from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, remember
-from trimbench.papers.reporting.figures.drawing import read_points
+from trimbench.papers.reporting.figures.drawing import StoredFigure, draw, read_points
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import render_pages
-from trimbench.papers.reporting.runs import read_about, write_findings
+from trimbench.papers.reporting.runs import check_profile, described_in, read_about, read_run, write_findings
 from trimbench.papers.validation import ConfigurationError, DataUnavailable
 from trimbench.papers.vocabulary.planning import make_experiment
 from trimbench.papers.vocabulary.reported import Literature
@@ -318,26 +318,31 @@ def _write_report(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _pages() -> list[bytes]:
+def _said(part: str = "") -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        return [json.dumps(_write_report(Path(folder))["page"]).encode()]
+        about = _write_report(Path(folder))
+        return [json.dumps(about[part] if part else about).encode()]
 
 
-def _page(folder: Path) -> Reader:
-    """What the page of a run shows of an experiment is shown again, or refused; of other folders, nothing is."""
+def _page(whole: bool, folder: Path) -> Reader:
+    """What a run says of an experiment is shown and drawn again, or refused; of other folders, nothing is."""
     run = folder / "run"
     about = _write_report(run)
     (folder / "other.csv").write_text("status,job,cell\nsecret,secret,secret\n")
     rest = json.dumps({key: value for key, value in about.items() if key != "page"}).encode()
 
     def read(_: Path) -> None:
+        for path, content in described_in(run) if whole else ():
+            for one in (StoredFigure(figure, path.parent) for figure in content.get("figures", ())):
+                draw(one.figure(), one.pictures[:1], one.settings)
+        read_run("run", run)
         part = read_about(run, about["experiment"])["page"]
         pages = render_pages([part], Literature({}, {}), run="run", profile="paper", folder=run)
         if re.search(r"secret|(href|src)=.(\w*:|/)", "".join(text.partition("<main")[2] for text in pages.values())):
             raise Wrong("a page that shows or links to what is outside of its run")
 
     reader = _file(f"run/{about['experiment']}.json", read, folder)
-    return lambda content: reader(b'%s, "page": %s}' % (rest.removesuffix(b"}"), content))
+    return reader if whole else lambda content: reader(b'%s, "page": %s}' % (rest.removesuffix(b"}"), content))
 
 
 def _all() -> Mapping[str, Target]:
@@ -373,7 +378,13 @@ def _all() -> Mapping[str, Target]:
             lambda: [b"line,x,y\na,1,2.5\nb,,nan\n"],
             partial(_file, "p.csv", partial(read_points, texts=["line"])),
         ),
-        Target("page.json", _pages, _page, (ConfigurationError,)),
+        Target("page.json", partial(_said, "page"), partial(_page, False), (ConfigurationError,)),
+        Target("about.json", _said, partial(_page, True), (ConfigurationError, OSError)),
+        Target(
+            "run.json",
+            lambda: [b'{"profile": "quick"}'],
+            partial(_file, "run.json", lambda path: check_profile(path.parent, "quick")),
+        ),
     ]
     return {target.name: target for target in targets}
 

@@ -160,8 +160,11 @@ def test_a_run_of_somebody_else_names_no_file_elsewhere(command: Command, root: 
     about = root / "quick/trimming/curves.json"
     sound = about.read_text(encoding="utf-8")
     os.mkfifo(root / "quick/trimming/pipe.json")
-    changed: dict[str, object] = {"files": 5, "data": None, "pictures": ["../../../x.png"], "points": "/tmp/x.csv"}
-    for said, value in changed.items():
+    changed: list[tuple[str, object]] = [
+        *(("files", 5), ("data", None), ("pictures", ["../../../x.png"]), ("points", "/tmp/x.csv")),
+        *(("pictures", []), ("title", None), ("levels", {"a": "b"}), ("marks", ["a"]), ("methods", {"a": 1})),
+    ]
+    for said, value in changed:
         content = json.loads(sound) | {said: value}
         content["figures"][0] |= {said: value}
         about.write_text(json.dumps(content))

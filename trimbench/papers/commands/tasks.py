@@ -377,11 +377,9 @@ def _wanted(figure: StoredFigure, root: Path, run: str, invocation: Invocation) 
 def _draw(figure: StoredFigure, pictures: Sequence[Path], settings: FigureSettings) -> bool:
     try:
         found = figure.figure()
-    except FileNotFoundError:
-        say(f"  cannot be drawn without {figure.points}; task=report writes it from stored jobs")
-        return False
-    except ConfigurationError as error:
-        say(f"  {error}")
+    except (OSError, ConfigurationError) as error:
+        absent = f"cannot be drawn without {figure.points}; task=report writes it from stored jobs"
+        say(f"  {absent if isinstance(error, OSError) else error}")
         return False
     pictures[0].parent.mkdir(parents=True, exist_ok=True)
     for path in write_pictures(found, pictures, settings):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from trimbench.papers.data.cache import is_inside
-from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, TEXT, Kind, faults, fields
+from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, NUMBER, TEXT, Kind, faults, fields
 from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import Record, provenance
 from trimbench.papers.files import (
@@ -218,8 +218,8 @@ def folder_of(root: Path, name: str) -> Path:
 def profile_of(folder: Path) -> str:
     """Return the profile of a run; empty if the folder holds no run."""
     try:
-        return str(json.loads((folder / _ABOUT).read_text(encoding="utf-8"))["profile"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return str(json.loads((folder / _ABOUT).read_text(encoding="utf-8"))["profile"])[:100]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return ""
 
 
@@ -281,7 +281,13 @@ class StoredRun:
 _ANY = Kind("anything", lambda _: True)
 _BESIDE = TEXT.when("the name of a file beside it", lambda t: t.isprintable() and Path(t).name == t not in ("", ".."))
 _PICTURE = _BESIDE.when("the name of a picture beside it", lambda name: name.endswith((*_SHOWN, ".pdf")))
-_MAPPING, _TEXTS = fields(**{"*": _ANY}), fields(**{"*": TEXT})
+_MAPPING, _TEXTS, _NUMBERS = fields(**{"*": _ANY}), fields(**{"*": TEXT}), fields(**{"*": NUMBER})
+_FIGURE = fields(
+    points=_BESIDE,
+    pictures=each(_PICTURE).when("at least one", bool),
+    **dict.fromkeys(("levels*", "verticals*"), _NUMBERS),
+    **{"marks*": _TEXTS, "methods*": _TEXTS, "drawn_with*": _ANY, "*": TEXT},
+)
 _ENVIRONMENT = {"commit*": TEXT | NOTHING, "packages*": _MAPPING, "*": _ANY}
 _SAID = {
     "experiment": TEXT,
@@ -292,7 +298,7 @@ _SAID = {
     "computed_with": each(fields(**{"time*": TEXT, **_ENVIRONMENT})),
     "written_with": fields(time=TEXT, **_ENVIRONMENT),
     "files": each(_BESIDE),
-    "figures": each(fields(points=_BESIDE, pictures=each(_PICTURE), **{"*": _ANY})),
+    "figures": each(_FIGURE),
     "page": _MAPPING,
 }
 _NEEDED = ("experiment", "configuration", "files", "written_with", "page")

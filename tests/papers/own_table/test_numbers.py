@@ -148,7 +148,10 @@ def test_figures_and_lines_speak_of_costs_where_there_are_some(flowers: Study, p
         accuracy, agreement, calibration, gaps, confidence = figures_of(found)
         assert accuracy.title == f"Accuracy on test rows against {what} of features"
         assert agreement.x_label == label
-        assert set(accuracy.points["x"]) == {one["cost"] for row in found.frontier for one in row["methods"]}
+        for figure, measure in ((accuracy, "accuracy"), (agreement, "agreement")):
+            methods = [one for row in reversed(found.frontier) for one in row["methods"]]
+            points = figure.points.set_index(["series", "x"])["y"].to_dict()
+            assert points == {(one["method"], one["cost"]): one[measure] for one in methods}
         honest = calibration.points[calibration.points["series"] == "honest"]
         assert honest["x"].tolist() == honest["y"].tolist() == [calibration.points["x"].min(), 1.0]
         assert set(gaps.points["x"]) == {40.0}
@@ -230,13 +233,17 @@ def test_where_rows_are_many_those_of_the_test_part_are_kept_for_the_end(
     assert -1 <= low < mean < high <= 1
 
 
-def test_a_difference_on_the_same_rows_is_as_wide_as_its_sample_says() -> None:
+def test_a_difference_on_the_same_rows_is_as_wide_as_its_sample_says(cancer: Study) -> None:
+    first = cancer.steps.choices[0]
     mean, low, high = paired_difference(6, 2, 50)
     rows = np.repeat([1.0, -1.0, 0.0], [6, 2, 42])
     assert mean == rows.mean()
     assert high - mean == pytest.approx(1.96 * np.sqrt((rows.var() + 2 / 50) / 50))
     folds = paired_difference(6, 2, 50, are_folds=True)
     assert folds[2] - mean == pytest.approx(1.5 * (mean - low)), "as if of the rows of 1 / 2.25 times as many"
+    for gained, lost in ((9, 0), (0, 9), (1, 0)):
+        found = dataclasses.replace(cancer.steps, choices=[{**first, "n_gained": gained, "n_lost": lost}])
+        assert ("so there may be none" in conclusions(found)[0]) == (gained + lost < 9)
 
 
 def test_the_accuracy_of_pure_noise_is_that_of_a_coin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,9 +292,9 @@ def test_methods_are_compared_by_differences_on_the_same_rows_and_splits(cancer:
 @pytest.mark.parametrize(
     ("leads", "said"),
     [
-        ([0.3], " One split is not enough to compare it with mean; splits=... takes more."),
-        ([0.3, 0.3], " On the same splits, it is lower than that of mean by 0.300 (0.300 to 0.300)."),
-        ([0.5, -0.1], " On the same splits, it is lower than that of mean by 0.200 (-"),
+        ([0.3], " mean 1.300. One split is not enough to compare it with mean; splits=... takes more."),
+        ([0.3, 0.3], " mean 1.300. On the same splits, it is lower than that of mean by 0.300 (0.300 to 0.300)."),
+        ([0.5, -0.1], " mean 1.200. On the same splits, it is lower than that of mean by 0.200 (-"),
     ],
 )
 def test_the_best_method_can_be_told_from_the_next_or_not(cancer: Study, leads: list[float], said: str) -> None:
@@ -297,8 +304,12 @@ def test_the_best_method_can_be_told_from_the_next_or_not(cancer: Study, leads: 
         name: {split: {**group.by_method[name][0], "log_loss": loss} for split, loss in enumerate(own)}
         for name, own in losses.items()
     }
-    found = conclusions(dataclasses.replace(cancer.steps, gaps=[dataclasses.replace(group, by_method=rows)]))
-    assert any(said in one for one in found)
+    found = dataclasses.replace(cancer.steps, gaps=[dataclasses.replace(group, by_method=rows)])
+    assert any(said in one for one in conclusions(found))
+    rows["mean"] = {split: {"status": "failed", "reason": "no room"} for split in rows["mean"]}
+    line = next(table.frame for table in tables_of(found) if table.name == "missing").set_index("method").loc["mean"]
+    assert line["reason"] == f"failed: no room ({len(leads)} times)"
+    assert np.isnan(line["log loss"])
 
 
 def test_the_confidence_after_selection(cancer: Study, rows: Rows) -> None:

@@ -20,6 +20,7 @@ TABLE = "\n".join(["a,b,y", *ROWS]) + "\n"
     [
         (TABLE, ["target=Y"], "target must be a column of the data, got 'Y' (did you mean 'y'?)"),
         ("Dear all,\nthis is a letter; with commas, and so on.\n", [], "the columns are 'Dear all', 'Unnamed: 1'"),
+        (TABLE + "1,2,r\n", [], "target must have each class in at least two rows, got 'r' in 1; leave such rows out"),
         (TABLE, ["data=s.csv"], "data must be an existing file, got 's.csv' (did you mean 't.csv'?)"),
         (TABLE, ["data=."], "data must be a file, got the folder '.'; name a table in it"),
         (TABLE, ["costs=target.csv"], "costs: a feature must be one of 'a', 'b', got 'y'; the target has no cost"),
@@ -57,7 +58,7 @@ def test_a_table_or_its_costs_are_refused_in_a_line(
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ("name,price\na,1\n", "must have the columns feature and cost, got 'name', 'price' in costs.csv; rename them"),
+        ("name,a,b,c,d,e\n1,1,1,1,1,1\n", "columns feature and cost, got 'name', .*'d' and 1 more in costs.csv; re"),
         ("feature,cost\na,1\na,2\n", "must have each feature once, got 'a' again"),
         ("feature,cost\na,cheap\n", "must be numbers, got 'cheap' for a"),
     ],

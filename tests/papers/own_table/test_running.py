@@ -21,6 +21,7 @@ from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.data.table_texts import MISSING_VALUES
+from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.own_table import steps
 from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, stored_table
@@ -50,8 +51,10 @@ def test_a_study_from_the_command_line(command: Command, monkeypatch: pytest.Mon
         assert (folder / name).is_file()
     assert json.loads((folder / "study.json").read_text())["configuration"]["budget"] == 4
     page = (folder / "index.html").read_text(encoding="utf-8")
-    for part in ("What to keep:", "Whether to believe", "How each column was read", "TrimmedClassifier(budget=4.0"):
+    seconds = f"{pd.read_csv(folder / 'study_rows.csv.gz')['seconds'].sum():.0f} s in 16 jobs"
+    for part in ("What to keep:", "Whether to believe", "How each column was read", "Classifier(budget=4.0", seconds):
         assert part in page
+    assert (folder / ".gitignore").is_file()
     # The same content in another place, by another name: nothing is computed again, and the numbers are the same.
     Path("b").mkdir()
     Path("a/patients.csv").rename("b/others.csv")
@@ -144,8 +147,13 @@ def test_a_table_that_finds_no_room_is_told_with_its_folder(tmp_path: Path, monk
 
 
 def test_a_class_with_fewer_rows_than_folds(tmp_path: Path) -> None:
-    table = pd.DataFrame({"a": [0.1, 0.2, 0.9, 0.8] * 3, "b": list("xyxz") * 3, "y": list("ppqp") * 3})
-    assert studied(table, "y", tmp_path, budgets=[1]).findings.failures == 0
+    """Two are enough for a class; so are the training rows in which a text differs in most rows."""
+    table = pd.DataFrame({"a": [0.1, 0.2, 0.9, 0.8] * 9, "b": [f"n{row % 18}" for row in range(36)], "y": "p"})
+    table.loc[[1, 2], "y"] = "q"
+    found = studied(table, "y", tmp_path, budgets=[1], time_limit=1e-9)
+    assert found.findings.failures == 0
+    frontier = found.tables["frontier"].set_index("selected by")
+    assert frontier.loc[["trimming"], "promised agreement"].notna().all()
 
 
 @pytest.mark.parametrize(
@@ -163,7 +171,8 @@ def test_what_stands_for_missing_can_be_said(command: Command, monkeypatch: pyte
     values = ["NA", "-999.0", "gone"] * 10 + ["a", "b", "c"] * 40
     iris().iloc[:, 2:].assign(x=values).to_csv("t.csv", index=False)
     command(*STUDY, "data=t.csv", "target=species", "missing_values=[-999,gone]", code=0)
-    found = papers.study("t.csv", "species", missing_values=["NA"], **SMALL)
+    monkeypatch.setattr(ProcessExecutor, "run", None)  # one job at a time needs no other process
+    found = papers.study("t.csv", "species", missing_values=["NA"], n_jobs=1, **SMALL)
     for card, expected in ((pd.read_csv("results/study-t/study_card.csv"), 20), (found.tables["card"], 10)):
         assert pd.DataFrame(card).set_index("column")["missing"]["x"] == expected
 
@@ -219,14 +228,12 @@ def coded(n_features: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def test_as_many_features_as_there_are_need_no_selection() -> None:
-    table, wanted = coded(4)
-    assert by_sequential_selection(table, wanted, 4, 0) == informative(table, wanted)
-    assert by_sequential_selection(table, wanted, 5, 0) == informative(table, wanted)
-    assert len(by_sequential_selection(table, wanted, 2, 0)) == 2
-
-
-def test_the_most_informative_features_are_all_that_is_compared() -> None:
-    table, wanted = coded(CANDIDATES + 2)
+    for n_features in (4, CANDIDATES + 2):
+        table, wanted = coded(n_features)
+        assert by_sequential_selection(table, wanted, n_features, 0) == informative(table, wanted)
+        assert by_sequential_selection(table, wanted, n_features + 1, 0) == informative(table, wanted)
+        assert len(by_sequential_selection(table, wanted, 2, 0)) == 2
+    # The most informative are all that is compared.
     assert by_sequential_selection(table, wanted, CANDIDATES, 0) == informative(table, wanted)[:CANDIDATES]
     with pytest.raises(ValueError, match=f"compares the {CANDIDATES} most informative .* cannot take {CANDIDATES + 1}"):
         by_sequential_selection(table, wanted, CANDIDATES + 1, 0)

@@ -123,10 +123,8 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
 
 def _what_is_lost(found: Steps) -> Iterator[str]:
     for group in found.gaps:
-        if group.missing != max(one.missing for one in found.gaps):
-            continue
         ranked = group.ranked(found.settings.methods, "log_loss")
-        if not ranked:
+        if not ranked or group.missing != max(one.missing for one in found.gaps):
             continue
         best, *others = ranked
         known = {name: group.estimate(name, "log_loss").value for name in ranked}

@@ -257,9 +257,8 @@ def study_table(
         Surroundings(Inputs(Catalogue((configuration_folder(),)), cache), store, executor, "default"),
         sys.stdout.write,
     )
-    return (
-        studied if place is None else dataclasses.replace(studied, files=write_study(studied, place, FigureSettings()))
-    )
+    files = () if place is None else write_study(studied, place, FigureSettings())
+    return dataclasses.replace(studied, files=files)
 
 
 # Run a study: read the table, show how it was read, run the jobs, and write what they found.

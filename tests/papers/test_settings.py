@@ -96,10 +96,14 @@ COMPOSER = Composer(PROJECT)
     ],
 )
 def test_bad_settings_are_refused(words: str, message: str) -> None:
-    inputs = Inputs(PROJECT, Cache.from_environment(offline=True))
-    with pytest.raises(ConfigurationError, match=re.escape(message)):
-        values = COMPOSER.compose(CommandLine.of(f"experiment={words}".split()).first)
+    inputs, words_of = Inputs(PROJECT, Cache.from_environment(offline=True)), f"experiment={words}".split()
+
+    def planned() -> None:
+        values = COMPOSER.compose(CommandLine.of(words_of).first)
         make_experiment(words.partition(" ")[0].partition("/")[2], values, SHARED_KEYS).cells(inputs)
+
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        planned()
 
 
 @pytest.mark.parametrize(

@@ -161,12 +161,6 @@ def test_a_sweep_continues_after_a_point_that_cannot_run(command: Command, tmp_p
     assert "1 of 2 points could not run; the column error has the reasons." in answer.out
 
 
-def test_the_folder_of_a_sweep_has_a_name_that_every_file_system_accepts(command: Command, tmp_path: Path) -> None:
-    long = ",".join(["[0.5,0.01,0.015]"] * 40)
-    command("-m", SERIAL, T4, f"instances=[{long}],[{long},[0.1,0,0]]", code=0)
-    assert len(sweep_folder(tmp_path / "results").name.encode()) <= 255
-
-
 def test_values_that_differ_in_spaces_and_umlauts_are_points_of_their_own(command: Command, tmp_path: Path) -> None:
     lines = ["a,b,state", *(f"{i % 2},{i % 3},{'äö'[i % 5 > 1]} b" for i in range(60))]
     for name in ("x y", "x_y"):

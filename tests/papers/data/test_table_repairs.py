@@ -254,7 +254,6 @@ def arrow(values: Any, kind: pa.DataType | None = None) -> pd.Series:
     return pd.Series(found, dtype=pd.ArrowDtype(found.type))
 
 
-LEFT_OUT = "left out"
 DICTIONARY = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
 TYPED = {
     "declared digits": (pd.Categorical(TEXTS), "category", "0", ""),

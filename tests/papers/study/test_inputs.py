@@ -8,7 +8,7 @@ import pytest
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import Job, located
-from trimbench.papers.validation import ConfigurationError, DataUnavailable, FactsMismatch
+from trimbench.papers.validation import DataUnavailable, FactsMismatch
 from trimbench.papers.vocabulary.cells import Cell, check_axis
 from trimbench.papers.vocabulary.inputs import Input, Inputs, dataset_of, network_of
 
@@ -60,13 +60,6 @@ def test_the_users_own_data_is_read_for_its_hash(inputs: Inputs, tmp_path: Path)
         fresh.dataset("clinic")
 
 
-def test_the_users_own_network_changes_its_hash(inputs: Inputs, tmp_path: Path) -> None:
-    wet = inputs.network("wet")
-    assert network_of(as_parameter(wet)).nodes == ("a",)
-    (tmp_path / "network/wet.bif").write_text(NETWORK.format(p=0.5, q=0.5))
-    assert inputs.network("wet").sha256 != wet.sha256
-
-
 def test_a_job_takes_figures_whose_features_are_in_any_order(inputs: Inputs, tmp_path: Path) -> None:
     figures = "prior: [0.3, 0.7], likelihoods: {Rash: [[0.4, 0.6], 0.5], Cough: [[0.7, 0.3], 0.5]}"
     text = f"{{format: tables, target: C, positive: '0', {figures}}}"
@@ -91,15 +84,6 @@ def test_data_that_changed_after_the_job_was_made_is_refused(
     read(parameter)
 
 
-def test_unknown_names_are_reported_with_those_that_exist(inputs: Inputs) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"dataset must be one of adult, .*, got 'clinik'; did you mean 'clinic'"
-    ):
-        inputs.dataset("clinik")
-    with pytest.raises(ConfigurationError, match=r"network must be one of anatomy, .*, got 'pma'; did you mean 'pima'"):
-        inputs.network("pma")
-
-
 HEART = Input("dataset", "heart", {"kind": "csv", "path": "heart.csv"}, "a" * 64)
 PIMA = Input("network", "pima", {"format": "ace"}, "b" * 64)
 
@@ -108,14 +92,6 @@ PIMA = Input("network", "pima", {"format": "ace"}, "b" * 64)
 class Problem:
     data: Input
     others: tuple[Input, ...]
-
-
-def test_a_cell_holds_the_job_of_a_call() -> None:
-    cell = Cell.of({"x": 2}, square, x=2.0)
-    assert cell.labels == {"x": 2}
-    assert cell.job.parameters == {"x": 2.0}
-    assert cell.job.function.endswith("sample_jobs:square")
-    assert (cell.job.data, cell.inputs) == ((), ())
 
 
 def test_inputs_enter_the_job_and_its_key() -> None:

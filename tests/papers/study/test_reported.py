@@ -21,11 +21,6 @@ REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for
 ERROR, SECONDS = Number("vote", "error", 0.5), Number("vote", "seconds", 2.0)
 
 
-def test_exactly_the_reported_numbers_pass() -> None:
-    check_numbers(REPORTED, [SECONDS, ERROR], complete=True)
-    check_numbers([], [], complete=True)
-
-
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
@@ -214,13 +209,6 @@ def test_columns_have_the_order_and_the_formats_that_are_given() -> None:
     assert math.isnan(table.frame.loc[1, "b"])
     assert table.formats == {"b": ".2f"}, "a column of texts needs no format"
     assert (table.title, table.name, table.listed) == ("All", "part", False)
-
-
-def test_columns_may_be_given_without_formats_or_lines() -> None:
-    table = Table.of("All", ({"a": n} for n in range(3)), ["a", "b"])
-    assert table.frame.shape == (3, 2)
-    assert (table.formats, table.name, table.listed) == ({}, "", True)
-    assert list(Table.of("None", [], {"a": "", "b": ".1f"}).frame.columns) == ["a", "b"]
 
 
 def test_an_unknown_column_is_refused() -> None:

@@ -207,14 +207,12 @@ def decided_exactly(lattice: Lattice, *, compiled: bool) -> Lattice:
     lowest, highest = _range_of_errors(lattice)
     first = math.ceil((weights.needed - highest) / step)
     masses = np.zeros((2, max(0, math.floor((weights.needed - lowest) / step) - first + 1)))
-    if masses.size:
+    if masses.size and compiled:
+        _compiled_masses(lattice, first, masses)
+    elif masses.size:
         one, other = (_half(lattice, half) for half in _halves(lattice))
-        other = replace(other, masses=other.masses * np.array(weights.prior)[:, None])
-        if compiled:
-            _compiled_masses(one, other, weights.needed, first, masses)
-        else:
-            other = replace(other, cells=other.cells - first)
-            _add_masses(one, other, weights.needed, highest - lowest + step, masses)
+        other = _Half(other.sums, other.cells - first, other.masses * np.array(weights.prior)[:, None])
+        _add_masses(one, other, weights.needed, highest - lowest + step, masses)
     return _best_decision(lattice, first, masses)
 
 
@@ -268,16 +266,19 @@ def _add_masses(one: _Half, other: _Half, needed: float, width: float, masses: F
         start, done = stop, int(ends[stop - 1])
 
 
-def _compiled_masses(one: _Half, other: _Half, needed: float, first: int, masses: FloatArray) -> None:
+def _compiled_masses(lattice: Lattice, first: int, masses: FloatArray) -> None:
     from trimbench.trimming.kernels import window_masses
 
-    parts: Any = []
-    for half in (one, other):
-        # A stable sort: within a cell, sums are in increasing order.
-        order = np.argsort(half.cells, kind="stable")
-        parts += [half.sums[order], np.cumsum([0, *np.bincount(half.cells)]), half.masses[:, order]]
+    one, other = (_by_cell(_half(lattice, half)) for half in _halves(lattice))
+    other[2][...] *= np.array(lattice.weights.prior)[:, None]
     window: Any = window_masses
-    window(*parts, needed, first, masses)
+    window(*one, *other, lattice.weights.needed, first, masses)
+
+
+def _by_cell(half: _Half) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
+    """Return the sums in increasing order within each cell, where cells begin, and the masses."""
+    order = np.argsort(half.cells, kind="stable")
+    return half.sums[order], np.cumsum([0, *np.bincount(half.cells)]), half.masses[:, order]
 
 
 def decided_by_finer(lattice: Lattice, finer: Lattice) -> Lattice:
@@ -334,7 +335,7 @@ class _Half:
     """All instances of some features by increasing sum: their sums, cells, and probabilities under each class."""
 
     sums: FloatArray
-    cells: NDArray[np.int64]
+    cells: NDArray[np.int32]
     masses: FloatArray
 
 
@@ -350,10 +351,10 @@ def _halves(lattice: Lattice) -> tuple[list[int], list[int]]:
 
 
 def _half(lattice: Lattice, features: list[int]) -> _Half:
-    sums, cells, masses = np.zeros(1), np.zeros(1, dtype=np.int64), np.ones((2, 1))
+    sums, cells, masses = np.zeros(1), np.zeros(1, dtype=np.int32), np.ones((2, 1))
     for i in features:
         sums = np.add.outer(sums, lattice.weights.weights[i]).ravel()
-        cells = np.add.outer(cells, lattice.cells[i]).ravel()
+        cells = np.add.outer(cells, lattice.cells[i].astype(np.int32)).ravel()
         masses = (masses[:, :, None] * np.stack([side[i] for side in lattice.probabilities])[:, None]).reshape(2, -1)
     order = np.argsort(sums)
     return _Half(sums[order], cells[order], masses[:, order])

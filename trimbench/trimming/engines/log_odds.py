@@ -166,10 +166,9 @@ class LogOddsEngine:
 
     def _instances(self, kept: tuple[int, ...], removed: tuple[int, ...]) -> Instances:
         sums = self._sums.sums(kept)
-        positive, negative = self.classifier.prior[0] * sums.positive, self.classifier.prior[1] * sums.negative
         with np.errstate(invalid="ignore"):
-            queries = reached(self._needed - (self._offset + sums.weight))
-        above = self._sums.tails(removed, queries)
+            above = self._sums.tails(removed, reached(self._needed - (self._offset + sums.weight)))
+        positive, negative = self.classifier.prior[0] * sums.positive, self.classifier.prior[1] * sums.negative
         return Instances(positive, negative, positive * (2.0 * above[0] - 1.0) + negative * (2.0 * above[1] - 1.0))
 
     def _starts(self, removed: tuple[int, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -193,8 +192,7 @@ class LogOddsEngine:
         """Return the agreement when f' is positive from the log-odds `cut` on; the removed side is written out."""
         start, positive, negative = self._starts(removed)
         with np.errstate(invalid="ignore"):
-            queries = reached(np.append(start, cut) - self._offset)
-        above = self._sums.tails(kept, queries)
+            above = self._sums.tails(kept, reached(np.append(start, cut) - self._offset))
         total = 0.0
         for side, probability in ((0, positive), (1, negative)):
             reaching, beyond = above[side][:-1], above[side][-1]
@@ -260,7 +258,7 @@ class LogOddsMeasure:
 # Distributions of sums of independent weights, exact, by meeting in the middle.
 
 # Tables of sums are kept for the next subset, which usually differs in one feature.
-_CACHE_BYTES = 2**26
+_CACHE_BYTES = 2**25
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,13 +292,17 @@ class Sums:
     def plus(self, other: Sums) -> Sums:
         """Return the sums of the two groups together."""
         with np.errstate(invalid="ignore"):
-            added = np.add.outer(other.weight, self.weight).reshape(-1)
-        positive = np.multiply.outer(other.positive, self.positive).reshape(-1)
-        negative = np.multiply.outer(other.negative, self.negative).reshape(-1)
+            weight = np.add.outer(other.weight, self.weight).reshape(-1)
         # One sorted run for each instance of the other group: a stable sort merges them in linear time.
-        order = np.argsort(added, kind="stable")
-        order = order[((positive > 0) | (negative > 0))[order]]
-        return Sums(added[order], positive[order], negative[order])
+        order = np.argsort(weight, kind="stable")
+        weight = weight[order]
+        positive, negative = (
+            np.multiply.outer(second, first).reshape(-1)[order]
+            for first, second in ((self.positive, other.positive), (self.negative, other.negative))
+        )
+        if not (possible := (positive > 0) | (negative > 0)).all():
+            weight, positive, negative = weight[possible], positive[possible], negative[possible]
+        return Sums(weight, positive, negative)
 
 
 class WeightSums:
@@ -360,8 +362,9 @@ class WeightSums:
             return self._tails_of_halves(*self._split(group, 1), queries)
         table, other = self.sums(tabulated), self.sums(written)
         with np.errstate(invalid="ignore"):
-            remaining = np.subtract.outer(-other.weight, -queries)
-        places = np.searchsorted(table.weight, reached(remaining).reshape(-1)).reshape(remaining.shape)
+            remaining = reached(np.subtract.outer(-other.weight, -queries))
+        places = np.searchsorted(table.weight, remaining.reshape(-1)).reshape(remaining.shape)
+        del remaining  # as large as the tables
         positive, negative = table.tails
         return other.positive @ positive[places], other.negative @ negative[places]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -182,17 +183,16 @@ def _in_pandas(columns: Mapping[str, Cells]) -> dict[str, Any]:
     """Return columns as arrays that pandas makes a frame of."""
     import pandas as pd
 
-    # Most of the time for a small column is taken by its type.
+    labels = {name: cells for name, cells in columns.items() if isinstance(cells, Labels)}
+    # Most of the time for a small column is taken by its type, half of it by an index that has texts of its own.
+    every = dict.fromkeys(tuple(cells.names) for cells in labels.values())
+    texts, ends = pd.Index([*itertools.chain(*every)], dtype="str"), itertools.accumulate(map(len, every))
     types = {
-        names: pd.CategoricalDtype(pd.Index(names, dtype="str" if names else object))
-        for names in {tuple(cells.names) for cells in columns.values() if isinstance(cells, Labels)}
+        names: pd.CategoricalDtype(texts[end - len(names) : end] if names else pd.Index([], dtype=object))
+        for names, end in zip(every, ends, strict=True)
     }
-    return {
-        name: pd.Categorical.from_codes(cells.codes, dtype=types[tuple(cells.names)])
-        if isinstance(cells, Labels)
-        else cells
-        for name, cells in columns.items()
-    }
+    coded = {name: pd.Categorical.from_codes(own.codes, dtype=types[tuple(own.names)]) for name, own in labels.items()}
+    return {**columns, **coded}
 
 
 # The column of classes.

@@ -70,18 +70,10 @@ def test_the_same_data_elsewhere_is_not_computed_again(
         assert os.fsencode(tmp_path) not in content, f"{path} names the home folder"
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a,b,c\n1,2,x\n", r"data set 'clinic': target must be a column of the data, got 'state'; the columns are"),
-        ("age,state\n1,ill\n1,2,3,4,5\n", r"data set 'clinic': .*clinic\.csv must be a text table with a"),
-        (None, r"data set 'clinic': path must be an existing file, got '.*clinic\.csv'; correct it in"),
-    ],
-)
-def test_a_bad_table_is_refused(command: Command, clinic: Path, content: str | None, message: str) -> None:
-    clinic.unlink() if content is None else clinic.write_text(content)
+def test_a_bad_table_is_refused(command: Command, clinic: Path) -> None:
+    clinic.write_text("age,state\n1,ill\n1,2,3,4,5\n")
     answer = command(*OWN, code=2)
-    assert re.search(message, answer.err)
+    assert re.search(r"data set 'clinic': .*clinic\.csv must be a text table with a", answer.err)
     assert "Traceback" not in answer.err
 
 

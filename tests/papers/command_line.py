@@ -38,11 +38,11 @@ class Answer:
 
     @property
     def files(self) -> list[Path]:
-        """The files named in the output; where it says that there are more beside a page, those, too."""
+        """The files named in the output, and those beside a page."""
         named = re.findall(r"^  (\S.*\.(?:csv|gz|md|tex|png|pdf|json|html))$", self.out, re.MULTILINE)
         found = [Path(path) for path in named]
-        for page in [path for path in found if "more files in the same folder" in self.out]:
-            start = page.stem if page.suffix == ".md" else ""  # the page of one experiment
+        for page in [path for path in found if path.suffix == ".html"]:
+            start = "" if page.stem.startswith("index") else page.stem
             beside = [path for path in page.parent.iterdir() if path.is_file() and path.name.startswith(start)]
             found += [path for path in beside if path not in found]
         return found

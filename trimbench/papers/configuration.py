@@ -49,6 +49,14 @@ class Catalogue:
         }
         return sorted(found)
 
+    def choices(self, meaning: str) -> list[str]:
+        """Return the names that a comment leads to with ``conf/`` and a group, or those of networks with a class."""
+        found = [name for group in re.findall(r"\bconf/(\w+)", meaning) for name in self.names(group)]
+        classes = "with a class" in meaning
+        return sorted(
+            {name for name in found if not classes or {"target", "positive"} <= {*self.keys("network", name)}}
+        )
+
     def replaced(self) -> dict[str, Path]:
         """Return the files of a user's folders that take the place of the project's and differ, by ``group/name``."""
         *own, project = self.folders

@@ -146,18 +146,18 @@ _LIST = re.compile(r"(^|=)\[([^\[\]]*)\]$")
 _UNCLEAR = re.compile(r"__|^[^=]*-.*=|\[.*-")
 
 
-def settings_name(settings: Sequence[str]) -> str:
+def settings_name(settings: Sequence[str], longest: int = _LONGEST) -> str:
     """Return the name for settings as the command line has them, for example ``threshold-0.4__networks-heart-voting``.
 
     Different settings of one key have different names, apart from a value and the list of this value alone: no key
     takes both.
     """
     plain = [_LIST.sub(lambda found: found[1] + re.sub(r", *", "-", found[2]), one) for one in settings]
-    unclear = any(map(_UNCLEAR.search, settings))
-    return safe_name(*(one.replace("=", "-", 1) for one in plain), stands_for=settings if unclear else None)
+    meant = settings if any(map(_UNCLEAR.search, settings)) else None
+    return safe_name(*(one.replace("=", "-", 1) for one in plain), stands_for=meant, longest=longest)
 
 
-def safe_name(*parts: str, stands_for: object = None) -> str:
+def safe_name(*parts: str, stands_for: object = None, longest: int = _LONGEST) -> str:
     """Return texts, joined by two underscores, as a name that every file system accepts.
 
     If that changes a text, a few digits of a hash keep different texts apart, as they do if the name alone does not
@@ -166,10 +166,10 @@ def safe_name(*parts: str, stands_for: object = None) -> str:
     text = "__".join(parts)
     if stands_for is None and len(parts) > 1 and text.split("__") != [*parts]:
         stands_for = parts
-    if is_accepted(text) and text == text.lower() and stands_for is None:
+    if is_accepted(text) and text == text.lower() and stands_for is None and len(text) <= longest:
         return text
     digits = hashlib.sha256(repr((text, stands_for)).encode()).hexdigest()[:_HASH_DIGITS]
-    return f"{_accepted(text)[:_LONGEST]}-{digits}"
+    return f"{_accepted(text)[:longest]}-{digits}"
 
 
 def is_accepted(text: str) -> bool:

@@ -38,7 +38,11 @@ TABLES = [f"experiment={name}" for name in PROJECT.names("experiment") if name.s
         ("trimbench experiment=selection_bias/simulation al", ["alpha="]),
         ("trimbench archive=t", ["archive=true"]),
         ("trimbench th", []),
-        ("trimbench experiment=conformant/digits datasets=[mnist,f", ["datasets=[mnist,fashion_mnist"]),
+        (
+            "trimbench experiment=conformant/digits datasets=[mnist,f",
+            ["datasets=[mnist,fashion", "datasets=[mnist,fashion_mnist"],
+        ),
+        ("trimbench experiment=trimming/table6 networks=[c", []),  # those of circuits have no class
         ("trimbench cache_mode=i", ["cache_mode=ignore"]),
         ("trimbench roads=[file,p", ["roads=[file,package"]),
         ("trimbench threshold=0.", []),

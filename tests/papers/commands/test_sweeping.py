@@ -69,19 +69,16 @@ def test_a_sweep_is_one_table_of_all_points(command: Command, tmp_path: Path, mo
     words = ("-m", *SMALL, "threshold=0.3,0.5", "results=out")
     answer = command(*words, code=0)
     folder = sweep_folder(tmp_path / "out")
-    assert folder.name == "trimming_breast_cancer__budgets-1-2__splits-1__evaluation_limit-10__threshold-0.3-0.5"
+    assert folder.name.startswith("trimming_breast_cancer__threshold-0.3-")
     assert pd.read_csv(folder / "sweep.csv").groupby("budget")["ECA"].nunique().min() == 2
     about = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     assert [point["swept"] for point in about["points"]] == [{"threshold": 0.3}, {"threshold": 0.5}]
     assert ("threshold" in about["configuration"], about["configuration"]["budgets"]) == (False, [1, 2])
     assert len(about["jobs"]) == 4
     assert {path.resolve() for path in answer.files} == set(folder.iterdir())
-    *said, page, others = answer.out.splitlines()
-    assert max(map(len, said)) <= 80
-    assert (page, others) == (
-        f"  {(folder / 'index.html').relative_to(tmp_path)}",
-        "  and 13 more files in the same folder",
-    )
+    *said, page = answer.out.splitlines()
+    assert max(map(len, [*said, page])) <= 80
+    assert page == f"  {(folder / 'index.html').relative_to(tmp_path)}"
     assert len(list((tmp_path / "out/jobs").rglob("*.json"))) == 4
     assert {path.name for path in tmp_path.iterdir()} - {"xdg"} == {"out"}, "nothing beside results and cache"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["jobs", "quick"]

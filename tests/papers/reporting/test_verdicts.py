@@ -304,10 +304,10 @@ def test_kinds_are_counted_apart() -> None:
     [
         (
             JUDGED,
-            "2 of 4 numbers reproduced, 1 differs, 1 not attempted; 2 of 3 claims hold, 1 fails; "
-            "1 of 2 times are shorter, 1 is longer",
+            "2 of 4 numbers reproduced (1 as printed, 1 close), 1 differs, 1 not attempted; "
+            "2 of 3 claims hold, 1 fails; 1 of 2 times are shorter, 1 is longer",
         ),
-        (JUDGED[:2], "2 of 2 numbers reproduced"),
+        (JUDGED[:2], "2 of 2 numbers reproduced (1 as printed, 1 close)"),
         (JUDGED[2:3], "0 of 1 number reproduced, 1 differs"),
         (JUDGED[3:4], "1 number not attempted"),
         (JUDGED[4:5], "1 of 1 claim holds"),
@@ -323,7 +323,8 @@ def test_what_came_out_in_words(judgements: list[Judgement], words: str) -> None
 
 def test_the_ways_in_which_numbers_were_reproduced() -> None:
     assert in_words(JUDGED[:5], detailed=True) == (
-        "2 of 4 numbers reproduced (1 exact, 1 within), 1 differs (unexplained), 1 not attempted; 1 of 1 claim holds"
+        "2 of 4 numbers reproduced (1 as printed, 1 close), 1 differs (unexplained), 1 not attempted; "
+        "1 of 1 claim holds"
     )
 
 
@@ -359,5 +360,5 @@ def test_a_number_on_the_better_side_does_not_count_as_reproduced() -> None:
     found = judged([reported(row, "9", "at_most") for row in "abc"], {"a": 9.0, "b": 2.0, "c": 10.0})
     assert in_words(found) == "1 of 3 numbers reproduced, 1 on the better side, 1 differs"
     assert in_words(found, detailed=True) == (
-        "1 of 3 numbers reproduced (1 exact), 1 on the better side, 1 differs (unexplained)"
+        "1 of 3 numbers reproduced (1 as printed), 1 on the better side, 1 differs (unexplained)"
     )

@@ -68,7 +68,7 @@ class AccuracyByBudget(LearnedOnSplits):
     def _figure(self, dataset: str, done: pd.DataFrame) -> vocab.LineFigure:
         return vocab.LineFigure.of(
             f"{vocab.shown_name(dataset)}: trimming a naive Bayes classifier",
-            ("budget (number of features kept)", "probability"),
+            (_BUDGET, "probability"),
             (
                 (series, labels["budget"], ours[column].mean(), ours[column].min(), ours[column].max())
                 for labels, ours in vocab.groups(done, "budget")
@@ -292,7 +292,7 @@ class Scaling(LearnedOnSplits):
         ]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
-        """Return the certified agreement of all methods, their test results, and time and gap against the features."""
+        """Return the certified agreement of all methods, their test results, and time and gap against the budget."""
         done = vocab.successes(rows)
         is_trimming = done["method"] == "trimming"
         trimmed = _beside(done[is_trimming], vocab.unpacked(done[~is_trimming], "points"))
@@ -314,8 +314,8 @@ class Scaling(LearnedOnSplits):
         )
         figures = [_agreement_figure(label, main.frame[main.frame["data"] == label]) for label in self.datasets]
         figures += [
-            _against_features("gap", "Optimality gap of the trimming", "optimality gap", main.frame),
-            _against_features("seconds", "Time of one trimming", "seconds", main.frame, y_scale="log"),
+            _against_budget("gap", "Optimality gap of the trimming", "optimality gap", main.frame),
+            _against_budget("seconds", "Time of one trimming", "seconds", main.frame, y_scale="log"),
         ]
         return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)])
 
@@ -359,7 +359,7 @@ def _agreement_figure(label: str, lines: pd.DataFrame) -> vocab.LineFigure:
     features = f", {lines['features'].iloc[0]} features" if len(lines) else ""
     return vocab.LineFigure.of(
         f"{vocab.shown_name(label)}: trimming a naive Bayes classifier{features}",
-        ("budget (number of features kept)", "disagreement (1 − ECA), best threshold"),
+        (_BUDGET, "disagreement (1 − ECA), best threshold"),
         points,
         name=label,
         x_scale="log",
@@ -368,15 +368,15 @@ def _agreement_figure(label: str, lines: pd.DataFrame) -> vocab.LineFigure:
     )
 
 
-def _against_features(column: str, title: str, y_label: str, lines: pd.DataFrame, **how: Any) -> vocab.LineFigure:
-    series = [f"budget {budget}" for budget in lines["budget"]]
-    points = zip(series, lines["features"], lines[column], strict=True)
-    # Each number of features is another data set: nothing lies between two of them.
-    marks = dict.fromkeys(series, "highlight")
-    labels = ("number of features", y_label)
-    return vocab.LineFigure.of(title, labels, points, name=column, marks=marks, x_scale="log", **how)
+def _against_budget(column: str, title: str, y_label: str, lines: pd.DataFrame, **how: Any) -> vocab.LineFigure:
+    points = [
+        (f"{vocab.shown_name(line['data'])}, {line['features']} features", line["budget"], line[column])
+        for line in lines.to_dict("records")
+    ]
+    return vocab.LineFigure.of(title, (_BUDGET, y_label), points, name=column, x_scale="log", **how)
 
 
+_BUDGET = "budget (number of features kept)"
 _TITLES = [baseline.title for baseline in BASELINES.values()]
 _LABELS = dict.fromkeys(("data", "features", "budget"), "")
 _MAIN = [
@@ -439,7 +439,7 @@ class AgreementByBudget:
     def _figure(self, network: str, lines: pd.DataFrame) -> vocab.LineFigure:
         return vocab.LineFigure.of(
             f"{vocab.shown_name(network)}: best trimmings",
-            ("budget (number of features kept)", "agreement (ECA)"),
+            (_BUDGET, "agreement (ECA)"),
             zip([f"T = {level:g}" for level in lines["T"]], lines["budget"], lines["ECA"], strict=True),
             name="" if len(self.networks) == 1 else network,
         )

@@ -189,14 +189,14 @@ def _figure(groups: Sequence[Group]) -> vocab.LineFigure:
     return vocab.LineFigure.of(
         f"{groups[0].title}: log loss, mean over {n_splits} splits (intervals of the differences: see the tables)",
         ("missing features (%)", "log loss (nats)"),
-        # Intervals of eight lines would hide them; those of the differences are in the tables.
         (
-            (METHODS[name].title, 100 * group.missing, found.value)
+            (METHODS[name].title, 100 * group.missing, *found.with_ends)
             for name in _DRAWN
             for group in groups
             if (found := group.estimate(name, "log_loss")).n
         ),
         name=groups[0].dataset,
+        interval="95 % confidence interval of the mean over splits",
         methods={METHODS[name].title: METHODS[name].title for name in _DRAWN},
     )
 

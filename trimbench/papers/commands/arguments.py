@@ -131,17 +131,20 @@ class CommandLine:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> CommandLine:
-        """Parse the words of a command line; raise ConfigurationError for what is no setting.
-
-        Like Hydra, end the program with exit code 2 if an option does not exist or lacks its argument.
-        """
+        """Parse the words of a command line; raise ConfigurationError for what is no setting and no option."""
         _check_dashes(words)
         hydras = get_args_parser()
-        parser = argparse.ArgumentParser("trimbench", parents=[hydras], add_help=False, conflict_handler="resolve")
-        parser.usage = "trimbench [key=value ...]"
+        how: dict[str, Any] = {"add_help": False, "conflict_handler": "resolve", "exit_on_error": False}
+        parser = argparse.ArgumentParser("trimbench", parents=[hydras], **how)
         parser.add_argument("--version", action="store_true", help="Show the version of trimbench and exit")
         parser.add_argument(_OPTION, action="append", default=[], metavar="MODULE", help="Let MODULE run code")
-        options = parser.parse_intermixed_args(words)
+        try:
+            options, rest = parser.parse_known_intermixed_args(words)
+        except argparse.ArgumentError as error:
+            raise ConfigurationError(f"{error}; trimbench --hydra-help says what it takes") from error
+        if rest:
+            known = [one for one in parser._option_string_actions if one.startswith("--")]
+            raise unknown("an option", known, rest[0])
         parsed = [] if options.shell_completion else _parsed(options.overrides)
         if _task(parsed) == STUDY:
             # No file of the configuration can have the columns that `types` names.
@@ -386,7 +389,9 @@ def _check_key(one: Override, config: DictConfig, is_sweep: bool = False) -> Non
             type(node[rest[0]]) in (int, float),
             text not in ("", "null") and not re.search(r"[$(]", text),
         )
-        if len(rest) == 1 and is_plain and (is_list, is_number)[text.startswith("[")]:
+        # What an experiment takes in place of a value that is no list, its class tells.
+        is_told = is_list and not above and "runner" in config and not (is_sweep or one.is_sweep_override())
+        if len(rest) == 1 and is_plain and not is_told and (is_list, is_number)[text.startswith("[")]:
             what = f"{one.key_or_group} must {'be a list' if is_list else 'have one value'}, got {text}"
             raise ConfigurationError(f"{what}; write {written(rest[0])}")
         return

@@ -46,10 +46,11 @@ from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.validation import ConfigurationError, Json, fitted, unknown, validated
 
 _DIGITS = 8  # of the hash of a file
+_LONGEST_SWEEP = 38  # characters of the name of its folder
 _COLUMN = 24  # of the help, where the meaning of a setting begins
 _DEEP = ("executor", "figure")  # groups whose own settings are described with the others
-# What in the meaning of a setting stands for its choices: the keys of another one, or the names in a group.
-_NAMES = re.compile(r"names in (\w+)|\bconf/(\w+)")
+# What in the meaning of a setting stands for its choices: the keys of another one; the names in a group do, too.
+_NAMES = re.compile(r"names in (\w+)")
 # What composing raises; some of Hydra's own complaints are plain ValueErrors.
 _COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 
@@ -171,8 +172,8 @@ def _described(composer: Composer, given: Sequence[Override], groups: Sequence[O
     lines: tuple[list[str], list[str]] = ([], [])
     for key, value in values.items():
         meaning = comments.get(key, "")
-        known = [values[other] if other else catalogue.names(group) for other, group in _NAMES.findall(meaning)]
-        names = sorted({*itertools.chain(*known)})
+        known = [values[other] for other in _NAMES.findall(meaning)]
+        names = sorted({*itertools.chain(*known, catalogue.choices(meaning))})
         said = [meaning, f"choices: {_value(names)[1:-1]}" if names else ""]
         said += [f"default: {_value(defaults[key])}" if value != defaults.get(key, value) else ""]
         word = fitted(f"  {key}={_value(value)}", 6)
@@ -306,16 +307,16 @@ def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
 
 
 def sweep_name(settings: Sequence[Override]) -> str:
-    """Return the name of a sweep's folder: the experiments, and all settings that matter to its points."""
+    """Return the name of a sweep's folder: the experiments, what is swept, and the other settings if there is room."""
     names: list[str] = []
-    for one in settings:
+    for one in sorted(settings, key=lambda one: not one.is_sweep_override()):
         key, text = one.key_or_group, value_text(one)
         if key == "experiment":
             names.insert(0, f"[{text.replace('/', '_')}]")
         elif _matters(key) and not one.is_hydra_override():
             # Values are separated by commas, like the items of a list.
             names.append(f"{key}={text}" if text.startswith(("[", "range(")) else f"{key}=[{text}]")
-    return settings_name(names)
+    return settings_name(names, _LONGEST_SWEEP)
 
 
 def _matters(key: str) -> bool:
@@ -408,5 +409,6 @@ def _values(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequenc
         kind = typing.get_args(kind)[0]
     if typing.get_origin(kind) is typing.Literal:
         return typing.get_args(kind)
-    group = key.removesuffix("s")
-    return catalogue.names(group) if group in ("dataset", "network", "protocol") else ()
+    experiment = given.get("experiment", "")
+    known = catalogue.comments("experiment", experiment) if experiment in catalogue.names("experiment") else {}
+    return catalogue.choices(known.get(key, ""))

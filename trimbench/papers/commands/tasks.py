@@ -45,7 +45,7 @@ from trimbench.papers.reporting.runs import (
     runs_in,
 )
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
-from trimbench.papers.reporting.tables import ending, markdown, markdown_rows
+from trimbench.papers.reporting.tables import markdown, markdown_rows
 from trimbench.papers.validation import ConfigurationError, brief, by_host, terminal_width, validated, ways_out
 from trimbench.papers.vocabulary.cells import Experiment
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -215,7 +215,7 @@ def _report_sweep(points: Sequence[SweepPoint], folder: Path, invocation: Invoca
     for note in notes:
         say(f"\n{note}")
     page = next(path for path in written if path.name == "index.html")
-    say(ending(f"\n{table.title}: {len(points)} point{'s' * (len(points) != 1)}", page, written))
+    say(f"\n{table.title}: {len(points)} point{'s' * (len(points) != 1)}\n  {page}")
     return 1 if any(point.failures or any(found.failures for found in point.findings) for point in points) else 0
 
 
@@ -449,7 +449,7 @@ def study(invocation: Invocation) -> int:
     written = write_study(studied, folder, invocation.figure)
     n_jobs, n_open = len(studied.findings.rows), len(studied.steps.failures)
     done = f"{n_jobs} jobs in {studied.seconds:.0f} s, {n_open} without a result"
-    say(ending("\n\n".join([*studied.conclusions, done]), written[-1], written))
+    say("\n\n".join([*studied.conclusions, f"{done}\n  {written[-1]}"]))
     return 1 if n_open else 0
 
 

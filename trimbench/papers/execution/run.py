@@ -168,6 +168,7 @@ class Report:
         on_terminal = sys.stderr.isatty()
         self._label, self._work, self._in_lines = label, work, wanted and not on_terminal
         self._n_done = self._n_failed = 0
+        self._n_open = work.size
         self._started = self._said = time.perf_counter()
         self._say(f"{n_stored} stored, {work.size} to run{self._time_left()}")
         shown = wanted and on_terminal and work.size
@@ -187,7 +188,8 @@ class Report:
         self._started = self._said = time.perf_counter()
 
     def tell(self, record: Record) -> None:
-        """Count a record."""
+        """Count a record; the last one ends the report, before anything is said of the results."""
+        self._n_open -= 1
         self._n_done += not record.cached  # another program ran those
         self._n_failed += not record.ok
         now = time.perf_counter()
@@ -196,7 +198,9 @@ class Report:
         self._bar.set_description(self._label, refresh=False)
         self._bar.set_postfix_str(f"{failed}{self._time_left()}".removeprefix(", "), refresh=False)
         self._bar.update()
-        if now > self._said + _LINE_SECONDS:
+        if not self._n_open:
+            self.close()
+        elif now > self._said + _LINE_SECONDS:
             self._said = now
             self._say(f"{self._n_done} of {self._work.size} run, {self._n_failed} failed{self._time_left()}")
 
@@ -206,9 +210,10 @@ class Report:
         self._bar.set_description(f"{self._label} (waiting for another program)")
 
     def close(self) -> None:
-        """End the bar, or say how the run went."""
+        """End the bar, or say how the run went, unless that is done."""
         self._bar.close()
-        if self._work.size:
+        if self._n_open >= 0 and self._work.size:
+            self._n_open = -1
             seconds = time.perf_counter() - self._started
             self._say(f"{self._n_done} of {self._work.size} run in {seconds:.1f} s, {self._n_failed} failed")
 

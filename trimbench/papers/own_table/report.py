@@ -165,8 +165,8 @@ def _percent(row: Mapping[str, Any], name: str) -> str:
     return _share(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
-def _error(row: Mapping[str, Any]) -> str:
-    return _share(row["actual_error"], 1 - row["accuracy_high"], 1 - row["accuracy_low"])
+def _errors(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    return row["actual_error"], 1 - row["accuracy_high"], 1 - row["accuracy_low"]
 
 
 def _whether_to_believe(found: Steps) -> Iterator[str]:
@@ -189,8 +189,8 @@ def _whether_to_believe(found: Steps) -> Iterator[str]:
         n_selected, n_columns = len(with_it["selected"]), with_it["n_columns"]
         what = f"After selecting {n_selected} of {n_columns}" if n_selected < n_columns else f"With all {n_columns}"
         yield (
-            f"{what} columns: error rate {_error(without)}, stated {100 * without['expected_error']:.1f} %; with the "
-            f"correction {_error(with_it)}, stated {100 * with_it['expected_error']:.1f} %."
+            f"{what} columns: error rate {_share(*_errors(without))}, stated {100 * without['expected_error']:.1f} %; "
+            f"with the correction {_share(*_errors(with_it))}, stated {100 * with_it['expected_error']:.1f} %."
         )
         if with_it["expected_error"] < 1 - with_it["accuracy_high"]:
             too_low.append(str(n_selected))
@@ -223,8 +223,8 @@ def figures_of(found: Steps) -> list[LineFigure]:
 def _frontier(found: Steps, measure: str, label: str) -> LineFigure:
     # Of budgets that cost the same, the smallest.
     points = {
-        (method, one["cost"]): (one[measure], *(one[f"{measure}_{end}"] for end in ends))
-        for method, ends in ((TRIMMING, ("low", "high")), (INFORMATION, ()), (SEQUENTIAL, ()))
+        (method, one["cost"]): tuple(one[f"{measure}{end}"] for end in ("", "_low", "_high"))
+        for method in (TRIMMING, INFORMATION, SEQUENTIAL)
         for row in reversed(found.frontier)
         for one in row["methods"]
         if one["method"] == method and "failure" not in one
@@ -264,12 +264,13 @@ def _gaps(found: Steps) -> list[LineFigure]:
             f"What missing features cost ({MECHANISMS[mechanism]})",
             ("missing features (%)", "log loss (nats)"),
             [
-                (title, 100 * group.missing, group.estimate(name, "log_loss").value)
+                (title, 100 * group.missing, *group.estimate(name, "log_loss").with_ends)
                 for name, title in titles.items()
                 for group in found.gaps
                 if group.mechanism == mechanism and group.values(name, "log_loss")
             ],
             name=f"missing_{mechanism}",
+            interval="95 % confidence interval of the mean over splits",
             methods={title: title for title in titles.values()},
         )
         for mechanism in dict.fromkeys(group.mechanism for group in found.gaps)
@@ -278,18 +279,20 @@ def _gaps(found: Steps) -> list[LineFigure]:
 
 def _confidence(found: Steps) -> LineFigure:
     points = [
-        (f"{kind}, {what}", len(row["selected"]), row[column])
+        (f"{kind}, {what}", len(row["selected"]), *values)
         for correct, kind in ((True, "corrected"), (False, "uncorrected"))
-        for column, what in (("expected_error", "expected"), ("actual_error", "actual"))
+        for what in ("expected", "actual")
         for row in found.confidence
         if bool(row["correct"]) == correct
+        for values in [_errors(row) if what == "actual" else (row["expected_error"],)]
     ]
-    names = dict.fromkeys(name for name, _, _ in points)
+    names = dict.fromkeys(name for name, *_ in points)
     return LineFigure.of(
         "Expected and actual error rates after selection",
         ("columns selected", "error rate"),
         points,
         name="confidence",
+        interval=f"{_OF_TEST_ROWS}, of actual errors",
         marks={name: "reference" for name in names if name.endswith("actual")},
         methods={name: name.partition(",")[0] for name in names},
     )
@@ -428,7 +431,7 @@ def _gaps_tables(found: Steps) -> Iterator[dict[str, object]]:
 
 def _confidence_tables(found: Steps) -> Iterator[tuple[object, ...]]:
     for row in found.confidence:
-        errors = (row["expected_error"], row["actual_error"], 1 - row["accuracy_high"], 1 - row["accuracy_low"])
+        errors = (row["expected_error"], *_errors(row))
         measures = (row["actual_error"] - row["expected_error"], row["log_loss"], row["calibration"])
         kind, first = "corrected" if row["correct"] else "uncorrected", ", ".join(row["selected"][:5])
         yield len(row["selected"]), kind, *errors, *measures, first

@@ -26,7 +26,7 @@ from trimbench.papers.reporting.runs import (
     unattempted,
     write_findings,
 )
-from trimbench.papers.reporting.tables import ending, markdown, side_by_side
+from trimbench.papers.reporting.tables import markdown, side_by_side
 from trimbench.papers.reporting.verdicts import (
     COLUMNS,
     NOT_ATTEMPTED,
@@ -78,15 +78,13 @@ class Overview:
         judgements = compare(reported, findings.numbers, unattempted(findings))
         status = _status(findings)
         entry = self._keep(findings.name, status, judgements, findings)
-        say(f"\n## {findings.stem}: {_headline(entry, self._profile)}\n")
+        say(f"\n## {findings.stem}{f': {status}' if status != _COMPLETE else ''}\n")
         if nothing_stored(findings):
             files = f"{self._folder / findings.stem}.*"
             say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
             return
         make_run(self._folder, self._profile)
-        written = write_findings(
-            findings, judgements, self._folder, self._figure, status=entry.status, about=entry.about
-        )
+        write_findings(findings, judgements, self._folder, self._figure, status=entry.status, about=entry.about)
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
                 say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
@@ -95,11 +93,9 @@ class Overview:
             say(f"The paper reports other settings than {changed}, so nothing is compared.\n")
         elif judgements:
             say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements), terminal_width())}\n")
-            say(f"Of the paper: {in_words(counted_once(judgements), detailed=True, profile=self._profile)}.\n")
         if findings.failures:
             say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
-        page = next(path for path in written if path.suffix == ".md")
-        say(ending(_headline(entry, self._profile), page, written))
+        say(_headline(entry, self._profile))
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
@@ -110,7 +106,7 @@ class Overview:
         say(f"\n## {name}: {FAILED}\n\n{text}")
 
     def close(self, *, summary: bool) -> int:
-        """Write summary and page if asked to, report missing data, and return the exit code."""
+        """Report missing data, write the summary or else a page of each experiment, and return the exit code."""
         found = [entry.findings for entry in self._entries]
         if found and all(one is not None and nothing_stored(one) for one in found):
             say("\nNo results are stored for this command, so nothing was written; task=run computes them.")
@@ -126,6 +122,9 @@ class Overview:
             self._say_runs()
         if summary:
             self._summarise()
+        for entry in () if summary else self._entries:
+            if entry.findings and not nothing_stored(entry.findings):
+                say(f"  {self._page(entry, entry.findings.stem)}")
         return 1 if any(one is None or one.failures for one in found) else 0
 
     def _keep(
@@ -144,7 +143,17 @@ class Overview:
             parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
         )
         say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
-        say(ending(f"{len(parts)} experiments", written[-1], written))
+        say(f"{len(parts)} experiments\n  {written[-1]}")
+
+    def _page(self, entry: Entry, stem: str) -> Path:
+        """Write the page of an experiment by itself, and return its path."""
+        folder, profile = self._folder, self._profile
+        pages = render_pages(
+            [self._part(entry)], self._literature, run=folder.name, profile=profile, folder=folder, alone=True
+        )
+        for name, text in assets().items():
+            write_text(text, folder / name)
+        return write_text(pages[entry.name], folder / f"{stem}.html")
 
     def _part(self, entry: Entry) -> Part:
         """Return what the page shows of an experiment; of one without stored results, not the files of before."""
@@ -176,7 +185,7 @@ def _headline(entry: Entry, profile: str) -> str:
     """Say in a line how the jobs went, unless all is well, and what was reproduced."""
     attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
     ours = counted_once(entry.judgements)
-    compared = in_words(ours, profile=profile) if attempted and not entry.altered else ""
+    compared = in_words(ours, detailed=True, profile=profile) if attempted and not entry.altered else ""
     if entry.status != _COMPLETE:
         return "; ".join(filter(None, [entry.status, compared]))
     if entry.altered:

@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -42,13 +42,13 @@ def render(template: str, **values: object) -> str:
     return _environment().get_template(template).render(values)
 
 
-def facts_of(*own: str) -> list[str]:
-    """Return what the head of a page says of its origin: its `own` facts, then version, commit, Python and date."""
+def facts_of(*own: str, commits: Iterable[str] = ()) -> list[str]:
+    """Return what a page says of its origin: `own` facts, version, `commits` (or the present one), Python and date."""
     where = provenance()
     return [
         *own,
         f"trimbench {where['trimbench'] or 'of unknown version'}",
-        f"written with commit {present_commit()}",
+        f"written with commit {' and '.join(dict.fromkeys(commits)) or present_commit()}",
         f"Python {where['python']}",
         str(where["time"])[:10],
     ]
@@ -132,11 +132,6 @@ def _breakable(name: str) -> Markup:
     return Markup(re.sub("([/_])", r"\1<wbr>", str(escape(name))))
 
 
-def _words(column: object) -> str:
-    names = [paper["names"] for paper in _texts().values() if "_" in str(column)]  # plain words may be a user's
-    return next((str(found[column]) for found in names if column in found), heading(column))
-
-
 def _named(text: str, names: Mapping[str, str]) -> str:
     words = [
         names.get(one) or " ".join(names.get(word, heading(word)) for word in one.split()) for one in text.split("/")
@@ -144,18 +139,14 @@ def _named(text: str, names: Mapping[str, str]) -> str:
     return ": ".join(words)
 
 
-def _address(name: str, suffix: str) -> str:
-    return f"{quote(name + suffix)}.html"
-
-
 _FILTERS: dict[str, Callable[..., str]] = {
     "anchor": anchor,
     "count": count,
     "prose": _prose,
     "breakable": _breakable,
-    "words": _words,
+    "words": heading,
     "named": _named,
-    "page": _address,
+    "page": lambda name, suffix: f"{quote(name + suffix)}.html",
 }
 
 
@@ -190,25 +181,30 @@ def render_pages(
     folder: Path,
     place: Path | None = None,
     suffix: str = "",
+    alone: bool = False,
 ) -> dict[str, str]:
     """Return the pages of a run by name: ``index``, one for each paper, and one for each experiment.
 
     Papers and tables are in their order, then come the experiments beyond the papers. A page is to be the file
     ``<name><suffix>.html`` in the `folder` that the parts were made for, which may still be at another `place`, beside
-    the `assets`.
+    the `assets`. Pages of experiments `alone` have no links to others, which there are not.
     """
     by_name = {part["name"]: part for part in parts}
     ordered = [by_name[name] for name in literature.in_order(by_name)]
-    judged = [(part, number) for part in ordered if not part["altered"] for number in part["numbers"]]
+    judged = [(part, one) for part in ordered if not part["altered"] for one in enumerate(part["numbers"])]
     accounts: dict[tuple[str, ...], str] = {}
-    numbers = [_number(place, *one, literature, accounts) for place, one in enumerate(judged)]
+    numbers = [_number(place, part, number, literature, accounts) for part, (place, number) in judged]
     experiments = [_experiment(filled(part, folder), literature, numbers, profile) for part in ordered]
     compared: dict[str, list[_Shown]] = defaultdict(list)
     for one in experiments:
         if one["n_reported"]:
             compared[_family(one["name"])].append(one)
     papers = {name: _paper(name, literature, own, profile, place or folder) for name, own in compared.items()}
-    common = {"facts": facts_of(f"run {run}", f"profile {profile}"), "profile": profile, "suffix": suffix}
+    common = {"profile": profile, "suffix": suffix, "alone": alone}
+
+    def facts(*written: Part) -> list[str]:
+        return facts_of(f"run {run}", f"profile {profile}", commits=[part["commit"] for part in written])
+
     found = {one["standing"] for one in numbers}
     first = {
         "papers": [*papers.values()],
@@ -216,12 +212,14 @@ def render_pages(
         "numbers": numbers,
         "standings": {name: says for name, says in STANDINGS.items() if name in found},
     }
-    pages = {"index": render("run.html", up="", **first, **common)}
-    for paper in papers.values():
-        pages[paper["page"]] = render("paper.html", up="", paper=paper, here=by_name, **common)
+    pages = {} if alone else {"index": render("run.html", up="", facts=facts(*parts), **first, **common)}
+    for paper in () if alone else papers.values():
+        how = {"facts": facts(*paper["experiments"]), "here": by_name, **common}
+        pages[paper["page"]] = render("paper.html", up="", paper=paper, **how)
     for one in experiments:
         name, up = one["name"], "../" * one["name"].count("/")
-        pages[name] = render("experiment.html", up=up, experiment=one, paper=papers.get(_family(name)), **common)
+        how = {"paper": papers.get(_family(name)), "facts": facts(one), **common}
+        pages[name] = render("experiment.html", up=up, experiment=one, **how)
     return pages
 
 
@@ -255,7 +253,7 @@ def _number(
         "row": _named(number["row"], names),
         "quantity": _named(number["quantity"], names),
         "standing": standing(number["subject"], number["verdict"], number["cause"]),
-        "why": accounts.setdefault(account, f"why-{place}") if number["differs"] else "",
+        "why": accounts.setdefault(account, f"why-{len(accounts)}") if number["differs"] else "",
     }
 
 
@@ -314,7 +312,6 @@ def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown], p
         "tally": Counter(standing(one.subject, one.verdict, one.cause) for one in compared),
         "outcome": in_words(compared, profile=profile),
         "side_by_side": _side_by_side(own),
-        "earlier": "" if part["commit"] == present_commit() else part["commit"],
     }
 
 

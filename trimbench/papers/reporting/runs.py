@@ -667,14 +667,10 @@ def _check_rows(ranges: Iterable[str], n_rows: int) -> None:
 
 
 def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    plain = [_plain(value) for value in values]
+    plain = [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
     # True and 1 are equal, and yet two values.
     texts = [json.dumps(value) for value in plain]
     distinct = dict(zip(texts, plain, strict=True))
     place = {text: number for number, text in enumerate(distinct)}
     at = [place[text] for text in texts] if 1 < len(place) < len(texts) else []
     return {"name": name, "of": [*distinct.values()], "at": at}
-
-
-def _plain(value: Any) -> Json:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

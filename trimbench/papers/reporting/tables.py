@@ -7,14 +7,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from trimbench.papers.reporting.verdicts import Judgement
 from trimbench.papers.vocabulary.reported import Reported
-from trimbench.papers.vocabulary.tables import Table
+from trimbench.papers.vocabulary.tables import Table, shown_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,11 +127,6 @@ def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Seque
     return found
 
 
-def ending(headline: str, page: Path, written: Sequence[Path]) -> str:
-    """Return the last lines of what a command prints: what came out, its page, and how many files are beside it."""
-    return f"{headline}\n  {page}\n  and {len(written) - 1} more files in the same folder"
-
-
 def one_line(text: object) -> str:
     """Return a text without line breaks and other control characters, which end a cell and can drive a terminal."""
     return " ".join(_CONTROL.sub(" ", str(text)).split())
@@ -173,8 +167,14 @@ def numeric_columns(table: Table) -> list[bool]:
 
 
 def heading(column: object) -> str:
-    """Return the heading of a column in words; the CSV keeps its name."""
-    return str(column).replace("_", " ")
+    """Return the heading of a column in words, for names with underscores the title; the CSV keeps its name.
+
+    >>> heading("fs_sdd_seconds"), heading("eta_squared low")
+    ('seconds, FS-SDD', 'eta squared low')
+    """
+    return " ".join(
+        shown_name(word, word.replace("_", " ")) if "_" in word else word for word in str(column).split(" ")
+    )
 
 
 # Which columns of a table tell its rows apart.

@@ -280,12 +280,10 @@ def tally(judgements: Sequence[Counted | Judgement]) -> dict[str, int]:
 
 
 def in_words(judgements: Sequence[Counted | Judgement], *, detailed: bool = False, profile: str = PAPER) -> str:
-    """Return what came out, for example ``16 of 72 numbers reproduced, 56 differ; 3 of 3 claims hold``.
+    """Return what came out, for example ``16 of 72 numbers reproduced (12 as printed, 4 close), 56 differ``.
 
-    It ends with the name of the profile where that has not the papers' repetitions.
-
-    `detailed` adds how numbers were reproduced, for example ``(12 exact, 4 within)``, and what accounts for those that
-    were not. It is empty where nothing is reported.
+    It ends with the name of the profile where that has not the papers' repetitions, and is empty where nothing is
+    reported. `detailed` adds what accounts for those that differ.
     """
     parts = [_of_subject(subject, judgements, detailed) for subject in SUBJECTS]
     attempted = any(one.verdict != NOT_ATTEMPTED for one in judgements)
@@ -312,8 +310,10 @@ def _of_subject(subject: Subject, judgements: Sequence[Counted | Judgement], det
     if missing == len(ours):
         return f"{missing} {noun} {NOT_ATTEMPTED}" if ours else ""
     different = sum(verdict in DIFFERENCES for verdict in verdicts)
-    ways = [f"{verdicts.count(verdict)} {verdict}" for verdict in ("exact", "within") if verdict in verdicts]
-    how = f" ({', '.join(ways)})" if detailed and subject == "number" and ways else ""
+    ways = [
+        f"{verdicts.count(name)} {standing(subject, name, None)}" for name in ("exact", "within") if name in verdicts
+    ]
+    how = f" ({', '.join(ways)})" if len(ways) > 1 or (detailed and subject == "number" and ways) else ""
     causes = causes_in_words(ours) if detailed else ""
     better = verdicts.count("trend")
     parts = [f"{len(ours) - missing - different - better} of {len(ours)} {noun} {ends[several]}{how}"]

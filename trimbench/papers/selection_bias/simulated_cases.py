@@ -181,10 +181,17 @@ class PriorSettings(Prior):
     """Prior and grids of the naive Bayes model, as a configuration states them."""
 
 
+def _as_list(value: object) -> object:
+    """Return what may be a pair of sizes; ValueError for one size."""
+    if isinstance(value, int):
+        raise ValueError(f"must be two whole numbers, got {value}; write [{value},{value}]")
+    return value
+
+
 def _as_pairs(value: object) -> object:
     """Read one pair of class sizes, [100, 100], as a list of one pair."""
     is_one_pair = isinstance(value, list) and not any(isinstance(size, list) for size in value)
-    return [value] if value and is_one_pair else value
+    return [value] if value and is_one_pair else _as_list(value)
 
 
 @vocab.settings
@@ -196,7 +203,7 @@ class SimulatedCases:
     """
 
     class_sizes: Annotated[vocab.Axis[list[int]], BeforeValidator(_as_pairs)]
-    test_sizes: Annotated[list[int], vocab.must("two whole numbers, not both 0", any)]
+    test_sizes: Annotated[list[int], vocab.must("two whole numbers, not both 0", any), BeforeValidator(_as_list)]
     n_features: vocab.Count = 10_000
     alpha: vocab.Positive = 300.0
     prior: PriorSettings = PriorSettings()

@@ -45,16 +45,13 @@ def network_classifier(
 
 def classifier_input(inputs: vocab.Inputs, name: str) -> vocab.Input:
     """Return a network that is declared as a classifier as an input; raise ConfigurationError for any other."""
-
-    def is_classifier(one: str) -> bool:
-        return {"target", "positive"} <= inputs.catalogue.network_mapping(one).keys()
-
-    if not is_classifier(name):
-        known = ", ".join(filter(is_classifier, inputs.catalogue.names("network")))
+    network = inputs.network(name)
+    if not {"target", "positive"} <= network.declared.keys():
+        known = ", ".join(inputs.catalogue.choices("with a class, in conf/network"))
         raise vocab.ConfigurationError(
             f"networks must have a `target` and a `positive` in their declarations, as {known} do, got {name!r}"
         )
-    return inputs.network(name)
+    return network
 
 
 @vocab.settings

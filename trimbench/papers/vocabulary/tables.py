@@ -116,7 +116,7 @@ def _columns(columns: Mapping[str, str], specification: str, value: Callable[[An
 
 
 def shown_name(name: str, otherwise: str = "") -> str:
-    """Return what ``conf/titles.yaml`` calls a data set or network; if it does not, `otherwise` or the name itself.
+    """Return what ``conf/titles.yaml`` calls a data set, network or column; else `otherwise`, or the name itself.
 
     >>> shown_name("fashion"), shown_name("my_data")
     ('Fashion-MNIST', 'my_data')

@@ -92,6 +92,8 @@ def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None
 
 # Intervals of more points are bands instead of bars.
 MOST_BARS = 40
+# Of more lines, intervals wider than this share of what the lines span stand side by side, so many points apart.
+_MOST_BANDS, _WIDE, _APART = 3, 0.05, 2.2
 # Points nearer than this share of the axis coincide; differences below that share of the values are rounding.
 _HARDLY, _ROUNDING = 0.005, 1e-9
 # Lines coincide if this share of their points does.
@@ -100,8 +102,10 @@ _MOSTLY = 0.75
 
 def draw_axes(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
     """Draw everything that lies inside the axes, and their labels and ticks."""
+    beside = _places_beside(series)
+    axes.margins(x=0.08 if beside else None)
     for place, one in enumerate(series):
-        _draw_series(axes, one, 3 - place / (1 + len(series)))
+        _draw_series(axes, one, 3 - place / (1 + len(series)), beside.get(one.name))
     for level in levels_of(figure):
         axes.axhline(level.at, linestyle=level.dashes, color=level.colour, linewidth=1, zorder=1)
     for vertical in verticals_of(figure):
@@ -115,24 +119,41 @@ def draw_axes(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
     _set_limits(axes, figure, series)
 
 
-def _draw_series(axes: Axes, one: Series, order: float) -> None:
+def _places_beside(series: Sequence[Series]) -> dict[str, float]:
+    """Return by how many points lines are moved to the right, so that wide intervals of many stand side by side."""
+    lines = [one for one in series if one.mark == "line" and len(intervals(one.points))]
+    if len(lines) <= _MOST_BANDS:
+        return {}
+    y, low, high = np.concatenate([intervals(one.points)[["y", "low", "high"]].to_numpy(float) for one in lines]).T
+    if (high - low).mean() < _WIDE * np.ptp(y):
+        return {}
+    return {one.name: _APART * (place - (len(lines) - 1) / 2) for place, one in enumerate(lines)}
+
+
+def _draw_series(axes: Axes, one: Series, order: float, moved: float | None) -> None:
+    from matplotlib.transforms import ScaledTranslation
+
     known = intervals(one.points)
     style = line_style(one)
     style["zorder"] = {"cloud": 1, "guide": 1, "reference": 1, "points": 4, "highlight": 4}.get(one.mark, order)
     # The limits hold all points, but not all of a marker at the edge.
-    axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **style)
+    drawn: list[Artist] = [*axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **style)]
     if known.empty:
         return
     x, low, high = (known[column].to_numpy(dtype=float) for column in ("x", "low", "high"))
-    if one.mark not in ("highlight", "points"):  # nothing lies between points
+    if one.mark not in ("highlight", "points") and moved is None:  # nothing lies between points
         axes.fill_between(x, low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=0.5)
     # Darker and in front of the line, so that even an interval narrower than the line is visible.
     bars: dict[str, Any] = {"color": readable(one.colour), "zorder": order + 1}
     if len(known) <= MOST_BARS:
-        axes.vlines(x, low, high, linewidth=0.9, **bars)
+        drawn.append(axes.vlines(x, low, high, linewidth=0.9, **bars))
     for end in (low, high):
-        caps = {"marker": "_", "markersize": 7, "markeredgewidth": 0.9, "linewidth": 0}
-        axes.plot(x, end, clip_on=False, **bars, **(caps if len(known) <= MOST_BARS else {"linewidth": 0.8}))
+        caps = {"marker": "_", "markersize": 7 if moved is None else 4, "markeredgewidth": 0.9, "linewidth": 0}
+        drawn += axes.plot(x, end, clip_on=False, **bars, **(caps if len(known) <= MOST_BARS else {"linewidth": 0.8}))
+    if moved is not None:
+        scale: Any = axes.figure.dpi_scale_trans
+        for artist in drawn:
+            artist.set_transform(axes.transData + ScaledTranslation(moved / 72, 0, scale))
 
 
 def _heights(figure: LineFigure, series: Sequence[Series]) -> list[float]:
@@ -181,6 +202,7 @@ def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
     """Return what the bars or bands are, and what becomes of lines that coincide; empty if there is nothing to say."""
     longest = max((len(intervals(one.points)) for one in series), default=0)
     notes = [f"{'bars' if longest <= MOST_BARS else 'bands'}: {figure.interval}"] if figure.interval and longest else []
+    notes += ["lines are moved sideways to show them all"] if _places_beside(series) else []
     notes += ["lines that coincide take turns"] if any(one.turn[1] > 1 for one in series) else []
     return "; ".join(notes)
 

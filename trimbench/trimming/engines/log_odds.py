@@ -296,10 +296,8 @@ class Sums:
         # One sorted run for each instance of the other group: a stable sort merges them in linear time.
         order = np.argsort(weight, kind="stable")
         weight = weight[order]
-        positive, negative = (
-            np.multiply.outer(second, first).reshape(-1)[order]
-            for first, second in ((self.positive, other.positive), (self.negative, other.negative))
-        )
+        positive = np.multiply.outer(other.positive, self.positive).reshape(-1)[order]
+        negative = np.multiply.outer(other.negative, self.negative).reshape(-1)[order]
         if not (possible := (positive > 0) | (negative > 0)).all():
             weight, positive, negative = weight[possible], positive[possible], negative[possible]
         return Sums(weight, positive, negative)
@@ -362,8 +360,8 @@ class WeightSums:
             return self._tails_of_halves(*self._split(group, 1), queries)
         table, other = self.sums(tabulated), self.sums(written)
         with np.errstate(invalid="ignore"):
-            remaining = reached(np.subtract.outer(-other.weight, -queries))
-        places = np.searchsorted(table.weight, remaining.reshape(-1)).reshape(remaining.shape)
+            remaining = reached(np.subtract.outer(-other.weight, -queries)).reshape(-1)
+        places = np.searchsorted(table.weight, remaining).reshape(-1, queries.size)
         del remaining  # as large as the tables
         positive, negative = table.tails
         return other.positive @ positive[places], other.negative @ negative[places]

@@ -195,23 +195,23 @@ def test_a_budget_is_chosen_on_training_rows_and_tested_on_others(cancer: Study,
     X, y, *_ = rows
     table, labels = features_and_classes()
 
-    def choice(X: pd.DataFrame, y: np.ndarray) -> int:
+    def choice(X: pd.DataFrame, y: np.ndarray) -> tuple[int, list[float]]:
         folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(y, y))
         right = {budget: np.zeros(len(y)) for budget in (2, 6)}
         for budget, (train, test) in itertools.product(right, folds):
             model = TrimmedClassifier(budget=budget, rows_weight=0).fit(X.iloc[train], y[train])
             right[budget][test] = model.predict(X.iloc[test]) == y[test]
         behind = right[6] - right[2]
-        return 2 if behind.mean() <= behind.std() / np.sqrt(len(y)) else 6
+        return 2 if behind.mean() <= behind.std() / np.sqrt(len(y)) else 6, [one.mean() for one in right.values()]
 
     kept, accuracy = cancer.steps.chosen, cancer.steps.accuracy
     assert kept is not None
     assert accuracy is not None
-    assert kept["budget"] == choice(X, y)
+    assert (kept["budget"], cancer.steps.choices[0]["cross_validated"]) == choice(X, y)
     n_right = 0
     for test in np.array_split(np.random.default_rng(0).permutation(len(labels)), 5):
         train = chosen(np.setdiff1d(np.arange(len(labels)), test), labels == "malignant", ROWS)
-        model = TrimmedClassifier(budget=choice(table.iloc[train], labels[train]))
+        model = TrimmedClassifier(budget=choice(table.iloc[train], labels[train])[0])
         n_right += int((model.fit(table.iloc[train], labels[train]).predict(table.iloc[test]) == labels[test]).sum())
     assert accuracy.n_rows == len(table)
     assert accuracy.value == n_right / len(table)

@@ -309,15 +309,6 @@ def test_the_committed_search_is_that_of_figure_2() -> None:
     assert (last.excluded, last.bound, last.agreement, last.pruned) == ((0,), 0.95, 0.97, True)
 
 
-def test_every_room_is_a_box(drawing: ModuleType) -> None:
-    root = ElementTree.fromstring(drawing.picture())
-    texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
-    folders = [path.parent for path in (pages.ROOT / "trimbench").glob("**/__init__.py")]
-    rooms = {path.name for path in folders if path.parent.name in ("trimbench", "papers")} - {"papers"}
-    assert rooms <= texts
-    assert not any(re.search("_compiling|_extras", text or "") for text in texts)
-
-
 def test_an_arrow_that_follows_from_others_is_left_out(drawing: ModuleType) -> None:
     imports = {"trimbench.a": {"trimbench.b", "trimbench.c"}, "trimbench.b": {"trimbench.c"}, "trimbench.c": set()}
     assert list(drawing.needed(imports)) == [("trimbench.a", "trimbench.b"), ("trimbench.b", "trimbench.c")]

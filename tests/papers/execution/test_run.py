@@ -22,6 +22,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import Work, duration, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.workers import SerialExecutor
+from trimbench.papers.files import user_cache
 from trimbench.papers.validation import ConfigurationError
 
 from . import sample_jobs
@@ -76,6 +77,13 @@ def test_a_rerun_takes_successes_from_the_store_and_runs_failures_again(store: J
     assert [record.cached for record in second] == [True, True, True, False, False, False]
     assert second[:3] == first[:3]
     assert run_jobs(sweep(5), store, NoExecutor(), progress=False) == second[:5]
+
+
+def test_a_run_removes_what_a_killed_program_was_writing(store: JobStore) -> None:
+    left = user_cache() / "derived" / "writing.0000.tmp"
+    left.mkdir(parents=True)
+    ran(sweep(1), store)
+    assert not left.exists()
 
 
 def test_ignore_runs_all_again(store: JobStore) -> None:

@@ -334,6 +334,8 @@ def openml_package() -> ModuleType:
                     del os.environ[name]
                 os.environ |= before
     module: ModuleType = openml
+    # Before its reader of ARFF splits the values of an attribute, it would try all of exponentially many ways to do it.
+    module.datasets.dataset.arff._RE_TYPE_NOMINAL = re.compile(r"\{.*\}$")
     return module
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, Stamp, read_earlier_arrays
 from trimbench.papers.execution.workers import Executor, Files, n_workers
-from trimbench.papers.files import remove_temporary_folders
+from trimbench.papers.files import remove_temporary_folders, user_cache
 
 CACHE_MODES = ("default", "ignore", "only")
 
@@ -67,6 +67,7 @@ def run_jobs(
                 on_record(record)
         # Left by a program that was killed; an executor without workers makes none, so it would not look for them.
         remove_temporary_folders()
+        remove_temporary_folders(user_cache() / "derived", "writing")
         if to_run:
             store.ensure_writable()
             with store.turn(report.wait):

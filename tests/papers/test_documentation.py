@@ -18,7 +18,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree
 
 import nbformat
 import pytest

@@ -114,6 +114,11 @@ const showAll = (name) => {
   }
   filter(name);
 };
+// Tables that are wider than their box say that there is more to see.
+const sized = new ResizeObserver(() => {
+  for (const box of document.querySelectorAll(".scroll")) box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+});
+for (const box of document.querySelectorAll(".scroll")) for (const one of [box, box.firstElementChild]) sized.observe(one);
 document.querySelectorAll(".sortable th").forEach(makeSortable);
 document.querySelectorAll(".cards").forEach(label);
 for (const control of document.querySelectorAll("input[data-filters]")) {

@@ -136,6 +136,10 @@ def test_a_run_has_one_profile(command: Command) -> None:
     answer = command(*QUICKLY, "run=mine", "profile=paper", code=2)
     wanted = "add profile=quick, or name another run\n"
     assert answer.err == f"run must have one profile: 'mine' has profile=quick, got profile=paper; {wanted}"
+    (about := Path("results/mine/run.json")).unlink()
+    os.mkfifo(about)
+    assert command(*QUICKLY, "run=mine", code=0).files
+    assert about.is_file(), "a pipe in its place says nothing, and is not waited for"
 
 
 @pytest.mark.parametrize("name", ["published", "jobs", "sweeps", "plots", "a/b", "'..'", "'a b'", "-x", "'ä'"])

@@ -199,7 +199,8 @@ def test_costs_and_budgets() -> None:
     assert checked_costs({"b": 2, "a": 3, "id": 9}, ["a", "b"], {"id"}) == {"a": 3.0, "b": 2.0}
     for costs, complaint in (
         ({"c": 1.0}, "a feature must be one of 'a', 'b', got 'c'"),
-        ({"a": -1.0, "b": 1.0}, "0 or more"),
+        ({"a": -1.0, "b": 1.0}, "from 0 to 1e100, got -1.0 for a"),
+        ({"a": 1.0, "b": 1e308}, "got 1e.308 for b"),
     ):
         with pytest.raises(ConfigurationError, match=complaint):
             checked_costs(costs, ["a", "b"])

@@ -46,9 +46,7 @@ def test_a_number_may_be_missing_only_if_a_job_failed(numbers: Sequence[Number])
     check_numbers(REPORTED, numbers, complete=False)
     with pytest.raises(ValueError, match="number vote/seconds is reported, but has no value though all jobs succeeded"):
         check_numbers(REPORTED, numbers, complete=True)
-
-
-def test_a_number_may_be_missing_for_a_reason() -> None:
+    # It may also be missing for a reason.
     check_numbers(REPORTED, [ERROR, Number("vote", "seconds", None, reason="timed out")], complete=True)
 
 

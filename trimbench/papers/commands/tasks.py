@@ -381,7 +381,6 @@ def _draw(figure: StoredFigure, pictures: Sequence[Path], settings: FigureSettin
         absent = f"cannot be drawn without {figure.points}; task=report writes it from stored jobs"
         say(f"  {absent if isinstance(error, OSError) else error}")
         return False
-    pictures[0].parent.mkdir(parents=True, exist_ok=True)
     for path in write_pictures(found, pictures, settings):
         say(f"  {path}")
     return True

@@ -82,7 +82,7 @@ class StudySettings(TableSettings):
     selected: Axis[PositiveInt] = field(default_factory=lambda: [5, 10, 20])
     explained: NonNegativeInt = 2
     time_limit: PositiveFloat = 20.0
-    seed: int = 0
+    seed: NonNegativeInt = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -124,9 +124,9 @@ def checked_costs(
                 f"costs: a feature must be one of {shown(features)}, got {quoted(str(name))}"
                 f"{did_you_mean(str(name), features)}; the target has no cost"
             )
-        if not 0 <= cost < float("inf"):
+        if not 0 <= cost <= 1e100:  # so that their sum is finite
             raise ConfigurationError(
-                f"costs must be numbers, 0 or more, got {cost!r} for {name}; write 0 for a feature that is free"
+                f"costs must be numbers from 0 to 1e100, got {cost!r} for {name}; write 0 for a feature that is free"
             )
     missing = [name for name in features if name not in given]
     if missing:

@@ -217,8 +217,9 @@ def folder_of(root: Path, name: str) -> Path:
 
 def profile_of(folder: Path) -> str:
     """Return the profile of a run; empty if the folder holds no run."""
+    about = folder / _ABOUT
     try:
-        return str(json.loads((folder / _ABOUT).read_text(encoding="utf-8"))["profile"])[:100]
+        return str(json.loads(about.read_text(encoding="utf-8"))["profile"])[:100] if about.is_file() else ""
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return ""
 

@@ -25,7 +25,7 @@ COMPOSER = Composer(PROJECT)
         ("selection_bias/simulation ks=[]", "ks must be a list of at least one value, each once, got []"),
         ("selection_bias/simulation class_sizes=[[5,5],[5,5]]", "class_sizes must be a list of at least one value, ea"),
         ("selection_bias/simulation class_sizes=[7]", "class_sizes must be two whole numbers, 1 or more, got [7]"),
-        ("selection_bias/simulation class_sizes=7", "class_sizes must be a list, got 7; write 'class_sizes=[7]'"),
+        ("selection_bias/simulation class_sizes=7", "class_sizes must be two whole numbers, got 7; write [7,7]"),
         ("selection_bias/simulation class_sizes=[[0,7]]", "class_sizes must be two whole numbers, 1 or more"),
         ("selection_bias/simulation class_sizes=[[7,'7']]", "class_sizes.0.1 must be a whole number, got '7'"),
         ("selection_bias/simulation test_sizes=[0,0]", "test_sizes must be two whole numbers, not both 0"),

@@ -89,14 +89,6 @@ def test_a_sweep_is_one_table_of_all_points(command: Command, tmp_path: Path, mo
     assert set((tmp_path / "out").rglob("*")) == everything
 
 
-def test_two_sweeps_share_no_folder_but_the_same_sweep_does(command: Command, tmp_path: Path) -> None:
-    command("-m", T4, "seed=1,2", SERIAL, code=0)
-    command("-m", T4, "seed=1,3", SERIAL, "results=./results", code=0)
-    command("-m", SERIAL, T4, "seed=1,3", "offline=true", code=0)
-    names = {path.name for path in (tmp_path / "results/quick/sweeps").iterdir()}
-    assert names == {"trimming_table4__seed-1-2", "trimming_table4__seed-1-3"}
-
-
 @pytest.mark.parametrize(
     ("words", "points", "said"),
     [

@@ -132,6 +132,20 @@ def test_lines_coincide_on_the_scale_of_the_axis_and_up_to_rounding() -> None:
     assert coinciding(figure(points[:4].assign(y=[1.0, 1.0, 1.0 - 2e-16, 1.0 - 1e-16])))
 
 
+def test_wide_intervals_of_many_lines_stand_side_by_side() -> None:
+    one = POINTS[POINTS["series"] == "accuracy"]
+    shown = line_figure(pd.concat(one.assign(series=name, y=one["y"] + place) for place, name in enumerate("abcde")))
+    (axes,) = picture(shown).axes
+    moved = [(line.get_transform().transform((1, 1)) - axes.transData.transform((1, 1)))[0] for line in axes.lines]
+    places = np.unique(np.round(moved, 6))
+    assert len(places) == 5
+    assert np.allclose(places, -places[::-1]), "around their points"
+    # In one colour, their dashes tell them apart.
+    dashes = {one.dashes for one in series_of(shown, ("black",))}
+    assert len(dashes) == 5
+    assert all(offset == 0 for offset, _ in dashes - {"-"}), "each begins with a whole dash"
+
+
 def test_lines_that_mostly_coincide_do() -> None:
     for n_apart, expected in ((1, True), (2, False)):
         y = [1.0, 2.0, 3.0, 4.0]

@@ -208,7 +208,7 @@ HARD = (
     Problem("breast cancer, 48 features", partial(breast_cancer, 48), (12,), 90.0, (0.5,)),
     Problem("digits, 36 pixels", partial(odd_digits, 36), (9, 18, 27), 4.0),
     Problem("digits, 40 pixels", partial(odd_digits, 40), (10, 20, 30), 25.0),
-    Problem("splice, 40 of 60 features", partial(splice_sites, 40), (6, 20), 25.0, (0.5,), 1e-3),
+    Problem("splice, 40 of 60 features", partial(splice_sites, 40), (6, 20), 25.0, (0.5,), 1e-4),
     Problem("vote and hepatitis, 35 features", vote_and_hepatitis, (6, 12), 25.0, (0.5,), 1e-6),
 )
 HARDER = (

@@ -143,7 +143,7 @@ def test_lines_and_their_names_have_distinct_colours(change: type[str]) -> None:
 
 def test_wrapped_lines_are_few_and_of_similar_length() -> None:
     assert wrapped("information gain, best T'", 22) == "information\ngain, best T'"
-    assert wrapped("trimming", 22) == "trimming"
+    assert wrapped("the log-loss here", 8) == "the\nlog-loss\nhere"
     assert wrapped("x" * 30, 22) == "x" * 15 + "\n" + "x" * 15
     assert wrapped("", 22) == ""
     assert wrapped("k = 1 ", 22) == "k = 1"

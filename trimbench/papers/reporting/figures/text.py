@@ -60,12 +60,10 @@ def _size(text: Text) -> tuple[float, float]:
 
 def wrapped(text: str, most: int) -> str:
     """Wrap text into the fewest lines, of similar length."""
-    lines = textwrap.wrap(text, most, break_on_hyphens=False)
-    shorter = lines
-    while lines and len(shorter) == len(lines):
-        lines, most = shorter, most - 1
-        shorter = textwrap.wrap(text, most, break_on_hyphens=False) if most else []
-    return "\n".join(lines)
+    longest = max(map(len, text.split()), default=1)
+    widths = range(most, longest - 1 if longest <= most else 0, -1)  # a word that fits is not broken
+    every = [textwrap.wrap(text, width, break_on_hyphens=False) for width in widths]
+    return "\n".join([*itertools.takewhile(lambda lines: len(lines) == len(every[0]), every)][-1])
 
 
 def points_to_pixels(artist: Any, points: float) -> float:

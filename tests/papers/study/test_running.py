@@ -40,7 +40,8 @@ def test_an_experiment_without_its_data(command: Command) -> None:
     assert f"Not run here: no data. Needed: {needed}" in page
     assert f"; {way}." in page
     why = "it is in no cache folder and downloads are switched off"
-    told = answer.out.partition(f"Data that is not available ({way}):\n")[2].splitlines()
+    *told, last = answer.out.partition(f"Data that is not available ({way}):\n")[2].splitlines()
+    assert last == "  results/quick/trimming/figure5.html"
     assert told == [
         f"  dataset/diabetes, dataset/heart_statlog: www.openml.org: {why}",
         f"  dataset/diabetes, dataset/heart_statlog, dataset/heart_cleveland: the package index: {why}",

@@ -12,6 +12,7 @@ import pytest
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.reporting.comparison import compare_runs, write_comparison
 from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.reporting.page import facts_of, render
 from trimbench.papers.reporting.runs import read_run
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.papers.vocabulary.tables import Table
@@ -44,7 +45,13 @@ def sweep(folder: Path) -> None:
     write_sweep(points, folder, FigureSettings())
 
 
-@pytest.mark.parametrize("make", [comparison, sweep])
+def study(folder: Path) -> None:
+    lists = {"conclusions": [LONG], "notes": [LONG], "tables": [], "figures": [], "jobs": {"length": 0, "columns": []}}
+    page = render("study.html", title="A study", facts=facts_of(), lines=f"model = {9 * LONG}", provenance="", **lists)
+    (folder / "index.html").write_text(page)
+
+
+@pytest.mark.parametrize("make", [comparison, sweep, study])
 def test_pages_fit_the_screen(make: Callable[[Path], None], browser: Any, tmp_path: Path) -> None:
     make(tmp_path)
     for width, scheme in ((360, "light"), (1280, "dark")):
@@ -73,6 +80,10 @@ def test_the_published_pages_are_short_and_fit_with_everything_unfolded(browser:
             view.set_viewport_size({"width": width, "height": 800})
             assert view.evaluate("document.documentElement.scrollHeight") < 15_000, (path, width)
             assert view.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+            # A table that is wider than its box says so.
+            view.wait_for_function(
+                "[...document.querySelectorAll('.scroll:not(.wide)')].every((b) => b.scrollWidth <= b.clientWidth + 1)"
+            )
     view.close()
 
 

@@ -321,13 +321,6 @@ def test_what_came_out_in_words(judgements: list[Judgement], words: str) -> None
     assert in_words(judgements) == words
 
 
-def test_the_ways_in_which_numbers_were_reproduced() -> None:
-    assert in_words(JUDGED[:5], detailed=True) == (
-        "2 of 4 numbers reproduced (1 as printed, 1 close), 1 differs (unexplained), 1 not attempted; "
-        "1 of 1 claim holds"
-    )
-
-
 def test_curves_and_identities_are_counted_apart_from_measured_numbers() -> None:
     curves = [reported(row, "0.00", "within", tolerance=0.02, subject="curve") for row in "ab"]
     identities = [reported(row, "2", subject="identity") for row in "cd"]

@@ -93,7 +93,7 @@ def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None
 # Intervals of more points are bands instead of bars.
 MOST_BARS = 40
 # Of more lines, intervals wider than this share of what the lines span stand side by side, so many points apart.
-_MOST_BANDS, _WIDE, _APART = 3, 0.05, 2.2
+_MOST_BANDS, _WIDE, _APART = 2, 0.05, 2.2
 # Points nearer than this share of the axis coincide; differences below that share of the values are rounding.
 _HARDLY, _ROUNDING = 0.005, 1e-9
 # Lines coincide if this share of their points does.

@@ -187,7 +187,7 @@ def _explained(error: ValidationError, kind: Any, what: str) -> ConfigurationErr
             return unknown(f"{what}: a key{_inside(inside)}", _keys(found), path[-1])
         case "missing" | "missing_keyword_only_argument" | "union_tag_not_found":
             return ConfigurationError(f"{what}: key {key} is missing; add it")
-        case "list_type" | "tuple_type" if len(same) == 1 and _is_of_any_length(_place(kind, first["loc"])[1]):
+        case "list_type" | "tuple_type" if len(same) == 1 and _any_length(_place(kind, first["loc"])[1]):
             return ConfigurationError(
                 f"{what}: {key} must be a list, got {brief(got)}; write '{key}=[{str(got)[:80]}]'"
             )
@@ -203,7 +203,7 @@ def _names(listed: str) -> list[str]:
     return [name.strip("'") for name in listed.split(", ")]
 
 
-def _is_of_any_length(kind: Any) -> bool:
+def _any_length(kind: Any) -> bool:
     return typing.get_origin(kind) is list or ... in typing.get_args(kind)
 
 

@@ -95,21 +95,6 @@ def test_a_profile_of_ones_own_is_not_the_papers(command: Command, tmp_path: Pat
     assert (tmp_path / "results/tiny/trimming/table4.csv").is_file()
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ((), "3 of 3 numbers reproduced (3 as printed), with profile=quick"),
-        (("profile=paper",), "3 of 3 numbers reproduced (3 as printed)"),
-        ((OTHER,), "complete, with other settings"),
-        (("profile.splits=1",), "complete, with other settings"),
-    ],
-)
-def test_a_summary_says_with_what_the_numbers_were_reproduced(
-    command: Command, words: tuple[str, ...], told: str
-) -> None:
-    assert f"\n{told}\n  results/" in command(*QUICKLY, *words, code=0).out
-
-
 def test_an_experiment_of_ones_own_may_have_any_name(command: Command, tmp_path: Path) -> None:
     own = tmp_path / "mine/experiment/own"
     own.mkdir(parents=True)

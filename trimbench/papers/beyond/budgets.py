@@ -332,7 +332,6 @@ def _beside(trimmed: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shared(ours: pd.DataFrame) -> str:
-    """Return how many of the kept features information gain selects too."""
     kept, selected = ours["features"].iloc[0], ours["information_gain_features"].iloc[0]
     return f"{len(set(kept) & set(selected))} of {len(kept)}" if isinstance(selected, list) else ""
 

@@ -197,7 +197,6 @@ def _flat(composer: Composer, overrides: Sequence[Override]) -> dict[str, Any]:
 
 
 def _value(value: Json) -> str:
-    """Return a value as a command line has it."""
     text = yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True, sort_keys=False)
     return text.removesuffix("\n...\n").strip()
 

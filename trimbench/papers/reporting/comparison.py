@@ -227,7 +227,6 @@ def compare_tables(part: str, first: pd.DataFrame, second: pd.DataFrame) -> tupl
 
 
 def _value(text: str) -> float | str | None:
-    """Return the content of a cell: a number, words, or None if it is empty."""
     try:
         value = float(text)
     except ValueError:

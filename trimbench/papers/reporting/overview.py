@@ -147,13 +147,11 @@ class Overview:
 
     def _page(self, entry: Entry, stem: str) -> Path:
         """Write the page of an experiment by itself, and return its path."""
-        folder, profile = self._folder, self._profile
-        pages = render_pages(
-            [self._part(entry)], self._literature, run=folder.name, profile=profile, folder=folder, alone=True
-        )
+        parts, run = [self._part(entry)], self._folder.name
+        pages = render_pages(parts, self._literature, run=run, profile=self._profile, folder=self._folder, alone=True)
         for name, text in assets().items():
-            write_text(text, folder / name)
-        return write_text(pages[entry.name], folder / f"{stem}.html")
+            write_text(text, self._folder / name)
+        return write_text(pages[entry.name], self._folder / f"{stem}.html")
 
     def _part(self, entry: Entry) -> Part:
         """Return what the page shows of an experiment; of one without stored results, not the files of before."""

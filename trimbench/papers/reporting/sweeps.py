@@ -502,7 +502,6 @@ def _joined(*parts: str) -> str:
 
 
 def _with_own_names(figures: Sequence[LineFigure]) -> Iterator[LineFigure]:
-    """Yield the figures, with a number in a name that another has already."""
     taken: set[str] = set()
     for number, figure in enumerate(figures, start=1):
         name = figure.name if figure.name not in taken else f"{figure.name}_{number}"

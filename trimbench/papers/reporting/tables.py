@@ -234,7 +234,6 @@ def differences(judgements: Sequence[Judgement]) -> Table:
 
 
 def _read(one: Judgement, reason: str) -> str:
-    """Return a reason, with how we read a claim that states no limit."""
     return "; ".join(filter(None, (reason, one.reading)))
 
 

@@ -180,7 +180,7 @@ def test_a_page_can_be_followed(path: Path, command: Command) -> None:
             elif "task=plot" in arguments:
                 assert answer.files
             else:
-                assert ": complete" in answer.out
+                assert "\ncomplete" in answer.out
                 assert answer.files
 
 

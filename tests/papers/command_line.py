@@ -39,8 +39,7 @@ class Answer:
     @property
     def files(self) -> list[Path]:
         """The files named in the output, and those beside a page."""
-        named = re.findall(r"^  (\S.*\.(?:csv|gz|md|tex|png|pdf|json|html))$", self.out, re.MULTILINE)
-        found = [Path(path) for path in named]
+        found = [*map(Path, re.findall(r"^  (\S.*\.(?:csv|gz|md|tex|png|pdf|json|html))$", self.out, re.MULTILINE))]
         for page in [path for path in found if path.suffix == ".html"]:
             start = "" if page.stem.startswith("index") else page.stem
             beside = [path for path in page.parent.iterdir() if path.is_file() and path.name.startswith(start)]

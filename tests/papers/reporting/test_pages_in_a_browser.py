@@ -80,7 +80,6 @@ def test_the_published_pages_are_short_and_fit_with_everything_unfolded(browser:
             view.set_viewport_size({"width": width, "height": 800})
             assert view.evaluate("document.documentElement.scrollHeight") < 15_000, (path, width)
             assert view.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
-            # A table that is wider than its box says so.
             view.wait_for_function(
                 "[...document.querySelectorAll('.scroll:not(.wide)')].every((b) => b.scrollWidth <= b.clientWidth + 1)"
             )

@@ -307,7 +307,6 @@ def test_kinds_are_counted_apart() -> None:
             "2 of 4 numbers reproduced (1 as printed, 1 close), 1 differs, 1 not attempted; "
             "2 of 3 claims hold, 1 fails; 1 of 2 times are shorter, 1 is longer",
         ),
-        (JUDGED[:2], "2 of 2 numbers reproduced (1 as printed, 1 close)"),
         (JUDGED[2:3], "0 of 1 number reproduced, 1 differs"),
         (JUDGED[3:4], "1 number not attempted"),
         (JUDGED[4:5], "1 of 1 claim holds"),

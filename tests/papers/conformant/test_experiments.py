@@ -69,7 +69,7 @@ def test_settings_of_a_sweep(settings: dict[str, Any], least: int, most: int, ac
 @pytest.mark.usefixtures("undrawn")
 def test_figure_1_has_two_models_of_one_classifier(command: Command) -> None:
     answer = command("experiment=conformant/figure1", "executor=serial")
-    assert "2 of 2 numbers reproduced, with profile=quick\n" in answer.out
+    assert "2 of 2 numbers reproduced (2 as printed), with profile=quick\n" in answer.out
     table = table_of("conformant/figure1_table")
     for model in ("P1", "P2"):
         np.testing.assert_allclose(table[f"{model}(c | x)"], table["F"], atol=1e-12)

@@ -20,7 +20,7 @@ PACKAGE, PAPERS = "trimbench", "trimbench.papers"
 # The command is the one module outside of the papers floor that leads there.
 DOORS = ("trimbench.__main__",)
 CEILINGS = {
-    "lines": 55_590,
+    "lines": 55_640,
     "files": 182,
     "imports between files": 857,
     "public names": 19,

@@ -478,7 +478,7 @@ class Composer:
             config, own = self.composed(overrides)
         else:
             for one in values:
-                OmegaConf.update(config, one.key_or_group, one.value(), merge=True)
+                OmegaConf.update(config, one.key_or_group, one.value(), merge=isinstance(one.value(), dict))
         return config, own["runtime"]["choices"]
 
     def composed(self, overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, Any]]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, POSITIVE, SHARE, fields, job, listed, timed
+from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, POSITIVE, SHARE, fields, job, listed, timed, timed_warm
 from trimbench.papers.trimming.classifiers import (
     NAMES,
     SIZES,
@@ -122,7 +122,7 @@ def _trimmed(
     split: Split, classifier: BayesianClassifier, budget: float, engine: EngineName, evaluation_limit: int | None
 ) -> tuple[Trimming, dict[str, vocab.Json]]:
     """Trim a classifier and test both; return the trimming, and what every job returns of it."""
-    trimming, seconds = timed(lambda: trim(classifier, budget, engine=engine, evaluation_limit=evaluation_limit))
+    trimming, seconds = timed_warm(lambda: trim(classifier, budget, engine=engine, evaluation_limit=evaluation_limit))
     return trimming, {
         "features": list(trimming.features),
         "upper_bound": trimming.upper_bound,

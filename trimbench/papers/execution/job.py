@@ -254,6 +254,12 @@ def timed(call: Callable[[], _T], clock: Callable[[], float] = time.perf_counter
     return found, clock() - start
 
 
+def timed_warm(call: Callable[[], _T]) -> tuple[_T, float]:
+    """Return what a call returns, and the seconds of its second run: the first may load or compile kernels."""
+    call()
+    return timed(call)
+
+
 # What the results of job functions must look like: names, types and ranges.
 
 # What a row of a table says of its job; no result may say it instead.

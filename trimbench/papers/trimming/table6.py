@@ -6,13 +6,13 @@ import functools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, timed
+from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, timed, timed_warm
 from trimbench.papers.trimming.classifiers import SEARCHED, TRIMMED, classifier_input, network_classifier
 from trimbench.trimming.agreement import maximum_achievable_agreement
 from trimbench.trimming.baselines import select_by_same_decision
@@ -226,8 +226,6 @@ def _found(
 
 # Table 6: run time and evaluations of trimming and of FS-SDD.
 
-_Found = TypeVar("_Found")
-
 
 @vocab.settings
 class Table6:
@@ -413,7 +411,7 @@ def trim_network(
 ) -> dict[str, vocab.Json]:
     """Trim the classifier of a network input at unit costs."""
     classifier, budget = _problem(network, threshold, budget_divisor)
-    trimming, seconds = _timed(lambda: trim(classifier, budget, engine=engine))
+    trimming, seconds = timed_warm(lambda: trim(classifier, budget, engine=engine))
     low, high = trimming.threshold_interval
     own = {"new_threshold": trimming.threshold, "threshold_low": low, "threshold_high": high}
     return _found(classifier, budget, trimming.features, trimming, seconds, **own, optimal=trimming.optimal)
@@ -423,16 +421,10 @@ def trim_network(
 def select_from_network(network: vocab.Input, threshold: float, budget_divisor: int) -> dict[str, vocab.Json]:
     """Select features of a network input by expected same-decision probability (FS-SDD), at unit costs."""
     classifier, budget = _problem(network, threshold, budget_divisor)
-    selection, seconds = _timed(lambda: select_by_same_decision(classifier, budget))
+    selection, seconds = timed_warm(lambda: select_by_same_decision(classifier, budget))
     at_best_threshold = [maximum_achievable_agreement(classifier, features)[0] for features in selection.tied]
     own = {"agreement_at_best_threshold": at_best_threshold[0], "agreement_of_best_tie": max(at_best_threshold)}
     return _found(classifier, budget, selection.features, selection, seconds, **own, n_tied=len(selection.tied))
-
-
-def _timed(search: Callable[[], _Found]) -> tuple[_Found, float]:
-    """Return what a search finds and the seconds of its second run: the first may load or compile kernels."""
-    search()
-    return timed(search)
 
 
 # Jobs follow from this.

@@ -35,7 +35,7 @@ from trimbench.papers.own_table.report import (
     render_study,
     tables_of,
 )
-from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, table_file
+from trimbench.papers.own_table.settings import StoredTable, StudySettings, checked_costs, keep_table, table_file
 from trimbench.papers.own_table.steps import (
     CLASSIFIERS,
     FEW,
@@ -279,9 +279,16 @@ def prepared(
         raise ConfigurationError(
             f"target must have each class in at least two rows, got {rare!r} in {min(counts)}; leave such rows out"
         )
-    names = [str(name) for name in table.features.columns]
+    n_rows, share = len(table.labels), settings.test_share
+    data = StoredTable(table.features, table.labels, table.classes)
+    is_split = 0 < round(n_rows * share) < n_rows
+    if not is_split or len(set(table.labels[data.split(share, settings.seed)[0]])) < len(counts):
+        raise ConfigurationError(
+            f"test_share must leave rows to test on, and of each class rows to learn from, got {share!r} of {n_rows} "
+            "rows; write for example test_share=0.25"
+        )
     left_out = {one.name for one in table.card if one.read_as in ("left out", "id")}
-    return OwnTable(table, checked_costs(costs, names, left_out), settings)
+    return OwnTable(table, checked_costs(costs, data.names, left_out), settings)
 
 
 def run_study(plan: OwnTable, source: str, target: str, where: Surroundings, say: Say) -> Study:
@@ -313,9 +320,6 @@ def write_study(studied: Study, folder: Path, figure: FigureSettings) -> tuple[P
     written = write_findings(studied.findings, [], folder, figure)
     if studied.steps.chosen:
         model = json.dumps(studied.steps.chosen["model"], indent=1) + "\n"
-        written += [
-            write_text(model, folder / "model.json"),
-            write_text(studied.code, folder / "model.py"),
-        ]
+        written += [write_text(model, folder / "model.json"), write_text(studied.code, folder / "model.py")]
     page = render_study(studied.steps, studied.findings, studied.code, studied.seconds, folder)
     return (*written, write_text(page, folder / "index.html"))

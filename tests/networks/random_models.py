@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -18,6 +20,22 @@ def distributions(rng: np.random.Generator, shape: tuple[int, ...], *, coarse: b
     weights = rng.integers(0, 4, size=shape).astype(float)
     weights[..., 0] += weights.sum(axis=-1) == 0
     return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def random_network(
+    rng: np.random.Generator,
+    parents: Mapping[str, Sequence[str]],
+    sizes: Mapping[str, int] | None = None,
+    *,
+    coarse: bool = False,
+) -> tb.BayesianNetwork:
+    """Return a network of a structure, with random tables; the states of each node are 0, 1, ..., two without sizes."""
+    states = {name: [str(value) for value in range(sizes[name] if sizes else 2)] for name in parents}
+    tables = {
+        name: distributions(rng, tuple(len(states[v]) for v in (*above, name)), coarse=coarse)
+        for name, above in parents.items()
+    }
+    return tb.BayesianNetwork(states, parents, tables)
 
 
 @st.composite

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
-from tests.networks.random_models import distributions, networks
+from tests.networks.random_models import networks, random_network
 from tests.networks.test_bayesian_network import lawn
 from trimbench.networks.inference import joint, kernels
 from trimbench.networks.inference.joint import (
@@ -55,25 +55,18 @@ def grid(side: int, *, seed: int = 0, sizes: tuple[int, ...] = (2,)) -> tb.Bayes
     """A square grid, each node with the one above and the one to its left as parents."""
     rng = np.random.default_rng(seed)
     names = [f"{i},{j}" for i in range(side) for j in range(side)]
-    states = {name: [str(k) for k in range(int(rng.choice(sizes)))] for name in names}
+    cardinality = {name: int(rng.choice(sizes)) for name in names}
     parents = {
         f"{i},{j}": [f"{a},{b}" for a, b in ((i - 1, j), (i, j - 1)) if a >= 0 and b >= 0]
         for i in range(side)
         for j in range(side)
     }
-    tables = {
-        name: distributions(rng, tuple(len(states[v]) for v in (*parents[name], name)), coarse=False) for name in names
-    }
-    return tb.BayesianNetwork(states, parents, tables)
+    return random_network(rng, parents, cardinality)
 
 
 def chain(length: int) -> tb.BayesianNetwork:
-    rng = np.random.default_rng(1)
-    names = [f"v{i}" for i in range(length)]
-    tables = {name: distributions(rng, (3, 3) if i else (3,), coarse=False) for i, name in enumerate(names)}
-    return tb.BayesianNetwork(
-        {name: ["a", "b", "c"] for name in names}, {names[i]: [names[i - 1]] for i in range(1, length)}, tables
-    )
+    parents = {f"v{i}": [f"v{i - 1}"] if i else [] for i in range(length)}
+    return random_network(np.random.default_rng(1), parents, dict.fromkeys(parents, 3))
 
 
 @pytest.mark.usefixtures("_way")
@@ -122,14 +115,8 @@ def test_variables_of_one_state_take_no_room() -> None:
 
 
 def test_barren_nodes_are_left_out() -> None:
-    rng = np.random.default_rng(2)
-    names = [f"v{i}" for i in range(25)]
-    network = tb.BayesianNetwork(
-        {name: ["0", "1"] for name in names},
-        {"v24": names[:14]},
-        {name: distributions(rng, (2,), coarse=False) for name in names[:-1]}
-        | {"v24": distributions(rng, (2,) * 15, coarse=False)},
-    )
+    roots = [f"v{i}" for i in range(24)]
+    network = random_network(np.random.default_rng(2), dict.fromkeys(roots, ()) | {"v24": roots[:14]})
     np.testing.assert_allclose(joint_distribution(network, ["v0"], max_entries=2), network.table("v0"), rtol=1e-14)
     assert float(joint_distribution(network, [], max_entries=1)) == 1.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import math
 import re
@@ -16,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
+from tests.networks.lawn_files import write
 from tests.networks.random_models import networks
 from tests.networks.test_bayesian_network import lawn
 from trimbench.networks.inference.joint import checked_evidence, joint_distribution
@@ -24,13 +24,6 @@ from trimbench.networks.sampling import RowSampler
 # The variables of the lawn are rain (yes, no), sprinkler (on, off) and grass (dry, damp, wet).
 SEEN = {"grass": "wet", "rain": "no"}
 ERGO = "/* Evidence */\n2\n 2    2\n 0    1\n"
-
-
-def written(folder: Path, text: str, ending: str = ".erg.evid") -> Path:
-    path = folder / f"lawn{ending}"
-    content = text.encode()
-    path.write_bytes(gzip.compress(content) if ending.endswith(".gz") else content)
-    return path
 
 
 @pytest.mark.parametrize(
@@ -50,14 +43,14 @@ def written(folder: Path, text: str, ending: str = ".erg.evid") -> Path:
     ],
 )
 def test_both_formats_are_read_whatever_their_lines(tmp_path: Path, text: str) -> None:
-    for ending in (".erg.evid", ".erg.evid.gz", ".uai.evid", ".EVID.GZ"):
-        found = lawn().read_evidence(written(tmp_path, text, ending.lower()))
+    for ending in ("erg.evid", "erg.evid.gz", "uai.evid", "evid.gz"):
+        found = lawn().read_evidence(write(tmp_path, ending, text))
         assert list(found.items()) == list(SEEN.items())
 
 
 @pytest.mark.parametrize("text", ["0", "0\n", "1\n0\n", "2\n0\n1 0 1\n", "/* none */ 0"])
 def test_nothing_may_be_observed(tmp_path: Path, text: str) -> None:
-    assert lawn().read_evidence(written(tmp_path, text)) == {}
+    assert lawn().read_evidence(write(tmp_path, "erg.evid", text)) == {}
 
 
 DAMAGE = [
@@ -81,18 +74,18 @@ DAMAGE = [
 @pytest.mark.parametrize(("old", "new", "line", "message"), DAMAGE)
 def test_damage_is_named_by_its_file_and_line(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
     assert old in ERGO
-    path = written(tmp_path, ERGO.replace(old, new, 1))
+    path = write(tmp_path, "erg.evid", ERGO.replace(old, new, 1))
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         lawn().read_evidence(path)
     assert str(caught.value).startswith(f"{path}, line {line}: ")
 
 
 def test_a_file_that_is_no_evidence_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"path must end in \.evid or \.evid\.gz, got '.*lawn\.erg'"):
-        lawn().read_evidence(written(tmp_path, ERGO, ".erg"))
-    path = written(tmp_path, ERGO, ".erg.evid.gz")
+    with pytest.raises(ValueError, match=r"path must end in \.evid or \.evid\.gz, got '.*network\.erg'"):
+        lawn().read_evidence(write(tmp_path, "erg", ERGO))
+    path = write(tmp_path, "erg.evid.gz", ERGO)
     path.write_bytes(path.read_bytes()[:-6])
-    with pytest.raises(ValueError, match=r"lawn\.erg\.evid\.gz must be a whole gzip file"):
+    with pytest.raises(ValueError, match=r"network\.erg\.evid\.gz must be a whole gzip file"):
         lawn().read_evidence(path)
     (tmp_path / "lawn.evid").write_bytes(b"\xff")
     with pytest.raises(ValueError, match="must be UTF-8 text"):
@@ -112,7 +105,7 @@ def test_what_is_written_is_read(
     ergo = f"/* Evidence */\n{len(pairs)}\n" + "".join(f" {i}    {k}\n" for i, k in pairs)
     uai = "2\n" + " ".join(map(str, [len(pairs), *(n for pair in pairs for n in pair)])) + "\n0\n"
     for text in (ergo, uai):
-        assert network.read_evidence(written(folder, text)) == seen
+        assert network.read_evidence(write(folder, "erg.evid", text)) == seen
     assert checked_evidence(network, seen) == {node: network.states(node).index(seen[node]) for node in nodes}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import trimbench as tb
-from tests.networks.random_models import distributions
+from tests.networks.random_models import distributions, random_network
 from trimbench.trimming.costs import Choice
 
 # Odds closer than this are equal.
@@ -199,10 +199,5 @@ def random_network_classifier(
         name: [str(parent) for parent in rng.choice(names[:i], size=rng.integers(0, min(i, 3) + 1), replace=False)]
         for i, name in enumerate(names)
     }
-    tables = {
-        name: distributions(rng, tuple(cardinality[v] for v in (*parents[name], name)), coarse=coarse) for name in names
-    }
-    states = {name: [str(value) for value in range(cardinality[name])] for name in names}
-    network = tb.BayesianNetwork(states, parents, tables)
-    features = [f"f{i}" for i in range(n_features)]
-    return tb.BayesianClassifier(network, "c", positive="1", features=features, threshold=threshold)
+    network = random_network(rng, parents, cardinality, coarse=coarse)
+    return tb.BayesianClassifier(network, "c", positive="1", features=names[2:], threshold=threshold)

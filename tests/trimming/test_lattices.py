@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -94,18 +93,6 @@ def test_both_ways_to_compute_bounds_agree(seed: int) -> None:
 def test_compiled_masses_near_the_bound_are_those_of_numpy(seed: int) -> None:
     one, other = (lattices(random_classifier(seed), compiled=compiled)[0] for compiled in (False, True))
     assert (one.reached, one.error) == (other.reached, pytest.approx(other.error, abs=1e-13))
-
-
-def test_a_lattice_of_no_error_gives_the_loss() -> None:
-    classifier = tb.BayesianClassifier(
-        tb.NaiveBayes([0.5, 0.5], [[[0.8, 0.2], [0.2, 0.8]]] * 5), positive="0", threshold=0.5
-    )
-    weights = Weights.of(classifier)
-    lattice = decided_exactly(Lattice.of(weights, math.log(16.0)), compiled=False)
-    for kept in brute_force.all_subsets(5):
-        low, high = lattice.loss(kept, [i for i in range(5) if i not in kept])
-        assert high - low < 1e-11
-        assert 1.0 - high <= brute_force.potential_agreement(classifier, kept) <= 1.0 - low
 
 
 @pytest.mark.parametrize("multiply", [kernels.multiply_law, kernels.multiply_law.py_func])

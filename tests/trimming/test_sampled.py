@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import trimbench as tb
-from tests.networks.random_models import distributions
+from tests.networks.random_models import distributions, random_network
 from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming.costs import checked_choice
@@ -182,8 +182,7 @@ def test_too_many_hidden_variables_are_refused() -> None:
     names = [f"h{i}" for i in range(40)]
     parents = {name: [str(p) for p in rng.choice(names[:i], min(i, 4), replace=False)] for i, name in enumerate(names)}
     leaves = {f"f{i}": [str(p) for p in rng.choice(names, 4, replace=False)] for i in range(40)}
-    tables = {name: distributions(rng, (2,) * (len(p) + 1), coarse=False) for name, p in (parents | leaves).items()}
-    network = tb.BayesianNetwork({name: ["0", "1"] for name in tables}, parents | leaves, tables)
+    network = random_network(rng, parents | leaves)
     classifier = tb.BayesianClassifier(network, "h0", positive="1", features=list(leaves))
     with pytest.raises(ContractionTooLarge, match="give the classifier more features, so that fewer variables"):
         tb.trim(classifier, 3, time_limit=1.0)

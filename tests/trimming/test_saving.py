@@ -16,8 +16,6 @@ import trimbench as tb
 from tests.networks.random_models import distributions
 from tests.trimming.brute_force import random_network_classifier
 
-TABLE = [[0.9, 0.1], [0.2, 0.8]]
-
 
 def naive_bayes(n_features: int = 3) -> tb.NaiveBayes:
     rng = np.random.default_rng(1)

@@ -17,24 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
-from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines import sdd as sdd_compiler
 from trimbench.trimming.engines.circuit import SddEngine, SddMeasure
 from trimbench.trimming.engines.sdd import (
     CircuitError,
     Diagram,
     Encoding,
-    Fork,
     Group,
     compile_network,
     encode,
     relevant_nodes,
 )
-from trimbench.trimming.limits import Limits
-from trimbench.trimming.search.proof import RemovalSearch
 
 from ..extras import needs_pysdd
-from ..networks.random_models import distributions
+from ..networks.random_models import distributions, random_network
 from . import brute_force
 
 pytestmark = needs_pysdd
@@ -121,28 +117,6 @@ def test_fifty_random_networks_equal_full_enumeration(seed: int) -> None:
     assert seen_multi > 10
 
 
-def test_the_search_runs_on_the_engine() -> None:
-    rng = np.random.default_rng(8)
-    classifier = brute_force.random_classifier(rng, [2, 2, 3, 2, 2, 2], 0.4)
-    engine = SddEngine.of(classifier)
-    choice = checked_choice(classifier.features, 3.0)
-    found = RemovalSearch(engine.root, choice, first_guess=range(6)).run(Limits())
-    best = max(brute_force.potential_agreement(classifier, s) for s in brute_force.affordable_subsets([1.0] * 6, 3.0))
-    assert found.agreement == pytest.approx(best, abs=1e-12)
-    assert found.upper_bound == pytest.approx(best, abs=1e-12)
-
-
-def test_instances_are_those_with_a_probability() -> None:
-    engine = SddEngine.of(tb.BayesianClassifier(RAIN, "rain", positive="yes", features=["slip", "wet"], threshold=0.4))
-    instances = engine.instances([0, 1])
-    # slip = yes and wet = no cannot be; the others have Pr(yes | wet), so 0.18 / 0.42 and 0.02 / 0.58.
-    order = np.lexsort((instances.negative, instances.positive))
-    np.testing.assert_allclose(instances.positive[order], [0.002, 0.018, 0.036, 0.054, 0.09], atol=1e-15)
-    np.testing.assert_allclose(instances.negative[order], [0.056, 0.504, 0.048, 0.072, 0.12], atol=1e-15)
-    np.testing.assert_allclose(instances.signed[order], [-0.058, -0.522, 0.084, 0.126, 0.21], atol=1e-15)
-    assert engine.instances([]).signed == pytest.approx([0.42 - 0.58])
-
-
 def test_instances_that_lead_to_one_end_share_it() -> None:
     """Ten fair coins that say nothing, and a sensor: 2^11 instances are two ends of the diagram."""
     coins = [f"coin{i}" for i in range(10)]
@@ -180,39 +154,16 @@ def test_forty_outputs_of_a_circuit_need_no_table() -> None:
     assert potential_agreement(engine, [0, 1]) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("certain", [[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
-def test_a_classifier_without_features(certain: list[float]) -> None:
-    network = tb.BayesianNetwork({"c": ["yes", "no"]}, {}, {"c": certain})
-    engine = SddEngine.of(tb.BayesianClassifier(network, "c", positive="yes", features=[], threshold=0.5))
-    instances = engine.instances([])
-    assert (float(instances.positive[0]), float(instances.negative[0])) == tuple(certain)
-    assert engine.root.potential_agreement() == 1.0
-
-
-def test_one_compilation_serves_all_thresholds() -> None:
-    engine = SddEngine.of(tb.BayesianClassifier(RAIN, "rain", positive="yes", features=["slip"], threshold=0.5))
-    for threshold in (0.0, 0.1, 0.3, 0.9):
-        other = engine.with_threshold(threshold)
-        classifier = tb.BayesianClassifier(RAIN, "rain", positive="yes", features=["slip"], threshold=threshold)
-        expected = brute_force.potential_agreement(classifier, [])
-        assert potential_agreement(other, []) == pytest.approx(expected, abs=1e-12)
-
-
-def wide_network(n_nodes: int) -> tb.BayesianNetwork:
+@pytest.fixture(scope="module")
+def wide() -> Encoding:
     """A network without zeros or equal parameters whose circuit is too large for any machine."""
     rng = np.random.default_rng(0)
-    names = [f"v{i}" for i in range(n_nodes)]
+    names = [f"v{i}" for i in range(80)]
     parents = {
         name: [str(p) for p in rng.choice(names[:i], size=min(i, 5), replace=False)] for i, name in enumerate(names)
     }
-    tables = {name: distributions(rng, (2,) * (len(parents[name]) + 1), coarse=False) for name in names}
-    return tb.BayesianNetwork({key: ["a", "b"] for key in names}, parents, tables)
-
-
-@pytest.fixture(scope="module")
-def wide() -> Encoding:
-    network = wide_network(80)
-    return encode(network, "v0", "a", tuple(node for node in network.nodes if not network.children(node)))
+    network = random_network(rng, parents)
+    return encode(network, "v0", "0", tuple(node for node in network.nodes if not network.children(node)))
 
 
 def test_a_network_of_gates_is_compiled_over_its_inputs() -> None:
@@ -243,24 +194,6 @@ def test_rows_share_variables_and_zeros_need_none() -> None:
     assert len(chances) == 4
     assert sorted(float(group.weights[0, 0]) for group in chances) == pytest.approx([0.2, 0.375, 0.4, 0.5])
     assert all(group.weights.sum() == pytest.approx(1.0, abs=1e-15) for group in chances)
-
-
-def test_every_variable_stands_once_in_the_vtree() -> None:
-    rng = np.random.default_rng(5)
-    tables = {
-        "c": [0.4, 0.6],
-        "h": distributions(rng, (2, 3), coarse=False),
-        "f": distributions(rng, (3, 4), coarse=False),
-    }
-    network = tb.BayesianNetwork(
-        {"c": ["0", "1"], "h": ["0", "1", "2"], "f": ["0", "1", "2", "3"]}, {"h": ["c"], "f": ["h"]}, tables
-    )
-    encoding = encode(network, "c", "0", ("f",))
-    leaves = [int(line.split()[2]) for line in encoding.vtree_text().splitlines() if line.startswith("L")]
-    assert sorted(leaves) == list(range(1, encoding.n_variables + 1))
-    places = [part.place for part in encoding.vtree if isinstance(part, Fork)]
-    assert len(set(places)) == len(places)
-    assert max(places) < 2 * encoding.n_variables - 1
 
 
 def test_a_timeout_is_an_error_and_no_hang(wide: Encoding) -> None:

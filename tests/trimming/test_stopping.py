@@ -264,12 +264,6 @@ def test_budgets_may_be_an_iterator() -> None:
     assert len(tb.trimming_curve(random_classifier(3), iter([1, 2]))) == 2
 
 
-def test_costs_may_be_a_series() -> None:
-    classifier = random_classifier(3)
-    costs = pd.Series({"x2": 3.0, "x0": 1.0, "x1": 2.0})
-    assert tb.trim(classifier, 3, costs).features == tb.trim(classifier, 3, [1.0, 2.0, 3.0]).features
-
-
 def test_limits_end_in_parts() -> None:
     limits = Limits(1e9, 5)
     assert limits.may_go_on(4)

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 import trimbench as tb
 from tests.trimming import brute_force
+from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.engines.choice import EngineName
 from trimbench.trimming.thresholds import Instances, best_cut
 
@@ -68,6 +70,22 @@ def around(posteriors: NDArray[np.float64], n_steps: int = 3) -> set[float]:
     return set(np.concatenate(found).tolist())
 
 
+def test_a_certain_posterior_is_never_below_a_threshold() -> None:
+    cut = best_cut(Instances(np.array([0.5, 0.0]), np.array([0.0, 0.5]), np.array([0.5, -0.5])), 0.5)
+    assert (cut.agreement, cut.low, cut.high) == (1.0, 0.0, 1.0)
+
+
+def test_a_threshold_that_ties_with_the_posteriors_below_a_cut_is_not_in_its_interval() -> None:
+    """Rounding leaves the posterior of a subset next to the original threshold, which still counts as reached."""
+    below = 0.5 * (1.0 - 3e-16)
+    instances = Instances(np.array([below, 0.1]), np.array([0.5, 0.9]), np.array([-0.8, -0.2]))
+    cut = best_cut(instances, 0.5)
+    assert cut.agreement == pytest.approx(1.0)
+    threshold = cut.representative(0.5)
+    assert threshold > 0.5
+    assert instances.agreement(threshold) == pytest.approx(1.0)
+
+
 # Few different parameters make zeros, ties and duplicates of features common.
 THRESHOLDS = [Fraction(0), Fraction(1, 10**9), Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4)]
 THRESHOLDS += [1 - Fraction(1, 10**9), Fraction(1)]
@@ -81,52 +99,17 @@ class Case:
     prior: list[Fraction]
     tables: list[Table]
     threshold: Fraction
-    costs: list[int]
     budget: int
-    groups: dict[str, list[str]]
-    required: list[str]
-    forbidden: list[str]
+    options: dict[str, Any]
+    choice: Choice
 
-    @property
-    def names(self) -> list[str]:
-        return [f"x{i}" for i in range(len(self.tables))]
-
-    def classifier(self) -> tb.BayesianClassifier:
+    def trim(self, engine: EngineName) -> tb.Trimming:
         model = tb.NaiveBayes(
             [float(value) for value in self.prior],
             [[[float(value) for value in row] for row in table] for table in self.tables],
         )
-        return tb.BayesianClassifier(model, positive="0", threshold=float(self.threshold))
-
-    def trim(self, engine: EngineName) -> tb.Trimming:
-        grouped = {name for members in self.groups.values() for name in members}
-        costs = {name: cost for name, cost in zip(self.names, self.costs, strict=True) if name not in grouped}
-        costs |= {name: self.costs[self.names.index(members[0])] for name, members in self.groups.items()}
-        return tb.trim(
-            self.classifier(),
-            self.budget,
-            costs,
-            groups=self.groups or None,
-            required=self.required,
-            forbidden=self.forbidden,
-            engine=engine,
-        )
-
-    def subsets(self) -> list[tuple[int, ...]]:
-        """Return all subsets that are allowed."""
-        names, price = self.names, self.costs
-        group_of = {name: group for group, members in self.groups.items() for name in members}
-        found = []
-        for subset in brute_force.all_subsets(len(names)):
-            chosen = {names[i] for i in subset}
-            bought = {group_of.get(names[i], names[i]): i for i in subset}
-            cost = sum(
-                price[names.index(self.groups[unit][0])] if unit in self.groups else price[i]
-                for unit, i in bought.items()
-            )
-            if cost <= self.budget and set(self.required) <= chosen and not chosen & set(self.forbidden):
-                found.append(subset)
-        return found
+        classifier = tb.BayesianClassifier(model, positive="0", threshold=float(self.threshold))
+        return tb.trim(classifier, self.budget, engine=engine, **self.options)
 
     def joint(self) -> brute_force.Joint:
         found: brute_force.Joint = {}
@@ -152,19 +135,20 @@ def random_case(rng: np.random.Generator) -> Case:
     names = [f"x{i}" for i in range(n_features)]
     order = [str(name) for name in rng.permutation(names)]
     groups = {"g": order[: int(rng.integers(1, n_features + 1))]} if rng.random() < 0.4 else {}
-    costs = [1] * n_features if rng.random() < 0.5 else [int(cost) for cost in rng.integers(0, 4, n_features)]
+    units = [*groups, *(name for name in names if name not in groups.get("g", ()))]
+    costs = [1] * len(units) if rng.random() < 0.5 else [int(cost) for cost in rng.integers(0, 4, len(units))]
     budget = int(rng.integers(0, sum(costs) + 1))
-    case = Case(
-        prior=_distribution(rng, 2, levels),
-        tables=tables,
-        threshold=THRESHOLDS[int(rng.integers(len(THRESHOLDS)))],
-        costs=costs,
-        budget=budget,
-        groups=groups,
-        required=order[-1:] if rng.random() < 0.3 else [],
-        forbidden=order[:1] if n_features > 1 and rng.random() < 0.3 else [],
-    )
-    return case if case.subsets() else random_case(rng)
+    options = {
+        "costs": dict(zip(units, costs, strict=True)),
+        "groups": groups,
+        "required": order[-1:] if rng.random() < 0.3 else [],
+        "forbidden": order[:1] if n_features > 1 and rng.random() < 0.3 else [],
+    }
+    prior, threshold = _distribution(rng, 2, levels), THRESHOLDS[int(rng.integers(len(THRESHOLDS)))]
+    try:
+        return Case(prior, tables, threshold, budget, options, checked_choice(names, budget, **options))
+    except ValueError:  # what is required costs more than the budget
+        return random_case(rng)
 
 
 def _distribution(rng: np.random.Generator, size: int, levels: int) -> list[Fraction]:
@@ -180,7 +164,7 @@ def test_trimmings_are_optimal_in_exact_arithmetic(engine: EngineName, is_short:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trimbench.trimming.search.lattices._SHORT_SEARCH", 2.0**27 if is_short else 0.0)  # else compiled
         found = case.trim(engine)
-    joint, subsets = case.joint(), case.subsets()
+    joint, subsets = case.joint(), brute_force.allowed_subsets(case.choice)
     decided = brute_force.decisions(joint, case.threshold)
     assert found.kept in subsets
     assert found.optimal

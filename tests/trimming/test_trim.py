@@ -45,6 +45,7 @@ def test_trim_finds_the_optimum(engine: EngineName, general: bool, data: st.Data
     assert reached == pytest.approx(trimming.agreement, abs=1e-11)
     low, high = trimming.threshold_interval
     assert low < trimming.threshold <= high or trimming.threshold == low == high == 0
+    assert (trimming.classifier.features, trimming.classifier.threshold) == (trimming.features, trimming.threshold)
 
 
 @pytest.mark.parametrize("general", [False, True])
@@ -82,22 +83,6 @@ def test_everything_affordable_removes_nothing() -> None:
     assert low < trimming.threshold <= high
 
 
-def test_costs_by_name_and_decimal_budgets() -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(4), [2, 2, 2], 0.5)
-    trimming = tb.trim(classifier, 0.3, {"x0": 0.1, "x1": 0.2, "x2": 5.0})
-    assert trimming.features == ("x0", "x1")
-
-
-def test_the_trimmed_classifier_predicts_from_its_features_alone() -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(7), [2, 2, 2, 2], 0.5)
-    trimming = tb.trim(classifier, 2)
-    rows = classifier.model.sample(50, np.random.default_rng(8))
-    seen = rows[list(trimming.features)]
-    predicted = trimming.classifier.predict(seen)
-    expected = np.where(trimming.classifier.posterior(seen) >= trimming.threshold, "0", "1")
-    assert predicted.tolist() == expected.tolist()
-
-
 def test_a_network_of_naive_bayes_structure_is_accepted() -> None:
     model = brute_force.random_classifier(np.random.default_rng(9), [2, 3], 0.5).model
     network = model.to_network()
@@ -125,13 +110,3 @@ def test_few_subsets_are_enumerated(budget: int) -> None:
     subsets = itertools.combinations(classifier.features, budget)
     best = max(tb.maximum_achievable_agreement(classifier, list(subset))[0] for subset in subsets)
     assert trimming.agreement == pytest.approx(best, abs=1e-11)
-
-
-def test_the_upper_end_of_the_interval_is_in_it_next_to_1() -> None:
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        tables = [[[1 - a, a], [b, 1 - b]] for a, b in rng.uniform(1e-4, 0.05, size=(5, 2))]
-        classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], tables), positive="0", threshold=0.999999)
-        value, (low, high) = tb.maximum_achievable_agreement(classifier, classifier.features[:4])
-        assert low < high
-        assert tb.expected_agreement(classifier, classifier.features[:4], high) == pytest.approx(value, abs=1e-12)

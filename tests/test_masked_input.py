@@ -27,7 +27,7 @@ Fit = Callable[[Any, Any], Any]
 
 
 def weights(rows: Any, _: Any) -> Any:
-    return tb.conform(LogisticRegression().fit(X, Y), rows).predict_proba(MISSING)
+    return tb.conform(LogisticRegression().fit(X, Y), rows).predict_proba(rows)
 
 
 ESTIMATORS: dict[str, Fit] = {

@@ -197,24 +197,12 @@ def test_weights_that_do_not_fit_together(changed: dict[str, Any], message: str)
         tb.conform(weights_alone(**changed), X)
 
 
-@pytest.mark.parametrize("dtype", ["Int64", "boolean", "Float64", object])
-def test_missing_values_in_a_data_frame(dtype: Any) -> None:
-    frame = pd.DataFrame(X).astype("Int64").astype(dtype)
+def test_a_missing_value_of_a_data_frame_is_explained_around_but_not_judged() -> None:
+    frame = pd.DataFrame(X).astype("Int64")
     frame.iloc[2, 0] = pd.NA
-    expected = MODEL.predict_proba(changed(2, 0, np.nan))
-    np.testing.assert_array_equal(MODEL.predict_proba(frame), expected)
     assert MODEL.explain(frame.iloc[2]).support == MODEL.explain(changed(2, 0, np.nan)[2]).support
-    learned = tb.conform(FITTED, frame), tb.conform(FITTED, changed(2, 0, np.nan))
-    np.testing.assert_array_equal(learned[0].components[0].tilts, learned[1].components[0].tilts)
     with pytest.raises(ValueError, match=r"X\[2, 0\] must not be missing here"):
         MODEL.conformity_error(frame)
-
-
-def test_masked_values_are_missing() -> None:
-    masked = np.ma.masked_array(X, mask=np.zeros_like(X, dtype=bool))
-    masked[2, 0] = np.ma.masked
-    np.testing.assert_array_equal(MODEL.predict_proba(masked), MODEL.predict_proba(changed(2, 0, np.nan)))
-    np.testing.assert_array_equal(MODEL.predict_proba([[None, 0, 1]]), MODEL.predict_proba([[np.nan, 0, 1]]))
 
 
 def test_weights_and_means_of_different_size() -> None:

@@ -156,25 +156,6 @@ def test_a_value_that_is_never_seen_and_a_feature_of_one_value() -> None:
     np.testing.assert_allclose(model.predict_proba(hidden), classifier.predict_proba(X), atol=1e-15)
 
 
-def test_a_real_valued_column_without_variance() -> None:
-    X = np.column_stack([np.full(20, 7.0), np.arange(20) % 2])
-    classifier = LogisticRegression().fit(X, np.arange(20) % 3 > 0)
-    model = tb.conform(classifier, X, real=[0])
-    hidden = X.copy()
-    hidden[:, 0] = np.nan
-    np.testing.assert_allclose(model.predict_proba(hidden), classifier.predict_proba(X), atol=1e-15)
-
-
-def test_a_model_becomes_a_naive_bayes_that_can_be_trimmed() -> None:
-    rng = np.random.default_rng(12)
-    X = (rng.random((200, 6)) < 0.4).astype(float)
-    classifier = LogisticRegression().fit(X, X[:, 0] + X[:, 1] + rng.random(200) > 1)
-    model = tb.conform(classifier, X)
-    converted = model.to_naive_bayes()
-    trimming = tb.trim(tb.BayesianClassifier(converted, positive="True"), budget=2)
-    assert set(trimming.features) == {"x0", "x1"}
-
-
 def test_large_tables_are_read_in_parts() -> None:
     rng = np.random.default_rng(13)
     X = (rng.random((20_000, 4)) < 0.4).astype(np.uint8)

@@ -20,10 +20,8 @@ from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
 from trimbench.conformant import explanations, probabilistic
 from trimbench.conformant import mixture as conformant_mixture
-from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.mixture import MixturePrior, clusters
 from trimbench.conformant.probabilistic import SetSearch, _Node, decided_by_odds
-from trimbench.conformant.problem import ReducedProblem, _blocks, _step
 from trimbench.conformant.same_decision import (
     HIDDEN,
     SHOWN,
@@ -54,32 +52,6 @@ def many_features(n_features: int = 20, n_classes: int = 2) -> tuple[tb.Conforma
     X = (rng.random((60, n_features)) < 0.4).astype(float)
     weights, biases = rng.normal(size=(n_features, n_classes)), rng.normal(size=n_classes)
     return tb.conform(fake_classifier(weights, biases), X), X[0]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_features_are_decided_where_no_choice_has_the_odds(seed: int) -> None:
-    """Sets that reach what is needed have all features that must be shown, and none that may not."""
-    rng = np.random.default_rng(seed)
-    gain = np.array([[0.2, -0.3], [0.1, 0.3, -0.4], [0.0, 0.2, -0.4]][seed % 3])
-    problem: Any = SimpleNamespace(
-        log_prior=np.log(rng.dirichlet(np.ones(len(gain)))), evidence=rng.normal(size=(5, len(gain)))
-    )
-    shown, undecided, left = np.array([4]), np.arange(4), 1 + seed % 3
-    feasible = [
-        set(chosen)
-        for size in range(left + 1)
-        for chosen in itertools.combinations(range(4), size)
-        if np.exp(problem.log_prior + problem.evidence[[4, *chosen]].sum(axis=0)) @ gain >= 0
-    ]
-    with np.errstate(divide="raise"):  # a gain of 0 needs no odds
-        gain_of_both = gain[gain != 0] if seed % 3 != 2 else gain
-        decided = decided_by_odds(problem, gain_of_both, shown, undecided, left)
-    if decided is None:
-        assert not feasible
-        return
-    must, may = decided
-    for chosen in feasible:
-        assert set(np.flatnonzero(must).tolist()) <= chosen <= set(np.flatnonzero(may).tolist())
 
 
 def test_a_feature_without_which_the_odds_are_too_small_must_be_shown() -> None:
@@ -244,43 +216,6 @@ def test_a_class_that_no_loss_changes_has_no_set(most_rows: int, monkeypatch: py
     assert found.complete == (most_rows > 0)
 
 
-@pytest.mark.parametrize("real", [[], [4, 5]])
-def test_a_step_solves_the_damped_newton_equation(real: list[int]) -> None:
-    rng = np.random.default_rng(2)
-    X = np.column_stack([np.eye(3)[rng.integers(3, size=40)], rng.random((40, 1)) < 0.3, rng.normal(size=(40, 2)) + 1])
-    X[:, 4:] = X[:, 4:] if real else X[:, 4:] > 1
-    weights, biases = rng.normal(size=(6, 3)) * 0.5, rng.normal(size=3)
-    problem: ReducedProblem = (
-        tb.conform(fake_classifier(weights, biases), X, categorical=[[0, 1, 2]], real=real, smoothing=0.5)
-        .components[0]
-        .coding.problem
-    )
-    point = problem.start()
-    at = problem.evaluate(point)
-    width = 1e-6
-    hessian = np.array(
-        [
-            (problem.evaluate(point + move).gradient - problem.evaluate(point - move).gradient) / (2 * width)
-            for move in width * np.eye(len(point))
-        ]
-    )
-    step = _step(problem, at, 0.5)
-    np.testing.assert_allclose(0.5 * step - hessian @ step, at.gradient, atol=1e-6)
-    assert sum(rows.size for rows, _ in _blocks(problem, at)) == len(point)
-    assert problem.owner.tolist() == ([0, 0, 1, 2, 2, 3, 3] if real else [0, 0, 1, 2, 3])
-
-
-def test_columns_of_a_layout_are_its_text() -> None:
-    assert repr(FeatureLayout(2)) == "FeatureLayout(n_columns=2, categorical=(), real=())"
-
-
-def test_an_explanation_takes_names() -> None:
-    model, row = many_features(3)
-    named = model.explain(row).named(["age", "sex", "town"])
-    assert named.feature_names == ("age", "sex", "town")
-    assert named.named(None).feature_names is None
-
-
 def test_fewer_distinct_rows_than_components_are_no_reason_to_warn() -> None:
     X = np.tile([[0.0, 1.0], [1.0, 0.0]], (10, 1))
     with warnings.catch_warnings():
@@ -359,14 +294,6 @@ def test_a_real_feature_that_never_varied_adds_its_one_value() -> None:
     np.testing.assert_allclose(feature.values, [2.5 * (weights[0, 0] - weights[0, 1:])])
     np.testing.assert_array_equal(feature.chances, np.ones((1, 3)))
     assert not feature.is_real
-
-
-def test_showing_more_never_hurts_where_all_values_are_the_best() -> None:
-    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    model = tb.conform(fake_classifier(np.array([[0.0, 1.0], [0.0, 2.0]]), np.array([0.0, -0.5])), X)
-    assert SetSearch(problem_of(model, X[3]), 0.9, 100)._monotone
-    three = tb.conform(fake_classifier(np.eye(3)[:2], np.zeros(3)), X)
-    assert not SetSearch(problem_of(three, X[3]), 0.9, 100)._monotone
 
 
 def search_of_three_classes() -> SetSearch:

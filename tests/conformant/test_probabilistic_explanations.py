@@ -12,29 +12,14 @@ from sklearn.linear_model import LogisticRegression
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import (
-    agreeing,
     changed_probabilities,
     compare,
     compare_search,
-    completions,
     random_case,
     random_mixture,
 )
 from trimbench.conformant.probabilistic import SetSearch
 from trimbench.conformant.same_decision import DecisionProblem, MarginTails
-
-
-def test_brute_force_is_the_definition() -> None:
-    for seed in range(1, 5):
-        model, row = random_case(seed, 5)
-        _, rows, chances = completions(model)
-        assert chances.sum() == pytest.approx(1, abs=1e-12)
-        mask, predicted = agreeing(model, rows, row), model.predict(row[None])[0]
-        changed = changed_probabilities(model, row)
-        for bits in range(2**model.layout.n_features):
-            same = (mask & bits) == bits
-            other = model.predict(rows[same]) != predicted
-            assert changed[bits] == pytest.approx(chances[same][other].sum() / chances[same].sum(), abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.special import gammaincinv
 
 
 def ratio(ones: Sequence[int], sizes: Sequence[int]) -> Fraction:
@@ -80,11 +79,6 @@ def feature_integral(
         return theta**power * math.exp(sum(log_u(i, n_y, alpha, theta) for i, n_y in zip(ones, sizes, strict=True)))
 
     return integral(f, theta0, 1 - theta0) / (1 - 2 * theta0)
-
-
-def alpha_at(level: float, shape: float, rate: float) -> float:
-    """Return the alpha whose 1 / alpha is the quantile of Gamma(shape, rate) at a level."""
-    return float(rate / gammaincinv(shape, level))
 
 
 def random_data(

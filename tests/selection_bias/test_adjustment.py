@@ -10,8 +10,6 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import betabinom
 
 from trimbench.selection_bias import binary
@@ -167,34 +165,6 @@ def test_factor_at_two_thousand_cases_against_independent_sums() -> None:
     terms = [below[:, bounds[i]] + log_p[:, i] + np.log(weights) for i in range(n1 + 1) if bounds[i] >= 0]
     expected = math.log1p(-2 * math.exp(logsumexp(np.array(terms))))
     assert tabled(prior, n0, n1, cut).log_below[1] == pytest.approx(expected, rel=1e-9)
-
-
-@given(n0=st.integers(1, 30), n1=st.integers(1, 30), data=st.data())
-@settings(max_examples=60)
-def test_weakness_is_more_probable_for_a_larger_cut_off(n0: int, n1: int, data: st.DataObject) -> None:
-    first, second = ((data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1))) for _ in range(2))
-    if n0 * first[1] == n1 * first[0]:
-        return
-    found = tabled(Prior(n_alpha=20), n0, n1, first)
-    assert np.isfinite(found.log_tied).all()
-    assert (found.log_below <= found.log_at_most).all()
-    assert (found.log_at_most <= 1e-12).all()
-    if n0 * second[1] != n1 * second[0]:
-        other = tabled(Prior(n_alpha=20), n0, n1, second)
-        both = ((first, found), (second, other))
-        weaker, stronger = sorted(
-            both,
-            key=lambda item: brute_force.ratio(item[0], (n0, n1)),  # type: ignore[call-arg]
-        )
-        assert (weaker[1].log_below <= stronger[1].log_below + 1e-9).all()
-
-
-@given(n0=st.integers(1, 40), n1=st.integers(1, 40))
-@settings(max_examples=60)
-def test_perfect_separation_is_less_probable_where_alpha_is_large(n0: int, n1: int) -> None:
-    # P(I_y = 0 | theta) and P(I_y = n_y | theta) are means of convex functions of phi_y, whose spread falls in alpha.
-    found = tabled(Prior(n_alpha=20), n0, n1, (0, n1))
-    assert (np.diff(found.log_below) > -1e-12).all()
 
 
 def test_ties_at_the_cut_off() -> None:

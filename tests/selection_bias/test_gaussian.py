@@ -19,7 +19,6 @@ from trimbench.selection_bias.gaussian import (
     GaussianMoments,
     between_eigenvalues,
     gaussian_log_likelihood,
-    gaussian_predictive,
     ratio_probability,
     weak_probability,
 )
@@ -48,41 +47,6 @@ def log_evidence(x: np.ndarray, y: np.ndarray, alpha: float) -> float:
     values = contrasts @ x
     square = values @ np.linalg.solve(covariance, values)
     return float(-0.5 * np.linalg.slogdet(covariance)[1] - 0.5 * (n - 1) * math.log(square))
-
-
-def integrated_evidence(x: np.ndarray, y: np.ndarray, alpha: float) -> float:
-    """The same by sums over grids of mu, nu and log sigma, for which the trapezoidal rule is exact to rounding."""
-    steps, nu_steps, log_steps = np.arange(-9.0, 9.0, 0.2), np.arange(-9.0, 9.0, 0.35), np.arange(-4.0, 10.0, 0.1)
-    total = 0.0
-    for sigma in np.exp(log_steps):
-        nus = x.mean() + sigma * nu_steps
-        mus = nus[:, None] + sigma / math.sqrt(alpha) * steps
-        density = sigma ** (1.0 - len(x)) * np.ones_like(nus)
-        for c in np.unique(y):
-            squares = sum((value - mus) ** 2 for value in x[y == c]) / sigma**2 + steps**2
-            density *= 0.2 * np.exp(-0.5 * squares).sum(axis=1)
-        total += density.sum()
-    return float(total)
-
-
-def test_marginal_likelihood_and_predictive_are_those_of_numerical_integration() -> None:
-    x, y = np.array([0.3, 1.1, -0.4, 0.9, 2.0]), np.array([0, 0, 1, 1, 1])
-    moments = moments_of(x[:, None], y)
-    found = gaussian_log_likelihood(ALPHAS, moments)[0]
-    location, log_width = gaussian_predictive(ALPHAS, moments)
-    expected = np.array([integrated_evidence(x, y, float(alpha)) for alpha in ALPHAS])
-    np.testing.assert_allclose(np.exp(found - found[0]), expected / expected[0], rtol=1e-8)
-    for c in (0, 1):
-        z = (np.array([1.4, -0.2]) - moments.centres) / moments.scales
-        width = np.exp(log_width[0, c, 1])
-        density = width**-0.5 * (1 + (z - location[0, c, 1]) ** 2 / width) ** -2.5
-        more = [integrated_evidence(np.append(x, new), np.append(y, c), 3.0) for new in (1.4, -0.2)]
-        assert density[0] / density[1] == pytest.approx(more[0] / more[1], rel=1e-8)
-        # Relative to another alpha: the posterior of alpha compares them.
-        other = np.exp(log_width[0, c, 2])
-        against = other**-0.5 * (1 + (z[0] - location[0, c, 2]) ** 2 / other) ** -2.5
-        ratio = more[0] / integrated_evidence(np.append(x, 1.4), np.append(y, c), 50.0)
-        assert density[0] / against == pytest.approx(ratio * expected[2] / expected[1], rel=1e-8)
 
 
 @pytest.mark.parametrize("sizes", [(4, 5), (3, 1, 4), (2, 2, 3, 2)])
@@ -256,17 +220,6 @@ def test_constant_features_say_nothing() -> None:
         np.testing.assert_allclose(more.predict_proba(with_constants), model.predict_proba(X), rtol=1e-10)
     whole = tb.fit_selection_corrected(with_constants, y, 12, features="gaussian")
     np.testing.assert_allclose(whole.predict_proba(with_constants), model.predict_proba(X), rtol=1e-10)
-
-
-def test_selection_on_other_rows() -> None:
-    X, y = draw(8, (20, 22), 30)
-    rows = np.arange(0, 42, 2)
-    model = tb.fit_selection_corrected(X, y, 5, selection_rows=rows, features="gaussian")
-    part = tb.fit_selection_corrected(X[rows], y[rows], 5, features="gaussian")
-    whole = tb.fit_selection_corrected(X[:, part.selected], y, 5, features="gaussian")
-    assert model.selected.tolist() == part.selected.tolist()
-    np.testing.assert_array_equal(model.log_adjustment, part.log_adjustment)
-    np.testing.assert_allclose(model.log_likelihood, whole.log_likelihood, rtol=1e-9)
 
 
 @pytest.mark.parametrize("sizes", [(15, 25), (12, 10, 14)])

@@ -12,6 +12,8 @@ from scipy.stats import betabinom, hypergeom
 
 from trimbench.selection_bias import kernels
 
+from .brute_force import ratio
+
 SIZES = np.array([3, 2, 4])
 
 
@@ -157,12 +159,7 @@ def test_alpha_is_drawn_given_all_else(start: int) -> None:
         assert found == np.searchsorted(ends, threshold, side="right").clip(max=3)
 
 
-def ratio(counts: np.ndarray) -> float:
-    n, s = SIZES.sum(), counts.sum()
-    return float((n * (counts**2 / SIZES).sum() - s * s) / (s * (n - s))) if 0 < s < n else 0.0
-
-
-@pytest.mark.parametrize("cut", [0.25, 0.1, ratio(np.array([1, 1, 1])), 0.9])
+@pytest.mark.parametrize("cut", [0.25, 0.1, float(ratio([1, 1, 1], SIZES.tolist())), 0.9])
 def test_the_probability_of_weak_features_by_lattices(cut: float) -> None:
     """The same points by SciPy's quantiles, with the ratio of each table itself."""
     rng = np.random.default_rng(1)
@@ -175,7 +172,7 @@ def test_the_probability_of_weak_features_by_lattices(cut: float) -> None:
         u = (shifts[shift, node] + point * golden ** -np.array([1.0, 2.0])) % 1.0
         outer = [int(one.ppf(share)) for one, share in zip(of_class[1:], u, strict=True)]
         for first in range(SIZES[0] + 1):
-            found = ratio(np.array([first, *outer]))
+            found = float(ratio([first, *outer], SIZES.tolist()))
             share = weights[node] / n_points * of_class[0].pmf(first)
             is_equal = abs(found - cut) < 1e-12
             expected[:, shift] += share * np.array([found < cut and not is_equal, is_equal])

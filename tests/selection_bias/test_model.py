@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,19 +44,17 @@ def test_real_values_are_cut_at_stored_medians(data: tuple[np.ndarray, np.ndarra
     np.testing.assert_array_equal(with_more.cuts[2:], np.median(np.concatenate([values, new]), axis=0)[2:])
 
 
-def test_selection_on_a_subset_of_rows(data: tuple[np.ndarray, np.ndarray]) -> None:
-    X, y = data
+@pytest.mark.parametrize("features", ["binary", "gaussian"])
+def test_selection_on_a_subset_of_rows(data: tuple[np.ndarray, np.ndarray], features: Any) -> None:
+    (X, y), fit = data, partial(tb.fit_selection_corrected, features=features, n_alpha=4)
     rows = np.flatnonzero(np.arange(27) % 3 != 0)
-    model = tb.fit_selection_corrected(X, y, 5, selection_rows=rows, n_alpha=4)
-    alone = tb.fit_selection_corrected(X[rows], y[rows], 5, n_alpha=4)
+    model, alone = fit(X, y, 5, selection_rows=rows), fit(X[rows], y[rows], 5)
     assert model.selected.tolist() == alone.selected.tolist()
     np.testing.assert_array_equal(model.log_adjustment, alone.log_adjustment)  # the factor is that of the subset
     assert model.class_sizes.tolist() == [12, 15]  # all else is that of all rows
-    whole = tb.fit_selection_corrected(X[:, model.selected], y, 5, n_alpha=4)
+    whole = fit(X[:, model.selected], y, 5)
     np.testing.assert_allclose(model.log_likelihood, whole.log_likelihood, rtol=1e-9)
-    mask = np.zeros(27, dtype=bool)
-    mask[rows] = True
-    by_mask = tb.fit_selection_corrected(X, y, 5, selection_rows=mask, n_alpha=4)
+    by_mask = fit(X, y, 5, selection_rows=np.isin(np.arange(27), rows))
     np.testing.assert_array_equal(by_mask.predict_proba(X), model.predict_proba(X))
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from trimbench.papers.selection_bias.simulated_cases import class_counts, correlation
-from trimbench.selection_bias.mixture_sampler import _upper_bounds
 from trimbench.selection_bias.selection import ranked, select
 
 from .brute_force import ratio
@@ -72,21 +71,6 @@ def test_selection_takes_the_strongest_and_the_lower_number(
     assert chosen.n_tied == sum(strengths[j] == gamma2 for j in expected[k:])
     assert chosen.gamma == pytest.approx(float(gamma2) ** 0.5, rel=1e-14)
     assert chosen.n_discarded == len(strengths) - k
-
-
-@given(n0=st.integers(1, 25), n1=st.integers(1, 25), data=st.data())
-@settings(max_examples=150)
-def test_bounds_of_strong_counts_are_what_enumeration_says(n0: int, n1: int, data: st.DataObject) -> None:
-    gamma2 = ratio((data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1))), (n0, n1))
-    if gamma2 == 0:
-        return
-    above, at_least = _upper_bounds(gamma2, n0, n1)
-    for total in range(n0 + n1 + 1):
-        for i1 in range(max(0, total - n0), min(total, n1) + 1):
-            positive = n0 * i1 > n1 * (total - i1)
-            value = ratio((total - i1, i1), (n0, n1))
-            assert (i1 >= above[total]) == (positive and value > gamma2)
-            assert (i1 >= at_least[total]) == (positive and value >= gamma2)
 
 
 def test_fewer_features_are_selected_where_that_is_allowed() -> None:

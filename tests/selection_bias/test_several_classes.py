@@ -18,7 +18,6 @@ from trimbench.selection_bias.factors import (
     Simulation,
     discard_probabilities,
     merged,
-    tabled_probabilities,
     walked_probabilities,
 )
 from trimbench.selection_bias.fit import cross_validate_selection
@@ -53,15 +52,6 @@ def test_ranks_are_exact_and_those_of_the_f_statistic() -> None:
     place = {value: rank for rank, value in enumerate(sorted(set(values)))}
     assert ranked(ones, sizes)[0].tolist() == [place[value] for value in values]
     assert (np.diff(f_classif(X, y)[0][np.argsort(values)]) > -1e-9).all()
-
-
-@pytest.mark.parametrize(("n0", "n1", "cut"), [(100, 100, (40, 60)), (99, 1, (1, 0)), (300, 250, (90, 110))])
-def test_two_classes_are_the_binary_model(n0: int, n1: int, cut: tuple[int, int]) -> None:
-    prior = Prior(n_alpha=25)
-    walked = walked_probabilities(prior, (n0, n1), ratio(cut, (n0, n1)))
-    tabled = tabled_probabilities(prior, (n0, n1), ratio(cut, (n0, n1)))
-    for kind in ("log_below", "log_tied", "log_at_most"):
-        np.testing.assert_allclose(getattr(walked, kind), getattr(tabled, kind), rtol=1e-10, atol=1e-11)
 
 
 @given(sizes=st.lists(st.integers(1, 13), min_size=3, max_size=6).map(tuple), data=st.data())

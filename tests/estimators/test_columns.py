@@ -19,8 +19,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import trimbench as tb
 from trimbench._typing import FloatArray
@@ -37,7 +35,6 @@ from trimbench.estimators.columns import (
     column_name,
 )
 from trimbench.estimators.conformant import warn_of_zeros
-from trimbench.estimators.fitted_pipeline import FittedPipeline
 from trimbench.estimators.pipeline_values import Density, Model, learned
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import UnknownValuesWarning
@@ -77,19 +74,6 @@ def test_eight_names_are_shown_and_the_others_counted() -> None:
         column_name("c8", names[:8], "costs")
 
 
-def test_text_of_arrow_becomes_strings_and_its_numbers_numbers() -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    table = pd.DataFrame(
-        {
-            "town": pd.Series(["a", "b"], dtype=pd.ArrowDtype(pyarrow.string())),
-            "age": pd.Series([1.5, 2.5], dtype=pd.ArrowDtype(pyarrow.float64())),
-        }
-    )
-    plain = plain_columns(table)
-    assert plain["town"].dtype == object
-    assert plain["age"].dtype == np.float64
-
-
 def test_two_cases_are_enough_to_learn_from() -> None:
     for classifier in (SelectionCorrectedNB(), NaiveConformantClassifier(n_components="auto")):
         assert classifier.fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]).predict([[0.0, 1.0]]).tolist() == [0]
@@ -113,6 +97,7 @@ def written(cells: list[float | None]) -> dict[str, pd.Series]:
         "Decimal": pd.Series([None if cell is None else Decimal(int(cell)) for cell in cells], dtype=object),
         "text": pd.Series([None if cell is None else str(int(cell)) for cell in cells], dtype=object),
         "string": pd.Series([None if cell is None else str(int(cell)) for cell in cells], dtype="string"),
+        "Arrow's text": pd.Series([None if x is None else f"{x:.0f}" for x in cells], dtype=pd.ArrowDtype(pa.string())),
         "Arrow's NaN": pd.Series(pd.arrays.ArrowExtensionArray(arrow)),
         "Arrow's null": pd.Series(cells, dtype=pd.ArrowDtype(pa.float64())),
         "Arrow's bool": pd.Series([None if x is None else bool(x) for x in cells], dtype=pd.ArrowDtype(pa.bool_())),
@@ -153,7 +138,14 @@ def test_a_value_is_the_same_in_every_type(kind: str, form: str) -> None:
     for fitted in (fitted_to(kind, "ones"), fitted_to(kind, "truth"), fitted_to(kind, "gaps")):
         expected = fitted.predict_proba(usual.astype({"b": bool, "c": bool}))
         np.testing.assert_allclose(fitted.predict_proba(FORMS[form]), expected, rtol=0, atol=1e-12)
-    if form not in ("category", "objects", "text", "string", "words"):  # which are statements of their own
+    if form not in (
+        "category",
+        "objects",
+        "text",
+        "string",
+        "Arrow's text",
+        "words",
+    ):  # which are statements of their own
         found, expected = MAKERS[kind]().fit(FORMS[form], Y), fitted_to(kind, "gaps").predict_proba(usual)
         np.testing.assert_allclose(found.predict_proba(usual), expected, rtol=0, atol=1e-9)
 
@@ -431,17 +423,6 @@ def test_four_columns_of_a_group_without_a_one_are_named(n_columns: int, shown: 
         warn_of_zeros(rows, [np.arange(n_columns)], [f"c{i}" for i in range(n_columns)], stacklevel=1)
     assert f"2 of {len(rows)} rows have 0 in all of the columns {shown} of which" in str(told[0].message)
     assert told[0].filename == __file__
-
-
-def test_scaled_zeros_and_ones_are_zeros_and_ones_again() -> None:
-    X = pd.DataFrame({"a": [0.0, 1, 1, 0, 1, 1], "b": [0.5, 2.0, 1.0, -1.0, 0.0, 3.0], "c": [0, 0, 0, 0, 1, 1]})
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, [0, 1, 0, 1, 1, 0])
-    given = FittedPipeline.of(pipeline, X)
-    encoded = given.encode(X)
-    np.testing.assert_allclose(encoded[:, 0], X["a"], atol=1e-12)
-    np.testing.assert_allclose(encoded[:, 2], X["c"], atol=1e-12)
-    np.testing.assert_allclose(encoded[:, 1], (X["b"] - X["b"].mean()) / X["b"].std(ddof=0))
-    assert given.zeros_and_ones.tolist() == [0, 2]
 
 
 CUTS = np.arange(8) % 4

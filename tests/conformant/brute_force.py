@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
@@ -28,18 +26,16 @@ def fake_classifier(weights: Array, biases: Array) -> LogisticRegression:
 
 def instances(model: tb.ConformantModel) -> Array:
     """All rows that a model of discrete features can see."""
-    choices = []
     groups = set(model.layout.categorical)
-    for columns in model.layout.features:
+    sizes = [len(columns) if columns in groups else 2 for columns in model.layout.features]
+    values = np.indices(sizes).reshape(len(sizes), -1)
+    rows = np.zeros((values.shape[1], model.layout.n_columns))
+    for columns, value in zip(model.layout.features, values, strict=True):
         if columns in groups:
-            choices.append([dict(zip(columns, row, strict=True)) for row in np.eye(len(columns))])
+            rows[np.arange(len(rows)), np.array(columns)[value]] = 1
         else:
-            choices.append([{columns[0]: value} for value in (0.0, 1.0)])
-    rows = []
-    for parts in itertools.product(*choices):
-        values = {column: value for part in parts for column, value in part.items()}
-        rows.append([values[column] for column in range(model.layout.n_columns)])
-    return np.array(rows)
+            rows[:, columns[0]] = value
+    return rows
 
 
 def joint(model: tb.ConformantModel, rows: Array) -> Array:

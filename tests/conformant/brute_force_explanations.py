@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import trimbench as tb
-from tests.conformant.brute_force import fake_classifier
+from tests.conformant.brute_force import fake_classifier, instances, joint
 from trimbench.conformant.probabilistic import SetSearch
 from trimbench.conformant.same_decision import DecisionProblem
 
@@ -46,27 +46,6 @@ def random_mixture(seed: int, most: int, n_components: int) -> tuple[Model, Arra
     return model, row
 
 
-def completions(model: Model) -> tuple[NDArray[np.int64], Array, Array]:
-    """Return the value of each feature, the columns, and P(features), of all rows that there are."""
-    groups = set(model.layout.categorical)
-    sizes = [len(columns) if columns in groups else 2 for columns in model.layout.features]
-    values = np.indices(sizes).reshape(len(sizes), -1)
-    rows = np.zeros((values.shape[1], model.layout.n_columns))
-    chances = np.zeros(len(rows))
-    for log_weight, part in zip(model.log_weights, model.components, strict=True):
-        logs = np.tile(log_weight + part.log_prior, (len(rows), 1))
-        for place, columns in enumerate(model.layout.features):
-            if columns in groups:
-                rows[np.arange(len(rows)), np.array(columns)[values[place]]] = 1
-                logs += part.log_probabilities[list(columns)][values[place]]
-            else:
-                rows[:, columns[0]] = values[place]
-                both = np.stack([part.log_complements[columns[0]], part.log_probabilities[columns[0]]])
-                logs += both[values[place]]
-        chances += np.exp(logs).sum(axis=1)
-    return values, rows, chances
-
-
 def agreeing(model: Model, rows: Array, row: Array) -> NDArray[np.int64]:
     """Return, bit by bit, in which features each row has the observed value."""
     mask = np.zeros(len(rows), dtype=np.int64)
@@ -86,8 +65,8 @@ def sums_over_supersets(amounts: Array, mask: NDArray[np.int64], n_features: int
 
 def changed_probabilities(model: Model, row: Array, against: int | None = None) -> Array:
     """P(another class | the features of the set) for each set, by its bits; NaN for sets with a missing feature."""
-    _, rows, chances = completions(model)
-    scores = model.decision_scores(rows)
+    rows = instances(model)
+    chances, scores = joint(model, rows).sum(axis=1), model.decision_scores(rows)
     winner = int(model.decision_scores(row[None])[0].argmax())
     if against is None:
         changed = scores.argmax(axis=1) != winner

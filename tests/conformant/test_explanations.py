@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from tests.conformant.brute_force import fake_classifier
-from tests.conformant.brute_force_explanations import completions, random_mixture
+from tests.conformant.brute_force import fake_classifier, instances
+from tests.conformant.brute_force_explanations import random_mixture
 from tests.conformant.problems import Case, cases, hide
 from trimbench.conformant import explanations
 from trimbench.conformant.explanations import smallest_covers
@@ -150,7 +150,7 @@ def test_contrastive_sets_are_all_smallest_sets(
     n_sets = 0
     for seed in range(n_seeds):
         model, row = random_mixture(seed, 6, n_components)
-        rows, nothing = completions(model)[1], np.full((1, len(row)), np.nan)
+        rows, nothing = instances(model), np.full((1, len(row)), np.nan)
         against_prior = np.flatnonzero(model.predict(rows) != model.predict(nothing))
         if n_components > 1 and against_prior.size and not np.isnan(row).any():
             row = rows[against_prior[seed % len(against_prior)]]  # which the loss of all features surely changes

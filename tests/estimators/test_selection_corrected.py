@@ -94,17 +94,6 @@ def test_features_without_any_correlation_are_left_out() -> None:
     np.testing.assert_allclose(nothing.predict_proba(np.zeros((1, 3))), [[0.5, 0.5]])
 
 
-def test_bad_input_is_reported() -> None:
-    X = [[0], [1], [0], [1]]
-    for options, y, message in [
-        ({"k": 0}, [0, 1, 0, 1], "k must be 'auto' or a whole number from 1 to 1, the number of features, got 0"),
-        ({"rate": 0}, [0, 1, 0, 1], "rate must be a positive number, got 0"),
-        ({}, [1, 1, 1, 1], "y must have two classes or more, got 1 class; add cases of another class"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            SelectionCorrectedNB(**options).fit(X, y)
-
-
 def test_it_selects_columns_for_what_follows() -> None:
     X, y = three_classes()
     table = pd.DataFrame(X, columns=[f"gene{j}" for j in range(12)])

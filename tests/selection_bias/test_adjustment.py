@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
@@ -165,28 +164,6 @@ def test_factor_at_two_thousand_cases_against_independent_sums() -> None:
     terms = [below[:, bounds[i]] + log_p[:, i] + np.log(weights) for i in range(n1 + 1) if bounds[i] >= 0]
     expected = math.log1p(-2 * math.exp(logsumexp(np.array(terms))))
     assert tabled(prior, n0, n1, cut).log_below[1] == pytest.approx(expected, rel=1e-9)
-
-
-def test_ties_at_the_cut_off() -> None:
-    rng = np.random.default_rng(0)
-    X, y = brute_force.random_data(rng, 12, 9, 60)
-    ones1 = X[y == 1].sum(axis=0)
-    ones0 = X.sum(axis=0) - ones1
-    prior = Prior(n_alpha=5)
-    seen = 0
-    for k in range(1, 50):
-        chosen = selected(ones0, ones1, 12, 9, k)
-        weakness = tabled_probabilities(prior, (12, 9), Fraction(chosen.cut))
-        t = chosen.n_tied
-        seen += t > 0
-        expected = (60 - k - t) * weakness.log_below + t * weakness.log_tied
-        for ties, log_factor in (
-            ("exact", expected),
-            ("less", (60 - k) * weakness.log_below),
-            ("less_equal", (60 - k) * weakness.log_at_most),
-        ):
-            np.testing.assert_allclose(log_adjustment(prior, chosen, ties, Simulation())[0], log_factor, rtol=1e-12)
-    assert seen > 3
 
 
 def test_nothing_discarded_nothing_corrected() -> None:

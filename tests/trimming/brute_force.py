@@ -201,3 +201,21 @@ def random_network_classifier(
     }
     network = random_network(rng, parents, cardinality, coarse=coarse)
     return tb.BayesianClassifier(network, "c", positive="1", features=names[2:], threshold=threshold)
+
+
+def tree_augmented(n_features: int, seed: int, *, coarse: bool = False) -> tb.BayesianClassifier:
+    """Return a class with a random tree over the features."""
+    rng = np.random.default_rng(seed)
+    names = [f"x{i}" for i in range(n_features)]
+    parents = {"x0": ["c"]} | {
+        name: ["c", names[int(rng.integers(max(0, i - 5), i))]] for i, name in enumerate(names) if i
+    }
+    tables = {"c": np.array([0.4, 0.6])} | {
+        name: 0.2 + 0.6 * distributions(rng, (2,) * (len(parents[name]) + 1), coarse=coarse) for name in names
+    }
+    network = tb.BayesianNetwork(
+        {name: ["0", "1"] for name in ("c", *names)},
+        parents,
+        {name: table / table.sum(axis=-1, keepdims=True) for name, table in tables.items()},
+    )
+    return tb.BayesianClassifier(network, "c", positive="1")

@@ -179,19 +179,6 @@ def test_nothing_affordable_and_nothing_removed() -> None:
     assert tb.trim(classifier, 60).features == classifier.features
 
 
-@pytest.mark.usefixtures("coarse_grid")
-def test_limits_are_kept_with_many_features() -> None:
-    classifier = sixty_features()
-    stopped = tb.trim(classifier, 6, evaluation_limit=1)
-    assert stopped.n_evaluations == 0
-    assert len(stopped.features) == 6
-    some = tb.trim(classifier, 6, evaluation_limit=130)
-    assert 0 < some.n_evaluations <= 130
-    assert some.agreement_interval[0] <= tb.trim(classifier, 6, evaluation_limit=400).agreement_interval[1]
-    found = tb.trim(classifier.with_threshold(0.0), 6)
-    assert (found.features, found.threshold, found.agreement, found.optimal) == ((), 0.0, 1.0, True)
-
-
 @pytest.mark.parametrize("distance", [2e-11, -2e-11, 3e-13, -3e-13])
 @pytest.mark.parametrize("n_points", [20, 2**12])
 def test_bounds_hold_for_instances_next_to_the_threshold(distance: float, n_points: int) -> None:

@@ -157,21 +157,15 @@ def test_scikit_learn_estimators_are_converted(kind: type) -> None:
 
 def test_rows_of_a_wide_model_take_no_table() -> None:
     """A tree over 200 features, against the product of its tables."""
-    rng = np.random.default_rng(3)
-    names = [f"x{i}" for i in range(200)]
-    parents = {"x0": ["c"]} | {name: ["c", names[int(rng.integers(i))]] for i, name in enumerate(names) if i}
-    tables = {"c": np.array([0.3, 0.7])} | {
-        name: rng.dirichlet([1.0, 1.0], size=(2,) * len(parents[name])) for name in names
-    }
-    network = tb.BayesianNetwork({name: ["0", "1"] for name in ("c", *names)}, parents, tables)
-    classifier = tb.BayesianClassifier(network, "c", positive="1")
-    frame = network.sample(20, rng)
-    codes = {name: frame[name].cat.codes.to_numpy() for name in names}
+    classifier = brute_force.tree_augmented(200, 3)
+    network = brute_force.network_of(classifier)
+    frame = network.sample(20, np.random.default_rng(3))
+    codes = {name: frame[name].cat.codes.to_numpy() for name in classifier.features}
     logs = np.zeros((20, 2))
     for value in (0, 1):
         at = codes | {"c": np.full(20, value)}
-        for name in ("c", *names):
-            logs[:, value] += np.log(tables[name][(*(at[parent] for parent in parents.get(name, ())), at[name])])
+        for node in network.nodes:
+            logs[:, value] += np.log(network.table(node)[(*(at[parent] for parent in network.parents(node)), at[node])])
     expected = 1.0 / (1.0 + np.exp(logs[:, 0] - logs[:, 1]))
     assert classifier.posterior(frame) == pytest.approx(expected, rel=1e-9)
     # A row does not depend on the others that are predicted with it.

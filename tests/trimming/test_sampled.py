@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import binom
 
 import trimbench as tb
-from tests.networks.random_models import distributions, random_network
+from tests.networks.random_models import random_network
+from tests.trimming.brute_force import tree_augmented
 from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming.costs import checked_choice
@@ -22,24 +23,6 @@ from trimbench.trimming.sampled import (
     trim_by_sampling,
     upper_bound,
 )
-
-
-def tree_augmented(n_features: int, seed: int, *, coarse: bool = False) -> tb.BayesianClassifier:
-    """Return a class with a random tree over the features."""
-    rng = np.random.default_rng(seed)
-    names = [f"x{i}" for i in range(n_features)]
-    parents = {"x0": ["c"]} | {
-        name: ["c", names[int(rng.integers(max(0, i - 5), i))]] for i, name in enumerate(names) if i
-    }
-    tables = {"c": np.array([0.4, 0.6])} | {
-        name: 0.2 + 0.6 * distributions(rng, (2,) * (len(parents[name]) + 1), coarse=coarse) for name in names
-    }
-    network = tb.BayesianNetwork(
-        {name: ["0", "1"] for name in ("c", *names)},
-        parents,
-        {name: table / table.sum(axis=-1, keepdims=True) for name, table in tables.items()},
-    )
-    return tb.BayesianClassifier(network, "c", positive="1")
 
 
 @pytest.fixture

@@ -42,16 +42,6 @@ def several(n_features: int, seed: int = 0) -> tb.BayesianClassifier:
     return tb.BayesianClassifier(tb.NaiveBayes([0.2, 0.3, 0.5], tables))
 
 
-def network(n_features: int) -> tb.BayesianClassifier:
-    """Return a classifier whose features depend on the one before them, too."""
-    rng = np.random.default_rng(n_features)
-    names = [f"x{i}" for i in range(n_features)]
-    parents = {name: ["c", *names[max(0, i - 1) : i]] for i, name in enumerate(names)}
-    tables = {name: rng.dirichlet([1, 1], (2,) * len(parents[name])) for name in names}
-    model = tb.BayesianNetwork({name: ["0", "1"] for name in ("c", *names)}, parents, {"c": [0.4, 0.6], **tables})
-    return tb.BayesianClassifier(model, "c", positive="1")
-
-
 KINDS: dict[str, Callable[[int], tb.BayesianClassifier]] = {
     "dense": lambda seed: random_classifier(8, seed=seed),
     "log_odds": lambda seed: random_classifier(10, seed=seed),
@@ -176,7 +166,11 @@ def test_time_in_which_kernels_are_compiled_is_no_time_of_a_search() -> None:
     assert limits.in_time() or clock() - clocks > 0.05
 
 
-CLASSIFIERS = [random_classifier(n) for n in (10, 26, 46)] + [network(8), network(30), several(6), several(30)]
+CLASSIFIERS = [
+    *(random_classifier(n) for n in (10, 26, 46)),
+    *(brute_force.tree_augmented(n, 0) for n in (8, 30)),
+    *(several(n) for n in (6, 30)),
+]
 STOPS = [{"time_limit": 1e-9}, {"evaluation_limit": 1}, {"evaluation_limit": 9}]
 
 
@@ -217,10 +211,10 @@ def test_a_cross_validation_that_was_cut_short_is_said(limit: int) -> None:
     assert found.rows_agreement.n_rows == len(rows) or found.may_go_on
 
 
-@pytest.mark.parametrize("threshold", [0.0, 1.0])
-def test_constant_classifier_needs_no_feature_and_no_time(threshold: float) -> None:
+@pytest.mark.parametrize(("n_features", "threshold"), [(42, 0.0), (42, 1.0), (66, 0.0)])
+def test_constant_classifier_needs_no_feature_and_no_time(n_features: int, threshold: float) -> None:
     start = time.process_time()
-    found = tb.trim(random_classifier(42, threshold=threshold), 20)
+    found = tb.trim(random_classifier(n_features, threshold=threshold), 20)
     assert time.process_time() - start < 1.0
     assert (found.features, found.agreement, found.optimal) == ((), 1.0, True)
     assert found.threshold == threshold

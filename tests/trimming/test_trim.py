@@ -12,27 +12,15 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
+from tests.trimming.test_invariances import BUDGETS, problems
 from trimbench.trimming.engines.choice import EngineName
 
 
-@st.composite
-def problems(draw: st.DrawFn, *, general: bool = False) -> tuple[tb.BayesianClassifier, list[float], float]:
-    n = draw(st.integers(1, 4 if general else 5))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    threshold, coarse = draw(st.sampled_from([0.1, 0.5, 0.9])), draw(st.booleans())
-    if general:
-        classifier = brute_force.random_network_classifier(rng, n, threshold, coarse=coarse)
-    else:
-        classifier = brute_force.random_classifier(rng, rng.integers(2, 4, size=n).tolist(), threshold, coarse=coarse)
-    costs = draw(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0, 2.5]), min_size=n, max_size=n))
-    return classifier, costs, draw(st.sampled_from([0.0, 0.05, 0.3, 1.0, 1.7, 3.0, 100.0]))
-
-
 @pytest.mark.parametrize(("engine", "general"), [("dense", False), ("log_odds", False), ("auto", True)])
-@given(data=st.data())
+@given(data=st.data(), budget=BUDGETS)
 @settings(max_examples=100)
-def test_trim_finds_the_optimum(engine: EngineName, general: bool, data: st.DataObject) -> None:
-    classifier, costs, budget = data.draw(problems(general=general))
+def test_trim_finds_the_optimum(engine: EngineName, general: bool, data: st.DataObject, budget: float) -> None:
+    classifier, costs, _ = data.draw(problems(4 if general else 5, is_naive=not general))
     trimming = tb.trim(classifier, budget, costs, engine=engine)
     subsets = brute_force.affordable_subsets(costs, budget)
     best = max(brute_force.achievable_agreement(classifier, subset) for subset in subsets)
@@ -49,12 +37,12 @@ def test_trim_finds_the_optimum(engine: EngineName, general: bool, data: st.Data
 
 
 @pytest.mark.parametrize("general", [False, True])
-@given(data=st.data())
+@given(data=st.data(), budget=BUDGETS)
 @settings(max_examples=60)
 def test_same_decision_selection_is_exhaustive_and_moving_the_threshold_never_loses(
-    general: bool, data: st.DataObject
+    general: bool, data: st.DataObject, budget: float
 ) -> None:
-    classifier, costs, budget = data.draw(problems(general=general))
+    classifier, costs, _ = data.draw(problems(4 if general else 5, is_naive=not general))
     selection = tb.select_features(classifier, budget, costs)
     subsets = brute_force.affordable_subsets(costs, budget)
     values = {subset: brute_force.expected_agreement(classifier, subset, classifier.threshold) for subset in subsets}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import shutil
 import subprocess
@@ -52,22 +51,18 @@ Command = Callable[..., Answer]
 
 def run_here(*words: str, code: int | None = None) -> Answer:
     """Run a command in this process, in the current folder; with `code`, insist that it ends with that exit code."""
-    answer = _run(*words)
-    assert code in (None, answer.code), f"exit code {answer.code}: {answer.out}{answer.err}"
-    return answer
-
-
-def _run(*words: str) -> Answer:
     out, err = io.StringIO(), io.StringIO()
-    code = 0
+    ended = 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "argv", ["trimbench", *words])
         patch.setenv("HYDRA_FULL_ERROR", "1")
         try:
             cli.main()
         except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    return Answer(code, out.getvalue(), err.getvalue())
+            ended = end.code if isinstance(end.code, int) else int(end.code is not None)
+    answer = Answer(ended, out.getvalue(), err.getvalue())
+    assert code in (None, ended), f"exit code {ended}: {answer.out}{answer.err}"
+    return answer
 
 
 def start(*words: str, folder: Path) -> subprocess.Popen[str]:
@@ -136,21 +131,4 @@ def project_of(folder: Path, *names: str) -> Path:
     shutil.copytree(configuration_folder(), folder, ignore=shutil.ignore_patterns("experiment"))
     for name in names:
         write(folder / "experiment", {f"{name}.yaml": PROJECT.path("experiment", name).read_text(encoding="utf-8")})
-    return folder
-
-
-def given_folder() -> Path:
-    """Return the folder that TRIMBENCH_CACHE names; skip the test if there is none."""
-    value = os.environ.get("TRIMBENCH_CACHE")
-    if not value:
-        pytest.skip("TRIMBENCH_CACHE is not set, so there is no data to run on")
-    return Path(value)
-
-
-def given_networks(folder: Path) -> Path:
-    """Return the folder if it holds the networks of the trimming paper; else skip the test."""
-    names = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
-    paths = [folder / "files" / "trimbn" / f"{name}.net.{end}" for name in names for end in ("cnf", "lmap", "search")]
-    if absent := [path.name for path in paths if not path.is_file()]:
-        pytest.skip(f"TRIMBENCH_CACHE does not hold files/trimbn/{absent[0]}")
     return folder

@@ -10,9 +10,8 @@ from .loopback import Loopback, serve
 
 
 @pytest.fixture(autouse=True)
-def _own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test sees the user's caches, sends a request for 127.0.0.1 to a proxy, or pauses between downloads."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sends a request for 127.0.0.1 to a proxy, or pauses between downloads."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr("trimbench.papers.data.downloads._PAUSE_SECONDS", 0)

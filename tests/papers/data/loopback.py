@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,12 +34,8 @@ ARFF = """@relation toy
 """
 
 _FEATURES = [
-    ("row", "numeric", ()),
-    ("size", "numeric", ()),
-    ("colour", "nominal", ("red", "green", "blue")),
-    ("flag", "nominal", ("TRUE", "FALSE")),
-    ("note", "nominal", ("a", "b")),
-    ("selector", "nominal", ("2", "1")),
+    (name, "nominal" if "{" in kind else "numeric", kind.strip("{}").split(",") if "{" in kind else ())
+    for name, kind in re.findall(r"@attribute (\w+) (\S+)", ARFF)
 ]
 
 

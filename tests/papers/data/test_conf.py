@@ -1,17 +1,13 @@
 """The data sets and networks that come with the project."""
 
 import re
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import yaml
 
+from tests.test_package import HEAVY, loaded_by
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import (
     DatasetDeclaration,
@@ -25,7 +21,6 @@ from trimbench.papers.data.declarations import (
 from trimbench.papers.data.sources import BundledSource, OpenMLSource, SimulatedSource
 
 CONF = Path(__file__).parents[3] / "conf"
-PROJECT = Catalogue((CONF,))
 DATASETS = sorted((CONF / "dataset").glob("*.yaml"))
 NETWORKS = sorted((CONF / "network").glob("*.yaml"))
 
@@ -136,29 +131,7 @@ def test_network_files_come_from_fixed_commits() -> None:
     ] == []
 
 
-LOADS = """
-import sys
-import trimbench.papers.validation, trimbench.papers.configuration
-print({"pydantic", "numpy", "pandas", "hydra"} & {*sys.modules})
-from trimbench.papers.data.declarations import declare_dataset
-declare_dataset("s", {"kind": "bundled", "dataset": "digits"})
-print({"pandas", "sklearn", "openml", "requests", "scipy", "rdata", "xarray"} & {*sys.modules})
-"""
-
-
-def test_import_is_quick_and_declaring_needs_no_heavy_package() -> None:
-    result = subprocess.run([sys.executable, "-c", LOADS], capture_output=True, text=True, check=True)
-    assert result.stdout == "set()\nset()\n"
-
-
-@pytest.mark.parametrize("name", [path.stem for path in DATASETS if yaml.safe_load(path.read_text()).get("roads")])
-def test_the_rows_are_the_same_whichever_road_was_taken(name: str, given_cache: Cache) -> None:
-    declaration = declare_dataset(name, PROJECT.dataset_mapping(name))
-    here = declaration.sources_here(given_cache)
-    if len(here) < 2:
-        pytest.skip(f"TRIMBENCH_CACHE does not hold {name} by two roads")
-    first, *others = (load_dataset(replace(declaration, source=one, others=(one,)), given_cache) for one in here)
-    for other in others:
-        assert other.road != first.road
-        pd.testing.assert_frame_equal(first.features, other.features)
-        pd.testing.assert_series_equal(first.target, other.target)
+def test_declaring_a_data_set_loads_no_heavy_package() -> None:
+    declaring = "declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})"
+    loaded, _ = loaded_by(f"from trimbench.papers.data.declarations import declare_dataset; {declaring}")
+    assert {*HEAVY} & {*loaded} <= {"numpy"}

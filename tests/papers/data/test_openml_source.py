@@ -8,12 +8,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import openml
 import pytest
 
-from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.cache import Cache, HostMemory
 from trimbench.papers.data.declarations import declare_dataset, is_here, load_dataset
 from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch
 from trimbench.papers.vocabulary.planning import held_against_servers
@@ -66,11 +65,6 @@ def test_what_is_not_as_declared_is_named_and_not_kept(
     assert contents(cache.writable) == {}
 
 
-def test_identifier_is_never_a_feature(cache: Cache) -> None:
-    dataset = load_dataset(declare_dataset("toy", SOURCE | {"target": "flag"}), cache)
-    assert list(dataset.features.columns) == ["size", "colour"]
-
-
 def test_incomplete_folder_counts_as_missing_and_is_replaced(cache: Cache) -> None:
     folder_of(cache).mkdir(parents=True)
     (folder_of(cache) / "description.xml").write_text("x")
@@ -84,17 +78,6 @@ def test_cache_folder_may_be_relative(cache: Cache, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(cache.writable.parent)
     relative = Path(cache.writable.name)
     assert_is_toy(load_dataset(TOY, Cache((relative,), relative, offline=True)))
-
-
-def test_dead_storage_host_is_asked_once_and_arff_is_used(
-    cache: Cache, loopback: Loopback, closed_address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loopback.parquet = True
-    url = loopback.url
-    monkeypatch.setattr(loopback, "url", lambda path: closed_address + path if path == PARQUET_PATH else url(path))
-    assert_is_toy(load_dataset(TOY, cache))
-    assert cache.hosts.reason_for(closed_address) is not None
-    assert cache.hosts.reason_for(loopback.api) is None
 
 
 def test_the_package_makes_no_request_and_keeps_the_settings_of_the_user(
@@ -180,40 +163,22 @@ def test_what_servers_have_is_held_against_what_is_declared(cache: Cache, loopba
     assert len(loopback.requests) == n_asked
 
 
-SCRIPT = """
-import sys
-from pathlib import Path
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import declare_dataset
-from trimbench.papers.data.declarations import load_dataset
-writable, server, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-cache = Cache((writable,), writable, openml_server=server)
-toy = declare_dataset("toy", {"kind": "openml", "id": %d, "version": 3, "target": "selector"})
-print({load_dataset(toy, cache).sha256 for _ in range(rounds)})
-"""
-
-
-def test_processes_may_load_and_download_at_the_same_time(cache: Cache, loopback: Loopback) -> None:
-    """Both wait for each other at their first request, so that both download; there is no home folder."""
-    together = threading.Barrier(2)
+def test_another_process_may_download_the_same_meanwhile(
+    cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body: Callable[[str], bytes | None] = loopback.body
+    last: list[str] = []
 
-    def meet(path: str) -> bytes | None:
-        if path == DESCRIPTION_PATH:
-            together.wait(60)
+    def meanwhile(path: str) -> bytes | None:
+        if path == ARFF_PATH and not last:
+            last.append(path)
+            assert_is_toy(load_dataset(TOY, replace(cache, hosts=HostMemory())))
         return body(path)
 
-    loopback.body = meet  # type: ignore[method-assign, assignment]
-    command = [sys.executable, "-c", SCRIPT % DATASET_ID, str(cache.writable), loopback.api, "3"]
-    surroundings = {name: os.environ[name] for name in ("PATH", "NO_PROXY") if name in os.environ}
-    surroundings |= {"HOME": os.devnull, "PYTHONPATH": os.pathsep.join(sys.path)}
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen(command, env=surroundings, **pipes) for _ in range(2)]
-    outputs = [process.communicate(timeout=100) for process in processes]
-    assert outputs == [(f"{{'{SHA256}'}}\n", "")] * 2
-    assert [process.returncode for process in processes] == [0, 0]
+    monkeypatch.setattr(loopback, "body", meanwhile)
+    assert_is_toy(load_dataset(TOY, cache))
     assert loopback.requests.count(f"GET {DESCRIPTION_PATH}") == 2
-    assert sorted(path.name for path in cache.writable.iterdir()) == ["openml"]
+    assert [path.name for path in cache.writable.iterdir()] == ["openml"]
 
 
 # See openml/openml-python#1337 (none left), BEEmod/BEE2.4#511 (zeros) and t4d/StalkPhish#20 (a mark of the byte order).

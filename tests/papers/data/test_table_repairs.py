@@ -22,7 +22,7 @@ from trimbench.papers.data.table_reading import ReadTable, read_table
 from trimbench.papers.data.table_texts import TableSettings
 from trimbench.papers.validation import DeclarationError
 
-from .test_table_reading import CLASSES, ROWS, cycled, written
+from .test_table_reading import CLASSES, ROWS, cycled, refused, written
 
 param = pytest.param  # with the number of the report that an input is from
 HUGE = 2**53
@@ -146,9 +146,7 @@ def test_what_looks_wrong_about_the_target_is_said() -> None:
     missing = read_table(frame(y=cycled("a", "", "b", "NA")), "y")
     assert missing.repairs[0].startswith("30 rows without a class in 'y' (rows 2, 4, 6")
     assert notes(missing, "y") == "counted as missing: 'NA' in 15 rows"
-    with pytest.raises(
-        DeclarationError, match="got 'yes' in every row with a class; counted as missing: 'None' in 30 r"
-    ):
+    with refused("got 'yes' in every row with a class; counted as missing: 'None' in 30 r"):
         read_table(frame(y=cycled("yes", "None")), "y")
 
 
@@ -174,7 +172,7 @@ def test_lines_keep_their_numbers_after_that_for_excel(tmp_path: Path) -> None:
     text = "\n".join(["a;b;y", *LINES]).replace(";", "\t")
     assert list(read_table(written(tmp_path, f"\ufeffsep=\t\n{text}"), "y").features) == ["a", "b"]
     path = written(tmp_path, "\r\n".join(['"sep=;"', "a;b;y", *LINES, "1;2"]))
-    with pytest.raises(DeclarationError, match="line 63 has 2 values where there are 3 columns"):
+    with refused("line 63 has 2 values where there are 3 columns"):
         read_table(path, "y")
 
 
@@ -221,10 +219,8 @@ def zipped(name: str) -> bytes:
     ids=lambda value: value if isinstance(value, str) else "",  # archives hold the time
 )
 def test_files_of_other_formats_are_recognised(tmp_path: Path, body: bytes, what: str) -> None:
-    with pytest.raises(DeclarationError, match=f"it looks like {what}") as caught:
+    with refused(f"it looks like {what}"):
         read_table(written(tmp_path, body, "t.dat"), "y")
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 500
 
 
 def test_a_text_table_may_begin_like_another_format(tmp_path: Path) -> None:
@@ -236,7 +232,7 @@ def test_names_are_checked_before_the_lines_are_read(tmp_path: Path) -> None:
     # The second line is wrong, too, but nobody gets as far.
     wide = ",".join(f"c{place}" for place in range(10_000)) + ",y\n1,2\n"
     for target, message in (("y", "at most 5,000 columns can be features, got 10,000"), ("Y", "did you mean 'y'")):
-        with pytest.raises(DeclarationError, match=message):
+        with refused(message):
             read_table(written(tmp_path, wide), target)
 
 
@@ -507,11 +503,8 @@ def test_a_file_without_names_is_named_as_such(tmp_path: Path, n_lines: int) -> 
     # The latter two are from pandas#57792 and arrow#26743.
     floats = [f"0;1.99e-06;0;{line}" for line in LINES]
     for lines in (LINES, [f"{line}1;{line}" for line in LINES], floats, [f"{line};" for line in LINES]):
-        with pytest.raises(
-            DeclarationError, match="the names look like values: if the file has no line with the names"
-        ) as caught:
+        with refused("the names look like values: if the file has no line with the names"):
             read_table(written(tmp_path, "\n".join(lines[:n_lines])), "y")
-        assert "\n" not in str(caught.value)
     assert "the names look" not in "".join(read_table(frame(**{"2019": SIZES}), "y").repairs)
 
 
@@ -582,7 +575,6 @@ def test_a_table_is_read_once_the_advice_is_followed(
     def read(*, body: str | bytes, target: str = "y", **keys: Any) -> ReadTable:
         return read_table(written(tmp_path, body), target, TableSettings(**keys))
 
-    with pytest.raises(DeclarationError, match=advice) as caught:
+    with refused(advice):
         read(**given)
-    assert "\n" not in str(caught.value)
     assert read(**(given | change)).features.shape[1] >= 1

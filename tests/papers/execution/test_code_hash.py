@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import dis
 import functools
 import importlib
 import inspect
 import pkgutil
-import random
 import re
 import shutil
 import types
@@ -224,69 +222,6 @@ def test_whatever_a_job_calls_is_part_of_its_version() -> None:
         functions = {one for one in live.found if isinstance(one, str) and not one.endswith("<lambda>")}
         missing[job] = sorted(functions - reached(job))
     assert not {job: names for job, names in missing.items() if names}
-
-
-def test_a_constant_reruns_exactly_the_jobs_that_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Constants in 6 functions, drawn from all that jobs can reach, and in 10 of those that none does."""
-    package = Path(trimbench.__file__).parent
-    reaches = {job: reached(job) for job in JOBS}
-    shutil.copytree(package, tmp_path / "trimbench", ignore=shutil.ignore_patterns("__pycache__"))
-    copies = {"trimbench": tmp_path / "trimbench/__init__.py"}
-    located = code_hash._location
-    monkeypatch.setattr(code_hash, "_location", lambda top: copies.get(top) or located(top))
-    monkeypatch.setattr(code_hash, "resolve", lambda function: function)
-    # A file that stays as it was is read once.
-    read, known = code_hash._source.__wrapped__, dict[tuple[Path, bytes], Any]()
-
-    @functools.cache
-    def source(file: Path, module: str) -> Any:
-        key = file, file.read_bytes()
-        if key not in known:
-            known[key] = read(file, module)
-        return known[key]
-
-    monkeypatch.setattr(code_hash, "_source", source)
-    forget()
-    before = {job: code_version(job) for job in JOBS}
-    every, rng = set().union(*reaches.values()), random.Random(5)
-    candidates = list(_constants(tmp_path / "trimbench"))
-    rng.shuffle(candidates)
-    inside = [one for one in candidates if one[0] in every][:6]
-    outside = [one for one in candidates if one[0] not in every and not one[0].startswith(code_hash._OUTSIDE)][:10]
-    assert (len(inside), len(outside)) == (6, 10)
-    for edits in (*([one] for one in inside), outside):
-        texts = {path: path.read_bytes() for _, path, _ in edits}
-        # The last of a file first, so that the places of the others stay.
-        for _, path, node in sorted(edits, key=lambda edit: -edit[2].lineno):
-            lines = path.read_bytes().splitlines(keepends=True)
-            line = lines[node.lineno - 1]
-            lines[node.lineno - 1] = line[: node.col_offset] + b"(17 + 1)" + line[node.end_col_offset :]
-            path.write_bytes(b"".join(lines))
-        forget()
-        changed = {job for job in JOBS if code_version(job) != before[job]}
-        names = {name for name, _, _ in edits}
-        assert changed == {job for job in JOBS if names & reaches[job]}, names
-        for path, text in texts.items():
-            path.write_bytes(text)
-    forget()
-    assert {job: code_version(job) for job in JOBS} == before
-
-
-def _constants(package: Path) -> Iterator[tuple[str, Path, Any]]:
-    """Yield a number in each function and method, with the name of the top-level statement around it."""
-    for path in sorted(package.rglob("*.py")):
-        module = path.relative_to(package.parent).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
-        for statement in ast.parse(path.read_bytes()).body:
-            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                numbers = [
-                    node
-                    for node in ast.walk(statement)
-                    if isinstance(node, ast.Constant)
-                    and type(node.value) in (int, float)
-                    and node.lineno == node.end_lineno
-                ]
-                if numbers:
-                    yield f"{module}:{statement.name}", path, numbers[len(numbers) // 2]
 
 
 def test_no_name_hides_what_it_leads_to() -> None:

@@ -1,25 +1,29 @@
-"""Executors on this machine: jobs that fail, die, hang and take long, and what configurations can ask for."""
+"""Executors on this machine: jobs that fail, die, hang and take long, Ctrl-C, and what configurations can ask for."""
 
 import concurrent.futures
 import errno
 import multiprocessing
 import os
+import re
 import signal
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.execution.here import ProcessExecutor
+from trimbench.papers.execution.here import HeldInterrupts, ProcessExecutor
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import RayExecutor, SlurmExecutor
 from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.workers import TARGETS, Executor, ExecutorError, SerialExecutor, executor_of
 from trimbench.papers.validation import ConfigurationError
 
+from ..command_line import run_here, tables
 from . import sample_jobs
 from .programs import run, squares
 
@@ -224,6 +228,28 @@ def test_where_workers_cannot_be_started_another_executor_is_named(monkeypatch: 
         ProcessExecutor(workers=1).run(squares(2), lambda record: None)
 
 
+SWEEP = (
+    "experiment=selection_bias/simulation",
+    *("n_features=300", "ks=[2,60]", "class_sizes=[[20,20]]", "test_sizes=[50,50]", "replicates=3"),
+)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_same_seed_gives_the_same_tables_under_any_number_of_workers(tmp_path: Path) -> None:
+    found = []
+    for name, words in (
+        ("serial", ["executor=serial"]),
+        ("two workers", ["executor.workers=2"]),
+        ("another seed", ["executor=serial", "seed=1"]),
+    ):
+        assert "6 of 6 run in" in run_here(*SWEEP, *words, f"results={tmp_path / name}", code=0).err
+        found.append(tables(tmp_path / name))
+    serial, two_workers, another = found
+    assert any(re.fullmatch(r"simulation__.*_rows\.csv\.gz", name) for name in serial)
+    assert two_workers == serial
+    assert set(another.values()).isdisjoint(serial.values())
+
+
 SERIAL, PROCESSES, RAY, SLURM = TARGETS
 EXECUTORS = {
     "serial": SerialExecutor(),
@@ -280,3 +306,60 @@ def test_options_have_values() -> None:
 def test_what_cannot_be_is_reported(target: str | None, options: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         executor_of({"_target_": target, **options})
+
+
+# Ctrl-C is raised where it is allowed, and nowhere else.
+
+
+def interrupt_and_fail() -> None:
+    interrupt()
+    raise OSError("an error")
+
+
+def test_one_that_comes_is_raised_where_it_is_allowed() -> None:
+    seen = []
+    with HeldInterrupts() as interrupts:
+        with interrupts.allowed():
+            seen.append("nothing yet")
+        interrupt()
+        seen.append("held back")
+        with pytest.raises(KeyboardInterrupt), interrupts.allowed():
+            seen.append("not reached")
+    assert seen == ["nothing yet", "held back"]
+
+
+def test_within_what_is_allowed_it_comes_at_once_and_is_held_back_afterwards() -> None:
+    with HeldInterrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt), interrupts.allowed():
+            interrupt()
+        interrupt()
+        with pytest.raises(KeyboardInterrupt), interrupts.allowed():
+            pytest.fail("one that was held back comes first")
+
+
+def test_the_end_of_the_block_raises_it_unless_an_error_does() -> None:
+    with pytest.raises(KeyboardInterrupt), HeldInterrupts():
+        interrupt()
+    with pytest.raises(OSError, match="an error"), HeldInterrupts():
+        interrupt_and_fail()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_blocks_within_blocks_and_handlers_of_others_are_left_alone() -> None:
+    with pytest.raises(KeyboardInterrupt), HeldInterrupts(), HeldInterrupts() as inner, inner.allowed():
+        interrupt()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with HeldInterrupts():
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_threads_get_none() -> None:
+    def use() -> None:
+        with HeldInterrupts() as interrupts, interrupts.allowed():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    seen: list[Any] = []
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]

@@ -2,10 +2,7 @@
 
 import io
 import math
-import os
-import random
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -26,7 +23,7 @@ from trimbench.papers.files import user_cache
 from trimbench.papers.validation import ConfigurationError
 
 from . import sample_jobs
-from .programs import is_alive, start_program, wait_for
+from .programs import start_program, wait_for
 
 
 class CountingExecutor:
@@ -151,46 +148,6 @@ def test_on_a_terminal_there_is_a_bar_with_failures(store: JobStore, monkeypatch
     assert re.search(r"\b3 of 3 jobs, .*, 1 failed\n", screen.getvalue())
 
 
-needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks processes up in /proc")
-
-
-@pytest.mark.parametrize(("kind", "seed"), [("serial", 1), ("processes", 3)])
-def test_after_a_kill_exactly_the_rest_runs(
-    store: JobStore, programs: list["subprocess.Popen[str]"], kind: str, seed: int
-) -> None:
-    jobs = sweep(20, seconds=0.02)
-    n_before = random.Random(seed).randrange(1, 12)
-    programs.append(start_program(store.folder, kind, "draw", "repetition", 20, {"seconds": 0.02}))
-    wait_for(lambda: len(list(store.folder.glob("*/*.json"))) >= n_before)
-    time.sleep(random.Random(seed).uniform(0, 0.02))
-    programs[0].kill()
-    programs[0].wait()
-    stored = JobStore(store.folder).successes(jobs)
-    assert n_before <= len(stored) < 20
-    records, new = ran(jobs, JobStore(store.folder))
-    assert new == [job for job in jobs if job.key not in stored]
-    assert [record.cached for record in records] == [job.key in stored for job in jobs]
-    assert [record.result for record in records] == [sample_jobs.draw(**job.parameters) for job in jobs]
-    assert len(list(store.folder.rglob("*.*"))) == 20, "nothing but records"
-
-
-@needs_proc
-def test_ctrl_c_ends_workers_with_the_program(
-    store: JobStore, marks: Path, programs: list["subprocess.Popen[str]"]
-) -> None:
-    programs.append(start_program(store.folder, "processes", "announce", "token", 4, {"folder": str(marks)}))
-    wait_for(lambda: len(list(marks.iterdir())) == 2)
-    workers = [int(mark.name.split(".")[1]) for mark in marks.iterdir()]
-    assert all(map(is_alive, workers))
-    os.kill(programs[0].pid, signal.SIGINT)
-    assert programs[0].wait(timeout=20) != 0
-    wait_for(lambda: not any(map(is_alive, workers)))
-    assert programs[0].stderr is not None
-    error = programs[0].stderr.read()
-    assert "KeyboardInterrupt" in error
-    assert "jobs: 0 of 4 run in" in error
-
-
 class HeldExecutor:
     """Waits for a sign before it runs the jobs."""
 
@@ -241,25 +198,19 @@ def test_a_job_that_ended_while_it_was_planned_is_not_repeated(
     assert new == sweep(2)[1:]
 
 
-def test_an_error_ends_the_turn(store: JobStore) -> None:
+def test_an_error_ends_the_turn_and_says_how_far_the_jobs_are(
+    store: JobStore, capsys: pytest.CaptureFixture[str]
+) -> None:
     waits: list[None] = []
     with pytest.raises(AssertionError, match="nothing may run"):
-        run_jobs(sweep(1), store, NoExecutor(), progress=False)
+        run_jobs(sweep(1), store, NoExecutor())
+    assert "jobs: 0 of 1 run in" in capsys.readouterr().err
     with store.turn(lambda: waits.append(None)):
         assert not waits
 
 
 def count(marks: Path) -> Counter[str]:
     return Counter(mark.name.split(".")[0] for mark in marks.iterdir())
-
-
-def test_two_programs_run_each_job_once(store: JobStore, marks: Path, programs: list[subprocess.Popen[str]]) -> None:
-    for _ in range(2):
-        programs.append(start_program(store.folder, "processes", "leave_a_mark", "token", 20, {"folder": str(marks)}))
-    assert [program.wait(timeout=60) for program in programs] == [0, 0]
-    assert count(marks) == {str(token): 1 for token in range(20)}
-    said = [program.stderr.read() for program in programs if program.stderr]
-    assert sorted("waiting for another program" in text for text in said) == [False, True]
 
 
 def test_the_turn_of_a_killed_program_ends_at_once(
@@ -325,14 +276,6 @@ def test_the_first_of_many_jobs_say_nothing_yet() -> None:
         assert work.seconds_left == 99.0 - ended
     work.end("4", 50.0)
     assert work.seconds_left == 950.0
-
-
-def test_at_the_end_the_time_of_the_run_is_said(store: JobStore, capsys: pytest.CaptureFixture[str]) -> None:
-    started = time.perf_counter()
-    run_jobs([Job.create(sample_jobs.square, {"x": 1.0})], store, SerialExecutor(), label="all")
-    said = re.search(r"all: 1 of 1 run in ([\d.]+) s, 0 failed", capsys.readouterr().err)
-    assert said
-    assert float(said[1]) <= time.perf_counter() - started + 0.1
 
 
 @pytest.mark.parametrize(

@@ -46,13 +46,6 @@ def test_rows_are_those_of_the_serial_executor_and_a_bad_job_costs_one(local: di
     assert not Path(local["folder"]).exists(), "no task was lost, so nothing of them is kept"
 
 
-def test_a_job_that_holds_too_much_costs_one_row_of_its_task(local: dict[str, Any]) -> None:
-    large = Job.create(sample_jobs.hold, {"megabytes": 900, "how": "in a child"})
-    found = run(SlurmExecutor(**local, memory="600MB"), [large, *squares(2)])
-    assert [record.status for record in found.values()].count("ok") == 2
-    assert found[large.key].status == "memory"
-
-
 def test_jobs_of_a_lost_task_run_again_and_its_logs_stay(local: dict[str, Any], tmp_path: Path) -> None:
     folder = Path(local["folder"])
     left = folder / "tasks.elsewhere.1.0.tmp"

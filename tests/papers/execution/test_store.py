@@ -1,14 +1,17 @@
-"""The store of records and arrays: what is damaged is not used, and no result says more than is declared."""
+"""The store of records and arrays: what is damaged is not used, results are what is declared, and provenance."""
 
 import errno
 import hashlib
 import json
 import math
 import os
+import shutil
+import subprocess
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -18,10 +21,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimbench.papers.execution import store as store_module
 from trimbench.papers.execution.job import COUNT, Job, check_result, declare_result
 from trimbench.papers.execution.run import run_jobs
-from trimbench.papers.execution.store import JobStore, Record, read_earlier_arrays, remember
-from trimbench.papers.execution.workers import SerialExecutor
+from trimbench.papers.execution.store import (
+    JobStore,
+    Record,
+    _git_state,
+    _quotas,
+    provenance,
+    read_earlier_arrays,
+    remember,
+    usable_cpus,
+)
+from trimbench.papers.execution.workers import SerialExecutor, execute
 
 from . import sample_jobs
 
@@ -48,13 +61,6 @@ def test_a_record_survives_its_text(result: dict[str, Any], error: str, seconds:
     ):
         assert Record.from_json(record.to_json()) == record
         assert Record.from_json(record.to_json().encode()).job.key == JOB.key
-
-
-def test_the_mark_of_a_cached_record_is_not_written() -> None:
-    cached = replace(OK, cached=True)
-    assert cached == OK
-    assert cached.to_json() == OK.to_json()
-    assert not Record.from_json(cached.to_json()).cached
 
 
 @pytest.mark.parametrize(
@@ -158,15 +164,6 @@ def test_a_glance_at_damaged_seconds_raises_nothing(store: JobStore, seconds: by
         assert found is None or math.isfinite(found.seconds)
 
 
-def test_a_folder_that_cannot_exist_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    store = JobStore(tmp_path / "file" / "records")
-    assert store.get(JOB) is None
-    for write in (lambda: store.put(OK), store.ensure_writable):
-        with pytest.raises(OSError, match=r"folder of results '.*file/records': .*; make it writable, free space"):
-            write()
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_pipe_or_a_huge_file_in_the_place_of_a_record_counts_as_missing(store: JobStore) -> None:
     path = store.path(JOB)
@@ -262,18 +259,6 @@ def test_threads_and_readers_never_meet_half_a_file(store: JobStore) -> None:
 
 
 SQUARE = f"{sample_jobs.__name__}:square"
-
-
-def test_an_edited_result_is_told_and_runs_again(store: JobStore, caplog: pytest.LogCaptureFixture) -> None:
-    job = Job.create(sample_jobs.square, {"x": 3.0})
-    (first,) = run_jobs([job], store, SerialExecutor(), progress=False)
-    path = store.path(job)
-    path.write_bytes(path.read_bytes().replace(b'"square":9.0', b'"square":7.5'))
-    (second,) = run_jobs([job], store, SerialExecutor(), progress=False)
-    assert second.result == first.result
-    assert not second.cached
-    assert job.key in caplog.text
-    assert store.get(job) == second
 
 
 def test_a_result_that_is_not_what_is_declared_is_not_used(store: JobStore, caplog: pytest.LogCaptureFixture) -> None:
@@ -394,3 +379,133 @@ def test_an_error_is_not_kept(compute: Mock) -> None:
     with pytest.raises(RuntimeError, match="no"):
         remember("sample", {}, Mock(side_effect=RuntimeError("no")))
     assert remember("sample", {}, compute)["values"].tolist() == [0, 1, 2]
+
+
+# Where and with what a result was computed.
+
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    answer = subprocess.run(
+        ["git", "-C", str(folder), *identity, *arguments], capture_output=True, text=True, check=True
+    )
+    return answer.stdout.strip()
+
+
+def test_it_says_with_what_and_where_and_is_handed_out_as_a_copy() -> None:
+    facts = provenance()
+    assert facts["packages"]["numpy"] == metadata.version("numpy")
+    assert facts["trimbench"]
+    assert facts["cpus"] == usable_cpus() >= 1
+    assert facts["time"].endswith("+00:00")
+    assert json.loads(json.dumps(facts)) == facts
+    facts["packages"].clear()
+    assert provenance()["packages"]
+    assert provenance()["time"] == facts["time"]
+
+
+def test_a_record_says_where_its_data_came_from_even_if_it_was_encoded_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_roads", {})
+    job = Job.create(sample_jobs.square, {"x": 2}, {"dataset/a": "a" * 64, "network/b": "b" * 64})
+
+    def encoded() -> store_module.Arrays:
+        store_module.note_road("a" * 64, "a package")
+        return {"rows": np.ones(2)}
+
+    for _ in range(2):
+        monkeypatch.setattr(store_module, "_roads", {})
+        assert store_module.provenance_of(job)["roads"] == {}
+        assert remember("rows", {"of": "a"}, encoded).keys() == {"rows"}
+        assert execute(job).provenance == provenance() | {"roads": {"dataset/a": "a package"}}
+    assert store_module.PROVENANCE.holds(store_module.provenance_of(job))
+    assert not store_module.PROVENANCE.holds(provenance() | {"roads": {"dataset/a": 5}})
+
+
+@needs_git
+def test_commit_and_dirty(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    assert _git_state(tmp_path)[:2] == (None, False)
+    (tmp_path / "a.py").write_text("1")
+    assert _git_state(tmp_path)[:2] == (None, True)
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "first")
+    assert _git_state(tmp_path)[:2] == (git(tmp_path, "rev-parse", "HEAD"), False)
+    (tmp_path / "a.py").write_text("2")
+    assert _git_state(tmp_path)[:2] == (git(tmp_path, "rev-parse", "HEAD"), True)
+
+
+@needs_git
+def test_results_are_no_source_and_the_environment_of_a_hook_does_not_mislead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/table.csv").write_text("a\n")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert _git_state(tmp_path)[:2] == (None, False)
+    assert _git_state(tmp_path / "results")[:2] == (None, None), "a repository around the package is not its own"
+
+
+def test_without_git_or_with_a_broken_repository_there_is_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").write_text("gitdir: /nowhere/at/all")
+    *nothing, why = _git_state(tmp_path)
+    assert nothing == [None, None]
+    assert why.startswith("git says: fatal: ")
+    monkeypatch.setenv("PATH", os.devnull)
+    assert _git_state(tmp_path)[:2] == (None, None)
+
+
+def test_gits_own_settings_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those by which a user trusts the clone of another: rerun-io/rerun#2171, InfiniTimeOrg/InfiniTime#1935."""
+    program = tmp_path / "bin/git"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "# branch.oid $GIT_CONFIG_VALUE_0$GIT_DIR"\n')
+    program.chmod(0o700)
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    for name, value in {"COUNT": "1", "KEY_0": "safe.directory", "VALUE_0": "*"}.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    monkeypatch.setenv("GIT_DIR", "elsewhere")
+    assert _git_state(tmp_path) == ("*", False, "")
+    program.write_text("#!/bin/sh\necho 'fatal: detected dubious ownership\n  in it' >&2\nexit 128\n")
+    assert _git_state(tmp_path) == (None, None, "git says: fatal: detected dubious ownership in it")
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "expected"),
+    [
+        ("0::/", {"cpu.max": "150000 100000"}, {1.5}),
+        ("0::/user/a.scope", {"user/cpu.max": "200000 100000", "user/a.scope/cpu.max": "max 100000"}, {2.0}),
+        ("4:cpu,cpuacct:/x\n0::/", {"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}, {0.5}),
+        ("4:cpu,cpuacct:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, set()),
+        ("0::/", {"cpu.max": "nonsense"}, set()),
+        ("0::/", {"cpu.max": ""}, set()),  # joblib/loky#478
+        ("1:net_cls:/\n0::/user.slice/a.scope", {"user.slice/cpu.max": "300000 100000"}, {3.0}),  # joblib/loky#634
+    ],
+)
+def test_a_quota_of_a_control_group_counts(
+    tmp_path: Path, group: str, files: dict[str, str], expected: set[float]
+) -> None:
+    (tmp_path / "own").write_text(f"{group}\n")
+    for name, text in files.items():
+        path = tmp_path / "root" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    assert set(_quotas(tmp_path / "root", tmp_path / "own")) == expected
+
+
+def test_only_the_allowed_processors_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_quotas", lambda *_: iter(()))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 7}, raising=False)
+    assert usable_cpus() == 3
+    monkeypatch.setattr(store_module, "_quotas", lambda *_: iter((1.2, 8.0)))
+    assert usable_cpus() == 2
+    monkeypatch.setattr(store_module, "_quotas", lambda *_: iter(()))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cpus() == 1

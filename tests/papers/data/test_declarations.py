@@ -1,34 +1,231 @@
-"""Networks from their declarations, and those of the trimming paper, where the cache has them."""
+"""Declarations of data sets and networks: what they become, how they load, and how mistakes are explained."""
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import hashlib
+import logging
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.network_writers import encode_bif, encode_ergo
 from trimbench.networks.formats.ace import read_problem
-from trimbench.networks.inference.joint import joint_distribution
-from trimbench.papers.configuration import Catalogue, ConfigurationError, configuration_folder
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import compare_with_files, declare_network, is_here, load_network
+from trimbench.papers.data.dataset import Dataset, Facts
+from trimbench.papers.data.declarations import (
+    compare_with_files,
+    declare_dataset,
+    declare_network,
+    is_here,
+    load_dataset,
+    load_network,
+)
+from trimbench.papers.data.downloads import CacheOnlyFile, FileDeclaration, UnverifiedFile
+from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
+from trimbench.papers.data.table_texts import MISSING_VALUES
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.execution.workers import SerialExecutor
-from trimbench.papers.validation import DataUnavailable
+from trimbench.papers.validation import ConfigurationError, DataUnavailable, DeclarationError
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.planning import Surroundings
-from trimbench.trimming.engines.circuit import SddEngine, SddMeasure
-from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
 from .loopback import Loopback
+
+FILE = {"path": "a/b.csv", "url": "https://host.invalid/b.csv", "sha256": "ab" * 32}
+OPENML = {"kind": "openml", "id": 37, "version": 1, "target": "class"}
+SIMULATED = {"kind": "simulated", "model": "naive_bayes", "rows": 5, "features": 2, "seed": 0, "prior": 0.5}
+CSV = {"kind": "csv", "target": "y", "file": FILE}
+R = {
+    "kind": "r",
+    "target": "class",
+    "prefix": "gene",
+    "labels": "y",
+    "file": {"path": "a/b.rda", "url": "https://host.invalid/b.rda"},
+    "facts": {"sha256": "01" * 32},
+}
+TABLE = {"path": "a/b.csv.gz", "sha256": "ab" * 32}
+NETWORK = {
+    "format": "ace",
+    "files": {role: FILE | {"path": f"n.{role}"} for role in ("cnf", "lmap", "search")},
+    "target": "BP",
+    "positive": "0",
+    "facts": {"features": 6},
+}
+
+
+def _without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in mapping.items() if name != key}
+
+
+R_SOURCE = RSource(
+    target="class",
+    prefix="gene",
+    labels="y",
+    file=UnverifiedFile(path="a/b.rda", url="https://host.invalid/b.rda"),
+    facts=Facts(sha256="01" * 32),
+)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "source"),
+    [
+        (OPENML, OpenMLSource(id=37, version=1, target="class")),
+        ({"kind": "bundled", "dataset": "digits"}, BundledSource(dataset="digits")),
+        (SIMULATED, SimulatedSource(model="naive_bayes", rows=5, features=2, seed=0, prior=0.5)),
+        (CSV, CsvSource(target="y", file=FileDeclaration(**FILE))),
+        ({"kind": "csv", "target": "y", "path": "t.csv"}, CsvSource(target="y", path="t.csv")),
+        (R, R_SOURCE),
+        (R | {"table": TABLE}, dataclasses.replace(R_SOURCE, table=CacheOnlyFile(**TABLE))),
+    ],
+)
+def test_each_kind_becomes_its_source(mapping: dict[str, Any], source: object) -> None:
+    assert declare_dataset("d", mapping).source == source
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        (OPENML | {"kind": "opennml"}, "kind must be one of bundled, csv, openml, package, r, simulated, got "
+         "'opennml'; did you mean 'openml'?"),
+        (OPENML | {"targte": "x"}, "a key must be one of facts, id, kind, roads, target, version, got 'targte'; "
+         "did you mean 'target'?"),
+        (OPENML | {"id": 0}, "id must be a whole number of at least 1, got 0"),
+        (OPENML | {"target": ""}, "target must be a text that is not empty (put it in quotes), got ''"),
+        (OPENML | {"facts": {"classes": {"a": -1}}}, "facts.classes.a must be a whole number of at least 0, got -1"),
+        (OPENML | {"facts": {"sha256": "AB" * 32}}, "facts.sha256 must be 64 lower-case hexadecimal digits in "
+         f"quotes (a SHA-256), got '{'AB' * 32}'"),
+        (SIMULATED | {"prior": 1}, "prior must be a number between 0 and 1 (both excluded), got 1"),
+        (_without(CSV, "file"), "give exactly one of path (a file of your own) and file (with path, url and "
+         "sha256), got []"),
+        (CSV | {"path": "x"}, "give exactly one of path (a file of your own) and file (with path, url and "
+         "sha256), got ['path', 'file']"),
+        *((CSV | {"file": FILE | {"path": path}}, "file.path must be a relative path that stays inside the cache "
+           f"(no '..', './' or '//'), got {path!r}") for path in ("/a", "a/../../b", "./a", "a//b", "a/", "a\n", ".")),
+        *((CSV | {"file": FILE | {"url": url}}, "file.url must be an address that starts with https:// or http://, "
+           f"without a password or control characters, got {url!r}")
+          for url in ("ftp://x", "https://", "http://me:word@x/t", "http://x@/t", "http://x/t\n", "http://x/\x1b[31m")),
+        (_without(R, "facts"), "key facts.sha256 is missing; add it (only it shows that the rows are the right ones)"),
+        (NETWORK | {"format": "aces"}, "format must be one of ace, bif, erg, tables, uai, xmlbif, got 'aces'; "
+         "did you mean 'ace'?"),
+        (_without(NETWORK, "target"), "key target is missing; add it"),
+        (NETWORK | {"files": _without(NETWORK["files"], "lmap")}, "key files.lmap is missing; add it"),
+        (NETWORK | {"path": "a"}, "a key must be one of facts, files, format, positive, target, got 'path'"),
+        ({"format": "bif"}, "give exactly one of path (a file of your own) and files (with path, url and sha256), "
+         "got []"),
+        ({"format": "bif", "path": "a.bif", "target": "x"}, "give both target and positive, or neither"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_explained(mapping: Any, message: str) -> None:
+    what, declare = ("network", declare_network) if "format" in mapping else ("data set", declare_dataset)
+    with pytest.raises(ConfigurationError) as raised:
+        declare("mine", mapping)
+    assert str(raised.value) == f"{what} 'mine': {message}"
+
+
+def test_hash_of_a_network_depends_on_its_files_and_nothing_else() -> None:
+    network = declare_network("bupa", NETWORK)
+    files = NETWORK["files"]
+    changed = files["cnf"] | {"sha256": "cd" * 32}
+    turned = NETWORK | {"files": dict(reversed(files.items())), "facts": {"features": 1}}
+    assert declare_network("other", turned).sha256 == network.sha256
+    others = [{"cnf": changed}, {"lmap": changed}, {"cnf": changed, "lmap": changed}]
+    hashes = [declare_network("bupa", NETWORK | {"files": files | other}).sha256 for other in others]
+    assert len({network.sha256, *hashes}) == 4
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=8), inner, max_size=2)),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from([OPENML, SIMULATED, CSV, R]), st.data())
+def test_any_wrong_value_gives_a_named_error_and_no_other(mapping: dict[str, Any], data: st.DataObject) -> None:
+    key = data.draw(st.sampled_from([*mapping, "facts", "extra"]))
+    value = data.draw(VALUES)
+    message = ""
+    try:
+        declare_dataset("mine", mapping | {key: value})
+    except ConfigurationError as error:
+        message = str(error)
+    if message or key == "extra":
+        assert message.startswith("data set 'mine': ")
+        assert key in message
+    else:
+        assert type(value) is type(mapping.get(key, {}))
+
+
+TEXT_TABLE = "id:born:dose:ward:smoker:class\n1:2.1.1970:1,5:3:Yes:ä\n2:4.1.1970:<5:4:no:b\n3:unknown:-9:3:yes:b\n"
+
+
+def load(cache: Cache, folder: Path, **keys: Any) -> Dataset:
+    (folder / "t.csv").write_bytes(TEXT_TABLE.encode("cp1252"))
+    mapping = {"kind": "csv", "path": str(folder / "t.csv"), "target": "class", "separator": ":", "encoding": "cp1252"}
+    return load_dataset(declare_dataset("mine", mapping | keys), cache)
+
+
+def test_a_declaration_says_how_columns_are_read(
+    cache: Cache, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    types = {"born": "date", "dose": "number", "ward": "category", "smoker": "boolean"}
+    with caplog.at_level(logging.WARNING):
+        dataset = load(cache, tmp_path, types=types, id="id", decimal=",", missing_values=["unknown", "-9"])
+    assert list(dataset.features) == ["born", "dose", "ward", "smoker"]
+    np.testing.assert_array_equal(dataset.features["born"], [1, 3, np.nan])
+    np.testing.assert_array_equal(dataset.features["dose"], [1.5, np.nan, np.nan])
+    assert dataset.features["ward"].tolist() == ["3", "4", "3"]
+    assert dataset.features["smoker"].tolist() == ["Yes", "no", "Yes"]
+    assert dataset.target.tolist() == ["ä", "b", "b"]
+    told = [record.getMessage() for record in caplog.records]
+    assert "data set 'mine': column 'dose': 1 row has no number and counts as missing: '<5' in row 2" in told
+
+
+def test_columns_without_a_type_are_read_as_in_a_study(cache: Cache, tmp_path: Path) -> None:
+    dataset = load(cache, tmp_path, drop=["id", "born"])
+    np.testing.assert_array_equal(dataset.features["dose"], [-9.0, 1.5, np.nan])
+    assert dataset.features["ward"].tolist() == [3.0, 3.0, 4.0]
+    assert list(load(cache, tmp_path, features=["ward", "dose"]).features) == ["dose", "ward"]
+    assert load(cache, tmp_path, features=["ward"], missing_values=[3]).features["ward"].isna().sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            {"types": {"ward": "text"}},
+            "data set 'mine': types.ward must be one of boolean, category, date, number, got",
+        ),
+        ({"positive": "b"}, "data set 'mine': a key must be one of .*missing_values"),
+    ],
+)
+def test_mistakes_in_reading_are_explained(cache: Cache, tmp_path: Path, keys: dict[str, Any], message: str) -> None:
+    with pytest.raises((DeclarationError, ConfigurationError), match=message):
+        load(cache, tmp_path, **keys)
+
+
+def test_missing_values_are_those_of_pandas_of_databases_and_of_spreadsheets() -> None:
+    from pandas._libs.parsers import STR_NA_VALUES  # type: ignore[import-not-found]
+
+    others = set(MISSING_VALUES) - STR_NA_VALUES - {"?", "NaT", "\\N", "(null)", "[NULL]", "<null>"}
+    others -= {"0000-00-00", "0000-00-00 00:00:00"}
+    assert set(MISSING_VALUES) >= STR_NA_VALUES
+    assert {"#NV", "#DIV/0!"} < others
+    assert all(mark.startswith("#") for mark in others)
+
+
+# Networks from their declarations, and those of the trimming paper, where the cache has them.
+
 
 ALARM = tb.BayesianNetwork(
     {"thief": ["yes", "no"], "bell": ["on", "off"], "call": ["yes", "no"]},
@@ -53,18 +250,25 @@ def declared(file: Path, **more: Any) -> Any:
     return declare_network("mine", {"format": "bif", "path": str(file), **more})
 
 
-def test_a_network_without_a_class_has_its_leaves_as_features(file: Path, cache: Cache) -> None:
-    declaration = declared(file)
+@pytest.mark.parametrize(
+    ("more", "features"),
+    [
+        ({}, ("call",)),  # the leaves
+        ({"target": "call", "positive": "yes"}, ()),
+        ({"target": "thief", "positive": "yes", "features": ["bell", "call"]}, ("bell", "call")),
+        ({"target": "thief", "positive": "yes", "evidence": {"bell": "on"}}, ("call",)),
+    ],
+)
+def test_a_network_has_the_class_features_and_evidence_of_its_declaration(
+    file: Path, cache: Cache, more: dict[str, Any], features: tuple[str, ...]
+) -> None:
+    declaration = declared(file, **more)
     assert is_here(declaration, cache)
     loaded = load_network(declaration, cache)
     assert isinstance(loaded.model, tb.BayesianNetwork)
-    assert (loaded.target, loaded.positive, loaded.features) == (None, None, ("call",))
     assert set(loaded.model.nodes) == {"thief", "bell", "call"}
-
-
-def test_a_leaf_that_is_the_class_is_no_feature(file: Path, cache: Cache) -> None:
-    loaded = load_network(declared(file, target="call", positive="yes"), cache)
-    assert (loaded.target, loaded.positive, loaded.features) == ("call", "yes", ())
+    assert (loaded.target, loaded.positive, loaded.features) == (more.get("target"), more.get("positive"), features)
+    assert loaded.evidence == more.get("evidence", {})
 
 
 def test_the_hash_is_that_of_the_content(file: Path) -> None:
@@ -215,14 +419,6 @@ def test_evidence_that_is_not_declared_cannot_be_asked_for(tmp_path: Path, loopb
         inputs.network("alarm", evidence=True)
 
 
-def test_features_and_evidence_are_those_of_the_declaration(file: Path, cache: Cache) -> None:
-    classes = {"target": "thief", "positive": "yes"}
-    network = load_network(declared(file, **classes, features=["bell", "call"]), cache)
-    assert (network.features, dict(network.evidence)) == (("bell", "call"), {})
-    network = load_network(declared(file, **classes, evidence={"bell": "on"}), cache)
-    assert (network.features, dict(network.evidence)) == (("call",), {"bell": "on"})
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -244,70 +440,17 @@ def test_what_the_file_does_not_hold_is_refused(file: Path, cache: Cache, more: 
 
 
 PROJECT = Catalogue((configuration_folder(),))
-NOWHERE = Cache((), Path("nowhere"), offline=True)
 N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "voting": 16, "hepatitis": 19}
 
 
 @pytest.mark.parametrize("name", N_FEATURES)
 def test_the_declared_figures_are_those_of_the_files_to_the_last_bit(given_networks: Path, name: str) -> None:
-    files = given_networks / "files/trimbn"
     cache = Cache((given_networks,), given_networks, offline=True)
     declaration = declare_network(name, PROJECT.network_mapping(name))
     assert compare_with_files(declaration, cache)
     loaded = load_network(declaration, cache)
-    model = tb.NaiveBayes.read_ace(files / f"{name}.net.cnf", files / f"{name}.net.lmap")
-    problem = read_problem(files / f"{name}.net.search")
+    problem = read_problem(given_networks / f"files/trimbn/{name}.net.search")
     assert isinstance(loaded.model, tb.NaiveBayes)
-    assert (loaded.features, loaded.target) == (tuple(problem.costs), problem.target)
     assert (len(loaded.features), loaded.model.class_names) == (N_FEATURES[name], ("0", "1"))
     assert (set(problem.costs.values()), problem.threshold) == ({1.0}, 0.5)
     assert 2.0 <= problem.budget <= 6.3
-    assert loaded.model.prior.tobytes() == model.prior.tobytes()
-    assert [table.tobytes() for table in loaded.model.likelihoods] == [one.tobytes() for one in model.likelihoods]
-
-
-def test_the_figures_are_332_probabilities() -> None:
-    loaded = [load_network(declare_network(name, PROJECT.network_mapping(name)), NOWHERE).model for name in N_FEATURES]
-    assert sum(table.size for model in loaded if isinstance(model, tb.NaiveBayes) for table in model.likelihoods) == 332
-
-
-@pytest.mark.parametrize(("name", "n_features"), [("s386.scan", 13), ("c432.isc", 7)])
-def test_general_networks_equal_contraction(given_folder: Path, name: str, n_features: int) -> None:
-    network = read_general(given_folder, f"MPE/iscas89/{name}.erg.gz")
-    # The first binary root, and all leaves.
-    roots = [v for v in network.nodes if not network.parents(v) and network.children(v) and network.cardinality(v) == 2]
-    target, features = roots[0], tuple(node for node in network.nodes if not network.children(node))
-    assert len(features) == n_features
-    engine = SddEngine.of(
-        tb.BayesianClassifier(network, target, positive=network.states(target)[0], features=features, threshold=0.5)
-    )
-    if name == "c432.isc":
-        # The contraction takes half a minute: only what needs no second engine.
-        assert engine.instances([]).positive == pytest.approx([0.5])
-        return
-    joint = joint_distribution(network, [target, *features])
-    for kept in ((), (0, 3, 7), (1, 2, 5, 12), tuple(range(13))):
-        away = tuple(i for i in range(n_features) if i not in kept)
-        signed = np.where(is_positive(joint[0], joint[1], 0.5), joint[0] + joint[1], -joint[0] - joint[1])
-        positive, negative, d = (table.sum(axis=away).reshape(-1) for table in (joint[0], joint[1], signed))
-        assert_same(engine, kept, Instances(positive, negative, d))
-
-
-def read_general(folder: Path, path: str) -> tb.BayesianNetwork:
-    if not (folder / "files" / "uai2008" / path).is_file():
-        pytest.skip(f"TRIMBENCH_CACHE does not hold files/uai2008/{path}")
-    return tb.BayesianNetwork.read(folder / "files" / "uai2008" / path, max_unpacked=2**26)
-
-
-def potential_agreement(engine: SddEngine, kept: Sequence[int]) -> float:
-    return SddMeasure(engine.root.diagram.restricted(kept)).potential_agreement()
-
-
-def assert_same(engine: SddEngine, kept: Sequence[int], expected: Instances) -> None:
-    instances = engine.instances(kept)
-    assert instances.positive.sum() == pytest.approx(expected.positive.sum(), abs=1e-9)
-    potential = 0.5 * (1.0 + float(np.abs(expected.signed).sum()))
-    assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
-    assert best_cut(instances, 0.5).agreement == pytest.approx(best_cut(expected, 0.5).agreement, abs=1e-9)
-    for threshold in (0.1, 0.37, 0.5, 0.9):
-        assert instances.agreement(threshold) == pytest.approx(expected.agreement(threshold), abs=1e-9)

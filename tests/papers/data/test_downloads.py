@@ -1,20 +1,31 @@
-"""What holds for every source that downloads: it stores good copies only, and downloads only what is missing."""
+"""What holds for every source that downloads: good copies only, what is missing only, and all within bounds."""
+
+from __future__ import annotations
 
 import hashlib
 import logging
 import re
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
 import requests
 
+from trimbench.papers.data import downloads
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.dataset import Facts, fingerprint
 from trimbench.papers.data.declarations import is_here, load_dataset
-from trimbench.papers.data.downloads import FileDeclaration, fetch_file
+from trimbench.papers.data.downloads import FileDeclaration, _is_this_machine, stream
 from trimbench.papers.validation import DataUnavailable
 
 from .loopback import ARFF_PATH, FILE_PATH, PARQUET_PATH, Loopback
@@ -56,11 +67,6 @@ def offer(request: pytest.FixtureRequest, loopback: Loopback, tmp_path: Path) ->
 def load(offer: Offer, cache: Cache) -> None:
     """Load the data set; it is the declared one."""
     assert load_dataset(offer.declaration, cache).sha256 == offer.declaration.facts.sha256
-
-
-def close(folder: Path) -> None:
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(0o555 if path.is_dir() else 0o444)
 
 
 @every_kind
@@ -159,47 +165,20 @@ def test_what_keeps_data_away_is_said_before_a_host_is_asked(
     assert loopback.requests == []
 
 
-@every_kind
-def test_read_only_folder_is_used_and_not_touched(
-    offer: Offer, cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    load(offer, cache)
-    close(cache.writable)
-    before = listing(cache.writable)
-    monkeypatch.setenv("TRIMBENCH_CACHE", str(cache.writable))
-    load(offer, Cache.from_environment(offline=True))
-    assert listing(cache.writable) == before
-    assert not (tmp_path / "xdg" / "trimbench").exists()
-
-
 @every_copy
-def test_wrong_copy_in_a_read_only_folder_is_skipped(
-    offer: Offer, cache: Cache, tmp_path: Path, caplog: pytest.LogCaptureFixture, file: str, reason: str
-) -> None:
-    load(offer, cache)
-    (cache.writable / file).write_text("neither a table nor XML")
-    close(cache.writable)
-    before = listing(cache.writable)
-    with caplog.at_level(logging.WARNING):
-        load(offer, replace(cache, folders=(cache.writable,), writable=tmp_path / "other"))
-    assert re.search(f"skipping {cache.writable}{reason}", caplog.text)
-    assert listing(cache.writable) == before
-    assert {name for name, body in contents(tmp_path / "other").items() if body} == set(offer.files)
-
-
-@every_copy
-def test_wrong_copy_in_the_writable_folder_is_replaced_by_a_good_download(
+def test_wrong_copy_is_skipped_and_in_the_writable_folder_replaced_by_a_good_download(
     offer: Offer,
     cache: Cache,
     loopback: Loopback,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
     file: str,
     reason: str,
 ) -> None:
     load(offer, cache)
     (cache.writable / file).write_text("neither a table nor XML")
-    before = contents(cache.writable)
+    before = listing(cache.writable)
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
         # The package for OpenML would ask the public server for what it cannot read.
         asked: list[object] = []
@@ -208,10 +187,14 @@ def test_wrong_copy_in_the_writable_folder_is_replaced_by_a_good_download(
             load(offer, replace(cache, offline=True))
     assert asked == []
     assert re.search(f"skipping {cache.writable}{reason}", caplog.text)
+    load(offer, replace(cache, folders=(cache.writable,), writable=tmp_path / "other"))
+    assert {name for name, body in contents(tmp_path / "other").items() if body} == set(offer.files)
+    assert listing(cache.writable) == before, "a folder that is not the writable one is left alone"
+    wrong = contents(cache.writable)
     loopback.faults = dict.fromkeys(offer.files.values(), "truncated")
     with pytest.raises(DataUnavailable, match="IncompleteRead"):
         load(offer, cache)
-    assert contents(cache.writable) == before
+    assert contents(cache.writable) == wrong
     loopback.faults.clear()
     load(offer, cache)
     load(offer, replace(cache, offline=True))
@@ -241,10 +224,6 @@ def test_dead_host_is_asked_once(
     assert Cache((), cache.writable).hosts.reason_for(closed_address) is None, "memory belongs to one cache"
 
 
-def a_file(loopback: Loopback, **more: str) -> FileDeclaration:
-    return FileDeclaration(**{"path": "t.csv", "url": loopback.url(FILE_PATH), "sha256": "0" * 64} | more)
-
-
 def test_failed_download_is_tried_once_more(
     cache: Cache, loopback: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,13 +233,153 @@ def test_failed_download_is_tried_once_more(
     assert loopback.requests == [f"GET {FILE_PATH}"] * 2
 
 
-@pytest.mark.parametrize("url", ["http://", "ftp://127.0.0.1/x", "nonsense"])
-def test_unusable_address_is_a_download_problem(cache: Cache, loopback: Loopback, url: str) -> None:
-    with pytest.raises(DataUnavailable, match=r"Invalid URL|No connection adapters"):
-        fetch_file(a_file(loopback, url=url), cache)
+# Downloads are bounded: in bytes, in time, in where they lead, and in what a killed one leaves.
 
 
-def test_cache_that_cannot_be_written_is_a_download_problem(cache: Cache, loopback: Loopback, tmp_path: Path) -> None:
-    (tmp_path / "a-file").write_text("")
-    with pytest.raises(DataUnavailable, match="Not a directory"):
-        fetch_file(a_file(loopback), replace(cache, writable=tmp_path / "a-file" / "below"))
+# Answers without end: the body of a redirect, the size of a piece, and compressed blocks in which there is nothing.
+_HEADERS = {
+    "redirect": {"Location": "/small"},
+    "piece": {"Transfer-Encoding": "chunked"},
+    "empty": {"Content-Encoding": "deflate"},
+}
+_BYTES = {"redirect": b"x" * 2**16, "piece": b"0", "empty": b"\0\0\0\xff\xff"}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        kind, _, rest = self.path[1:].partition("/")
+        if kind == "headers":
+            with suppress(OSError):
+                for byte in b"HTTP/1.0 200 OK\r\nContent-Length: 1000\r\n" * 10:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(0.05)
+            return
+        if kind == "to":
+            self.send_response(302)
+            self.send_header("Location", rest)
+            self.end_headers()
+            return
+        self.send_response(302 if kind == "redirect" else 200)
+        for name, value in _HEADERS.get(kind, {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        with suppress(OSError):
+            while kind in _HEADERS:
+                self.wfile.write(_BYTES[kind])
+                time.sleep(0.02 if kind != "redirect" else 0)
+            for _ in range({"small": 1, "slow": 100, "endless": 10**6, "large": 32}[kind]):
+                self.wfile.write(b"x" * (2**20 if kind == "large" else 1000))
+                time.sleep(0.02 if kind == "slow" else 0)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_address[1]}"
+        running.shutdown()
+
+
+def test_the_declared_size_is_enforced_while_bytes_arrive(server: str, tmp_path: Path) -> None:
+    stream(f"{server}/small", tmp_path / "file", 1000)
+    assert (tmp_path / "file").stat().st_size == 1000
+    with pytest.raises(ValueError, match="must have 2000 bytes, got 1000"):
+        stream(f"{server}/small", tmp_path / "file", 2000)
+    with pytest.raises(ValueError, match="more than 100000 bytes"):
+        stream(f"{server}/endless", tmp_path / "file", 100_000)
+    assert (tmp_path / "file").stat().st_size <= 100_000
+
+
+def outcome(work: Callable[[], None]) -> str:
+    """Return how a download ends that takes at most 10 seconds: one without end fails the test and does not hang it."""
+    said = ["never"]
+
+    def follow() -> None:
+        try:
+            work()
+            said[0] = "done"
+        except TimeoutError as error:
+            said[0] = str(error)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    thread.join(10)
+    return said[0]
+
+
+@pytest.mark.parametrize("kind", ["slow", "piece", "empty", "headers"])
+def test_whatever_comes_slowly_or_has_no_content_meets_the_deadline(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 0.2)
+    said = outcome(lambda: stream(f"{server}/{kind}", tmp_path / "file"))
+    assert said == "the download was not done after 0.2 seconds"
+    assert kind != "headers" or not (tmp_path / "file").exists()
+
+
+def test_the_body_of_a_redirect_is_not_read(server: str, tmp_path: Path) -> None:
+    assert outcome(lambda: stream(f"{server}/redirect", tmp_path / "file")) == "done"
+    assert (tmp_path / "file").stat().st_size == 1000
+
+
+def test_an_answer_that_comes_after_the_deadline_is_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    answer, asked, closed = Mock(is_redirect=False), threading.Event(), threading.Event()
+    answer.close.side_effect = closed.set
+    monkeypatch.setattr(requests.Session, "get", lambda *_, **__: asked.wait() and answer)
+    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 0.05)
+    with pytest.raises(TimeoutError):
+        stream("http://localhost", tmp_path / "file")
+    asked.set()
+    assert closed.wait(10)
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_large_download_takes_little_memory(server: str, tmp_path: Path) -> None:
+    tracemalloc.start()
+    stream(f"{server}/large", tmp_path / "file", 2**25)
+    assert tracemalloc.get_traced_memory()[1] < 2**23
+    tracemalloc.stop()
+    assert (tmp_path / "file").stat().st_size == 2**25
+
+
+def test_redirects_lead_to_https_or_to_this_machine(server: str, tmp_path: Path) -> None:
+    stream(f"{server}/to/{server}/small", tmp_path / "file")
+    assert (tmp_path / "file").stat().st_size == 1000
+    for address in ("http://example.org/x", "ftp://127.0.0.2.example.org", "file:///etc/passwd"):
+        with pytest.raises(ValueError, match="neither https nor on this machine"):
+            stream(f"{server}/to/{address}", tmp_path / "other")
+    with pytest.raises(ValueError, match="more than 5 times"):
+        stream(f"{server}/to/" * 9 + "small", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_this_machine_is_what_would_be_asked() -> None:
+    ours = ("http://localhost/", "http://127.0.0.1:8000/x", "http://[::1]/", "http://user@localhost/")
+    assert all(map(_is_this_machine, ours))
+    others = (r"http://example.org\@localhost/", "http://[::1]x/", "http://localhost.example.org", "http:///", "x")
+    assert not any(map(_is_this_machine, others))
+
+
+def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:
+    (killed := tmp_path / ".partial.0000.tmp").mkdir()
+    for name in ("held", "partial"):
+        (killed / name).write_text("half")
+    with Cache((), tmp_path).workspace() as first, Cache((), tmp_path).workspace() as second:
+        assert set(tmp_path.iterdir()) == {first, second}
+
+
+def test_a_download_never_takes_the_folder_of_another(tmp_path: Path) -> None:
+    cache = Cache((), tmp_path)
+
+    def work(_: int) -> bool:
+        with cache.workspace() as folder:
+            (folder / "partial").write_text("half")
+            time.sleep(0.001)
+            return (folder / "partial").read_text() == "half"
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(work, range(100)))
+    assert list(tmp_path.iterdir()) == []

@@ -145,10 +145,6 @@ def test_one_interpolation_inside_of_another_is_refused() -> None:
         plain(OmegaConf.create({"a": "b", "b": ["${${a}}"]}))
 
 
-def test_plain_resolves() -> None:
-    assert plain(OmegaConf.create({"a": {"b": 2}, "c": "${a.b}"})) == {"a": {"b": 2}, "c": 2}
-
-
 def test_printed_numbers_are_compared_with_the_settings_of_the_papers() -> None:
     pinned = yaml.safe_load(Path(__file__).with_name("paper_settings.yaml").read_text(encoding="utf-8"))
     assert set(pinned) == set(Literature.of(PROJECT).experiments)

@@ -83,22 +83,14 @@ VALUES = [
     ("run=${foo:1}", "run must have a value, got: Unsupported interpolation type foo; ${name} stands for the setting"),
     ("run=${oc.env:HOME}", "run: a configuration may read the environment variables TRIMBENCH_CACHE and XDG_CACHE_HO"),
     ("executor.workers=0", "executor: workers must be a positive int or null, got 0; null takes"),
-    ("executor=serial executor.timeout=3", "executor: timeout must be None for the serial executor"),
-    (f"{T6} networks=[]", f"{IN6} networks must be a list of at least one value, each once, got"),
     (f"{T6} thresholds=[0.5,0.5]", f"{IN6} thresholds must be a list of at least one value, each"),
-    (f"{T6} thresholds=[1.5]", f"{IN6} thresholds.0 must be a probability in [0, 1], got 1.5"),
     (f"{T6} thresholds=[0.5", "a setting must be key=value, with a number, a word, a list [a,b] or a quoted text"),
-    (f"{T6} budget_divisor=0", f"{IN6} budget_divisor must be 1 or more, got 0"),
-    (f"{T6} engine=fast", f"{IN6} engine must be one of auto, dense, log_odds, sdd, got 'fast'"),
     (f"{T6} runner=Table6", f"{RUNNER} 'Table6'"),
     (f"{T4} instances=[]", f"{IN4} instances must be a list of at least one entry, got []"),
     (f"{T4} instances=[[0.5,0.1]]", f"{IN4} instances must each be [posterior, positive mass, "),
-    (f"{CURVE} budgets=[]", f"{IN_CURVE} budgets must be a list of at least one value"),
     (f"{CURVE} budgets=[-1]", f"{IN_CURVE} budgets.0 must be 0 or more, got -1"),
-    (f"{CURVE} splits=0", f"{IN_CURVE} splits must be 1 or more, got 0"),
     (f"{CURVE} test_fraction=1", f"{IN_CURVE} test_fraction must be "),
     (f"{CURVE} smoothing=-1", f"{IN_CURVE} smoothing must be a number >= 0, got -1"),
-    (f"{CURVE} evaluation_limit=0", f"{IN_CURVE} evaluation_limit must be 1 or more"),
 ]  # fmt: skip
 FIGURES = [
     ("figure=colum", "figure must be one of column, default, got 'colum'; did you mean 'column'?"),
@@ -208,14 +200,13 @@ def _own_t4(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_own_t4")
-@pytest.mark.parametrize("option", [["--config-dir", "mine"], ["--config-dir=mine"], ["-cd", "mine"]])
-def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, option: list[str]) -> None:
-    wrong_key = command(*option, "experiment=mine/t4", "instnces=[]", code=2)
+def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path) -> None:
+    wrong_key = command("--config-dir", "mine", "experiment=mine/t4", "instnces=[]", code=2)
     assert wrong_key.err.endswith("got 'instnces'; did you mean 'instances=[]'?\n")
-    wrong_name = command(*option, "experiment=mine/t5", code=2)
+    wrong_name = command("--config-dir=mine", "experiment=mine/t5", code=2)
     listed = ", ".join(sorted(["mine/t4", *FEW]))
     assert wrong_name.err.startswith(f"experiment must be one of {listed}, got 'mine/t5'")
-    assert "\ncomplete, beyond the papers\n" in command(*option, "experiment=mine/t4", "executor=serial").out
+    assert "\ncomplete, beyond the papers\n" in command("-cd", "mine", "experiment=mine/t4", "executor=serial").out
     assert (tmp_path / "results/quick/mine/t4.csv").is_file()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -98,11 +97,8 @@ def test_files_of_an_earlier_setting_are_removed(tmp_path: Path) -> None:
         assert mine.exists()
 
 
-def test_points_and_lists_come_back(tmp_path: Path) -> None:
+def test_lists_come_back(tmp_path: Path) -> None:
     write_findings(findings(), [], tmp_path, DEFAULT)
-    with (tmp_path / "family/one_points.csv").open(encoding="utf-8") as stream:
-        points = [(row["series"], float(row["x"]), float(row["y"])) for row in csv.DictReader(stream)]
-    assert points == list(POINTS.itertuples(index=False, name=None))
     rows = pd.read_csv(tmp_path / "family/one_rows.csv.gz")
     assert [json.loads(text) for text in rows["features"]] == [["a", "é|"]] * 2
 
@@ -196,12 +192,6 @@ def test_a_failed_write_leaves_the_old_files(
 )
 def test_plain_settings_are_their_own_names(settings: list[str], name: str) -> None:
     assert settings_name(settings) == name
-
-
-def test_what_a_file_system_may_not_accept_is_replaced() -> None:
-    assert settings_name(["datasets=[müller a]"]).startswith("datasets-m_ller_a-")
-    assert settings_name(["x=a/b"]) != settings_name(["x=a_b"])
-    assert safe_name("..").strip(".")
 
 
 @given(st.lists(st.text("aAb[]+,_ üÜé\u0301/=.", min_size=1, max_size=6), min_size=1, max_size=3, unique=True))

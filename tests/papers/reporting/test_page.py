@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,8 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimbench.papers.execution import store
+from trimbench.papers.reporting import page as reporting_page
+from trimbench.papers.reporting import runs
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import assets, counted, render_pages
+from trimbench.papers.reporting.page import assets, counted, facts_of, render_pages, table_part
 from trimbench.papers.reporting.runs import (
     Entry,
     as_ranges,
@@ -457,3 +461,33 @@ def test_what_a_page_was_written_with_is_read_again_or_refused(
     path.write_text(json.dumps(about))
     with pytest.raises(ConfigurationError, match=message or "numbers must be at most 500 numbers"):
         render_pages([read_about(tmp_path, found.stem)["page"]], literature(), run="", profile="", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("commit", "dirty", "fact"),
+    [
+        ("0123456789abcdef", False, "written with commit 0123456789ab"),
+        ("0123456789abcdef", True, "written with commit 0123456789ab and uncommitted changes"),
+        (None, None, "written with commit unknown"),
+    ],
+)
+def test_the_facts_say_where_a_page_comes_from(
+    monkeypatch: pytest.MonkeyPatch, commit: str | None, dirty: bool | None, fact: str
+) -> None:
+    where = {**store.provenance(), "commit": commit, "dirty": dirty, "time": "2026-01-02T03:04:05+00:00"}
+    for module in (reporting_page, runs):
+        monkeypatch.setattr(module, "provenance", lambda: where)
+    facts = facts_of("run a", "profile b")
+    assert facts[:2] == ["run a", "profile b"]
+    assert fact in facts
+    assert facts[-1] == "2026-01-02"
+
+
+def test_cells_keep_the_value_by_which_they_are_sorted() -> None:
+    part = table_part(Table.of("T", [{"x": 1.5}, {"x": math.inf}, {"x": None}], {"x": ".0f"}))
+    assert part["columns"] == [("x", True)]
+    assert part["rows"] == [
+        [{"text": "2", "is_number": True, "value": "1.5"}],
+        [{"text": "inf", "is_number": True, "value": ""}],
+        [{"text": "–", "is_number": True, "value": ""}],
+    ]

@@ -29,72 +29,62 @@ from trimbench.papers.vocabulary.reported import SUBJECTS
 
 from .builders import judged, reported
 
+EXACT, WITHIN = "rounds to the printed digits", "within 0.125 of the printed number"
+BELOW, ABOVE, FINISHED = (
+    "below the printed number",
+    "above the printed number",
+    "finished where the printed run did not",
+)
+CLAIMED, NOT_TRIED = "on the side that the paper claims", "not computed in this run"
+ELSEWHERE = "the printed time, of another machine, is"
 CASES = [
-    # printed, rule, reproduced, verdict
-    ("0.50", "exact", 0.5049, "exact"),
-    ("16", "exact", 27.0, "differs"),
-    ("0.00", "exact", -0.001, "exact"),
-    ("-0.25", "exact", 0.25, "differs"),
-    ("1.2e-3", "exact", 0.00124, "exact"),
-    ("1.2e-3", "exact", 0.00126, "differs"),
-    ("1.5e3", "exact", 1560.0, "differs"),
-    ("0.5", "exact", math.inf, "differs"),
-    ("0.5", "within", 0.54, "exact"),
-    ("0.5", "within", 0.625, "within"),
-    ("0.5", "within", 0.375, "within"),
-    ("0.5", "within", 0.626, "differs"),
-    ("0.5", "within", -math.inf, "differs"),
-    ("0.5", "at_most", 0.3, "trend"),
-    ("0.5", "at_most", 0.6, "differs"),
-    ("0.5", "at_least", 0.6, "trend"),
-    ("0.5", "at_least", 0.4, "differs"),
-    ("timeout", "at_most", 3600.0, "trend"),
-    ("timeout", "exact", 3600.0, "differs"),
-    ("timeout", "at_least", 3600.0, "differs"),
-    ("0.5", "exact", None, "not attempted"),
-    ("0.5", "at_most", math.nan, "not attempted"),
+    # subject, printed, rule, reproduced, verdict, reason
+    ("number", "0.50", "exact", 0.5049, "exact", EXACT),
+    ("number", "16", "exact", 27.0, "differs", "known"),
+    ("number", "0.00", "exact", -0.001, "exact", EXACT),
+    ("number", "-0.25", "exact", 0.25, "differs", "known"),
+    ("number", "1.2e-3", "exact", 0.00124, "exact", EXACT),
+    ("number", "1.2e-3", "exact", 0.00126, "differs", "known"),
+    ("number", "1.5e3", "exact", 1560.0, "differs", "known"),
+    ("number", "0.5", "exact", math.inf, "differs", "known"),
+    ("number", "0.5", "within", 0.54, "exact", EXACT),
+    ("number", "0.5", "within", 0.625, "within", WITHIN),
+    ("number", "0.5", "within", 0.375, "within", WITHIN),
+    ("number", "0.5", "within", 0.626, "differs", "known"),
+    ("number", "0.5", "within", -math.inf, "differs", "known"),
+    ("number", "0.5", "at_most", 0.3, "trend", BELOW),
+    ("number", "0.5", "at_most", 0.6, "differs", "known"),
+    ("number", "0.5", "at_least", 0.6, "trend", ABOVE),
+    ("number", "0.5", "at_least", 0.4, "differs", "known"),
+    ("number", "timeout", "at_most", 3600.0, "trend", FINISHED),
+    ("number", "timeout", "exact", 3600.0, "differs", "known"),
+    ("number", "timeout", "at_least", 3600.0, "differs", "known"),
+    ("number", "0.5", "exact", None, "not attempted", NOT_TRIED),
+    ("number", "0.5", "at_most", math.nan, "not attempted", NOT_TRIED),
+    ("claim", "0.000000", "at_least", 0.25, "holds", CLAIMED),
+    ("claim", "0.000000", "at_least", -0.25, "fails", "known"),
+    ("claim", "1.000", "at_most", 0.5, "holds", CLAIMED),
+    ("claim", "0.00", "within", 0.1, "holds", "as the paper says, within the declared tolerance"),
+    ("claim", "0.00", "within", 0.2, "fails", "known"),
+    ("claim", "4", "exact", 4.0, "holds", "as the paper says"),
+    ("claim", "4", "exact", 3.0, "fails", "known"),
+    ("claim", "4", "exact", None, "not attempted", NOT_TRIED),
+    ("time", "12.5", "at_most", 12.5, "faster", f"{ELSEWHERE} 1 times ours"),
+    ("time", "12.5", "at_most", 0.5, "faster", f"{ELSEWHERE} 25 times ours"),
+    ("time", "12.5", "at_most", 0.0, "faster", f"{ELSEWHERE} longer than ours, which is too short to measure"),
+    ("time", "12.5", "at_most", 12.51, "slower", "known"),
+    ("time", "timeout", "at_most", 3600.0, "faster", FINISHED),
+    ("time", "timeout", "at_most", None, "not attempted", NOT_TRIED),
 ]
 
 
-def verdict_on(printed: str, kind: str, ours: float | None) -> tuple[Verdict, str]:
+@pytest.mark.parametrize(("subject", "printed", "kind", "ours", "verdict", "reason"), CASES)
+def test_verdicts(subject: str, printed: str, kind: str, ours: float | None, verdict: Verdict, reason: str) -> None:
     number = Number("row", "value", ours)
-    found = judge(reported("row", printed, kind, tolerance=0.125, reason="known"), number)
+    found = judge(reported("row", printed, kind, tolerance=0.125, reason="known", subject=subject), number)
     assert (found.number, found.value) == (number, ours)
-    return found.verdict, found.reason
-
-
-@pytest.mark.parametrize(("printed", "kind", "ours", "verdict"), CASES)
-def test_verdicts(printed: str, kind: str, ours: float | None, verdict: str) -> None:
-    found, reason = verdict_on(printed, kind, ours)
-    assert found == verdict
-    assert found in VERDICTS
-    trends = {"at_most": "below the printed number", "at_least": "above the printed number"}
-    assert reason == {
-        "exact": "rounds to the printed digits",
-        "within": "within 0.125 of the printed number",
-        "differs": "known",
-        "not attempted": "not computed in this run",
-        "trend": "finished where the printed run did not" if printed == "timeout" else trends.get(kind),
-    }.get(verdict)
-
-
-@pytest.mark.parametrize(
-    ("printed", "kind", "ours", "verdict", "reason"),
-    [
-        ("0.000000", "at_least", 0.25, "holds", "on the side that the paper claims"),
-        ("0.000000", "at_least", -0.25, "fails", "known"),
-        ("1.000", "at_most", 0.5, "holds", "on the side that the paper claims"),
-        ("0.00", "within", 0.1, "holds", "as the paper says, within the declared tolerance"),
-        ("0.00", "within", 0.2, "fails", "known"),
-        ("4", "exact", 4.0, "holds", "as the paper says"),
-        ("4", "exact", 3.0, "fails", "known"),
-        ("4", "exact", None, "not attempted", "not computed in this run"),
-    ],
-)
-def test_a_claim_holds_or_fails(printed: str, kind: str, ours: float | None, verdict: Verdict, reason: str) -> None:
-    claim = reported("a", printed, kind, tolerance=0.125, reason="known", subject="claim")
-    found = judge(claim, Number("a", "value", ours))
-    assert (found.verdict, found.reason, found.differs) == (verdict, reason, verdict == "fails")
+    assert (found.verdict, found.reason, found.differs) == (verdict, reason, verdict in DIFFERENCES)
+    assert verdict in VERDICTS
 
 
 @pytest.mark.parametrize(
@@ -113,28 +103,6 @@ def test_a_limit_of_ours_is_said_with_those_that_give_the_same_verdict(
     assert one.reading == f"our reading: two at most; any limit {limits} gives the same verdict"
     assert differences([one]).frame["reason"].tolist() == [f"no reason is known; {one.reading}"] * one.differs
     assert dataclasses.replace(one, verdict="not attempted").reading == ""
-
-
-@pytest.mark.parametrize(
-    ("printed", "ours", "verdict", "reason"),
-    [
-        ("12.5", 12.5, "faster", "the printed time, of another machine, is 1 times ours"),
-        ("12.5", 0.5, "faster", "the printed time, of another machine, is 25 times ours"),
-        (
-            "12.5",
-            0.0,
-            "faster",
-            "the printed time, of another machine, is longer than ours, which is too short to measure",
-        ),
-        ("12.5", 12.51, "slower", "known"),
-        ("timeout", 3600.0, "faster", "finished where the printed run did not"),
-        ("timeout", None, "not attempted", "not computed in this run"),
-    ],
-)
-def test_a_time_is_faster_or_slower(printed: str, ours: float | None, verdict: Verdict, reason: str) -> None:
-    time = reported("a", printed, "at_most", reason="known", subject="time")
-    found = judge(time, Number("a", "value", ours))
-    assert (found.verdict, found.reason, found.differs) == (verdict, reason, verdict == "slower")
 
 
 def test_each_kind_of_statement_has_its_own_verdicts() -> None:
@@ -178,16 +146,20 @@ def test_numbers_are_matched_by_row_and_quantity() -> None:
 finite = st.floats(-1e9, 1e9, allow_nan=False)
 
 
+def verdict_on(printed: str, kind: str, ours: float) -> Verdict:
+    return judge(reported("row", printed, kind, tolerance=0.125), Number("row", "value", ours)).verdict
+
+
 @given(finite, finite, st.integers(0, 6), st.sampled_from(["exact", "within", "at_most", "at_least"]))
 def test_exact_means_that_the_printed_forms_are_equal(value: float, other: float, decimals: int, kind: str) -> None:
     for ours in (value, other):
-        verdict, _ = verdict_on(f"{value:.{decimals}f}", kind, ours)
+        verdict = verdict_on(f"{value:.{decimals}f}", kind, ours)
         assert (verdict == "exact") == (float(f"{ours:.{decimals}f}") == float(f"{value:.{decimals}f}"))
 
 
 @given(finite, finite)
 def test_a_number_is_on_one_side_of_the_printed_one(value: float, ours: float) -> None:
-    verdicts = {verdict_on(f"{value:.3f}", kind, ours)[0] for kind in ("at_most", "at_least")}
+    verdicts = {verdict_on(f"{value:.3f}", kind, ours) for kind in ("at_most", "at_least")}
     assert verdicts in ({"exact"}, {"trend", "differs"})
 
 

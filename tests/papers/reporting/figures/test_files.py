@@ -140,11 +140,6 @@ def test_a_constant_is_no_picture(tmp_path: Path) -> None:
         assert (bool(written), bool(descriptions)) == (drawn, drawn)
 
 
-def test_a_figure_without_points_has_no_file(tmp_path: Path) -> None:
-    assert write_figures([line_figure(AWKWARD[:0])], tmp_path / "one", FigureSettings()) == ([], [])
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

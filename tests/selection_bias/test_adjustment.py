@@ -5,23 +5,29 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import betabinom
 
 from trimbench.selection_bias import binary
 from trimbench.selection_bias.binary import tabled_marginals
 from trimbench.selection_bias.factors import (
     DiscardProbabilities,
+    Halves,
     Simulation,
     discard_probabilities,
     log_adjustment,
+    merged,
     tabled_probabilities,
+    walked_probabilities,
 )
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.selection import Selection, select, weak_counts
+from trimbench.selection_bias.selection import DiscardedGroup, Selection, select, weak_counts
 
 from . import brute_force
 
@@ -177,3 +183,54 @@ def test_a_prior_that_excludes_what_was_seen() -> None:
     prior = Prior(theta0=0.4999, n_alpha=2, shape=300.0, rate=1e12)
     with pytest.raises(ValueError, match=r"the discarded features have probability 0 under the prior at every alpha"):
         log_adjustment(prior, chosen, "less", Simulation())
+
+
+@given(sizes=st.lists(st.integers(1, 13), min_size=3, max_size=6).map(tuple), data=st.data())
+@settings(max_examples=40)
+def test_halves_give_the_digits_of_walks(sizes: tuple[int, ...], data: st.DataObject) -> None:
+    cut = brute_force.ratio([data.draw(st.integers(0, n_y)) for n_y in sizes], sizes)
+    if cut == 0:
+        return
+    prior = Prior(n_alpha=3, theta0=data.draw(st.sampled_from([0.0, 0.1])))
+    halves = Halves.of(prior, sizes, cut)
+    assert halves is not None
+    found, walked = halves.probabilities(prior), walked_probabilities(prior, sizes, cut)
+    for kind in ("log_below", "log_tied", "log_at_most"):
+        np.testing.assert_allclose(getattr(found, kind), getattr(walked, kind), rtol=1e-9, atol=1e-11)
+
+
+def test_many_classes_are_no_simulation() -> None:
+    sizes = (20,) * 8
+    found = discard_probabilities(Prior(n_alpha=3), sizes, brute_force.ratio((3, 5, 9, 12, 8, 8, 10, 2), sizes))
+    drawn = discard_probabilities(
+        Prior(n_alpha=3), sizes, brute_force.ratio((3, 5, 9, 12, 8, 8, 10, 2), sizes), Simulation("simulate")
+    )
+    assert (found.log_error == 0).all()
+    assert (np.abs(found.log_below - drawn.log_below) < 5 * drawn.log_error + 1e-12).all()
+
+
+def test_simulated_factor_agrees_with_enumeration() -> None:
+    prior, sizes = Prior(n_alpha=12), (14, 9, 11)
+    cut = brute_force.ratio((3, 5, 6), sizes)
+    exact = discard_probabilities(prior, sizes, cut)
+    drawn = discard_probabilities(prior, sizes, cut, Simulation("simulate", n_simulations=20_000))
+    assert (drawn.log_error > 0).all()
+    difference = drawn.log_below - exact.log_below
+    assert (np.abs(difference) < 5 * drawn.log_error + 1e-12).all()
+    np.testing.assert_allclose(drawn.log_tied, exact.log_tied, atol=0.3)
+    with pytest.raises(ValueError, match="factor='enumerate' would take too long for 9 classes and 540 cases; use"):
+        discard_probabilities(prior, (60,) * 9, Fraction(1, 9), Simulation("enumerate"))
+    rare = discard_probabilities(prior, (700, 600, 800), Fraction(1, 977), Simulation("simulate", n_simulations=2000))
+    np.testing.assert_array_equal(rare.log_tied, rare.log_below)
+
+
+def test_merged_groups_keep_their_features() -> None:
+    rng = np.random.default_rng(0)
+    sizes = {tuple(pair) for pair in rng.integers(45_000, 50_000, size=(300, 2)).tolist()}
+    groups = tuple(DiscardedGroup(pair, 2, int(place == 0)) for place, pair in enumerate(sorted(sizes)))
+    found = merged(groups, Prior())
+    assert len(found) < 100
+    assert sum(group.n_discarded for group in found) == 2 * len(groups)
+    assert groups[0] in found
+    few = groups[:3]
+    assert merged(few, Prior(n_alpha=2)) == list(few)

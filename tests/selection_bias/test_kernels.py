@@ -7,12 +7,14 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import betaln, gammaln
 from scipy.stats import betabinom, hypergeom
 
 from trimbench.selection_bias import kernels
 
-from .brute_force import ratio
+from .brute_force import log_count, log_u, ratio
 
 SIZES = np.array([3, 2, 4])
 
@@ -190,3 +192,23 @@ def test_ones_that_fall_on_a_class() -> None:
     found = kernels.hypergeometric(5, 3, 9, log_factorial)
     expected = [[hypergeom.pmf(h, 8, 3, s) for h in range(4)] for s in range(9)]
     assert found == pytest.approx(np.array(expected), rel=1e-12, abs=1e-15)
+
+
+@given(n=st.integers(1, 150), alpha=st.sampled_from([1e-6, 0.4, 3.0, 50.0, 1e4, 1e8]), theta=st.floats(1e-6, 1 - 1e-6))
+@settings(max_examples=40)
+def test_walks_are_beta_binomial_and_leave_out_less_than_they_say(n: int, alpha: float, theta: float) -> None:
+    mass = np.full(n + 2, np.nan)
+    first, last = kernels.walk(n, alpha * theta, alpha * (1.0 - theta), mass)
+    exact = np.exp([log_count(i, n, alpha, theta) for i in range(n + 1)])
+    np.testing.assert_allclose(mass[first : last + 1], exact[first : last + 1], rtol=1e-9)
+    assert exact[:first].sum() <= 1.01 * kernels.TAIL
+    assert exact[last + 1 :].sum() <= 1.01 * kernels.TAIL
+    ones = np.arange(n + 1)
+    logs = kernels.log_probabilities(ones, np.full(n + 1, n), alpha, np.array([theta]))[:, 0]
+    expected = [log_u(i, n, alpha, theta) for i in range(n + 1)]
+    np.testing.assert_allclose(logs, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_walks_leave_out_something() -> None:
+    first, last = kernels.walk(10**6, 3e5, 7e5, np.empty(10**6 + 2))
+    assert last - first < 20 * math.sqrt(0.3 * 0.7 * 2e6)

@@ -229,3 +229,41 @@ def test_extreme_priors_stay_finite() -> None:
         assert np.isfinite(model.alpha_grid).all()
         assert (model.alpha_grid > 0).all()
         assert np.isfinite(model.predict_proba(X_GOOD)).all()
+
+
+def test_what_several_classes_do_not_have() -> None:
+    X, y = brute_force.drawn_cases(3, (8, 8, 8), 20)
+    model = tb.fit_selection_corrected(X, y, 4, n_alpha=5)
+    assert cross_validate_selection(X, y, 4, n_folds=3, n_alpha=5).corrected.shape == (24, 3)
+    with pytest.raises(ValueError, match="log_odds needs two classes, got 3; use log_probabilities"):
+        model.log_odds(X)
+
+
+def test_categories_may_be_missing_in_predictions() -> None:
+    X, y = brute_force.drawn_cases(5, (12, 15), 8)
+    hidden = np.ma.MaskedArray(X, np.random.default_rng(2).random(X.shape) < 0.1)
+    discrete = tb.fit_selection_corrected(X, y, 8, n_alpha=5, features="categorical")
+    complete = tb.fit_selection_corrected(X, y, 8, n_alpha=5)
+    np.testing.assert_allclose(discrete.predict_proba(hidden), complete.predict_proba(hidden), rtol=1e-9)
+
+
+def test_medians_and_cuts_are_of_what_was_observed() -> None:
+    X = np.array([[1.0, 4, np.nan], [2, np.nan, np.nan], [9, 6, np.nan], [np.nan, 4, np.nan]])
+    model = tb.fit_selection_corrected(X, [0, 1, 1, 0], 1, n_alpha=3)
+    assert model.cuts is not None
+    assert model.cuts.tolist() == [2.0, 5.0, 0.5]
+
+
+def test_a_feature_that_one_class_lacks_is_weak_whatever_alpha_is() -> None:
+    X, y = brute_force.drawn_cases(6, (8, 9), 5)
+    more = np.column_stack([X, np.where(y == 0, np.nan, X[:, 0])])
+    with_it, without = (tb.fit_selection_corrected(table, y, 2, n_alpha=4) for table in (more, X))
+    np.testing.assert_allclose(with_it.log_adjustment, without.log_adjustment, rtol=1e-10)
+
+
+def test_classes_may_be_python_integers() -> None:
+    X, y = np.arange(18).reshape(6, 3) % 5, [0, 1, 2, 1, 2, 0]
+    model = tb.fit_selection_corrected(X, np.array(y, dtype=object), 3, n_alpha=4)
+    np.testing.assert_array_equal(
+        model.predict_proba(X), tb.fit_selection_corrected(X, y, 3, n_alpha=4).predict_proba(X)
+    )

@@ -1,4 +1,4 @@
-"""Ranking of features by correlation, in integers."""
+"""Ranking of features by correlation, and which counts are weak, in integers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.feature_selection import f_classif
 
 import trimbench as tb
 from trimbench.papers.selection_bias.simulated_cases import class_counts, correlation
-from trimbench.selection_bias.selection import ranked, select
+from trimbench.selection_bias.selection import ranked, select, squared_ratio, weak_counts
 
-from .brute_force import ratio
+from .brute_force import counts_of, drawn_cases, ratio
 
 
 @st.composite
@@ -102,3 +103,29 @@ def test_the_cut_of_two_values_does_not_overflow(dtype: str, low: float, high: f
     assert model.selected.tolist() == [0]
     assert model.cuts is not None
     assert model.cuts[0] == 0.5 * float(X.astype(dtype).min()) + 0.5 * float(X.astype(dtype).max())
+
+
+@given(sizes=st.lists(st.integers(1, 7), min_size=2, max_size=4).map(tuple), data=st.data())
+@settings(max_examples=40)
+def test_weak_counts_are_those_of_enumeration(sizes: tuple[int, ...], data: st.DataObject) -> None:
+    cut = ratio([data.draw(st.integers(0, n_y)) for n_y in sizes], sizes)
+    if cut == 0:
+        return
+    found = weak_counts(sizes, cut)
+    equal = set(map(tuple, found.equal.T.tolist()))
+    for cell in counts_of(sizes):
+        value = ratio(cell, sizes)
+        assert squared_ratio(cell, sizes) == value
+        assert (found.low[cell[1:]] <= cell[0] <= found.high[cell[1:]]) == (value < cut)
+        assert (cell in equal) == (value == cut)
+
+
+def test_ranks_are_exact_and_those_of_the_f_statistic() -> None:
+    X, y = drawn_cases(0, (9, 9, 12), 300)
+    X = X[:, (X.sum(axis=0) > 0) & (X.sum(axis=0) < 30)]
+    ones = np.stack([X[y == c].sum(axis=0) for c in range(3)]).astype(int)
+    sizes = np.repeat([[9], [9], [12]], X.shape[1], axis=1)
+    values = [ratio(column, (9, 9, 12)) for column in ones.T.tolist()]
+    place = {value: rank for rank, value in enumerate(sorted(set(values)))}
+    assert ranked(ones, sizes)[0].tolist() == [place[value] for value in values]
+    assert (np.diff(f_classif(X, y)[0][np.argsort(values)]) > -1e-9).all()

@@ -13,12 +13,9 @@ import trimbench as tb
 from tests.extras import needs_pysdd
 from tests.networks.random_models import random_network
 from tests.trimming import brute_force
+from tests.trimming.test_bad_input import THREE
 from trimbench.trimming.classifier import ImpossibleRowWarning
 from trimbench.trimming.engines.choice import EngineName, make_engine
-
-THREE = tb.NaiveBayes(
-    [0.2, 0.3, 0.5], [[[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]] * 2, class_names=["a", "b", "c"], feature_names=["x", "y"]
-)
 
 
 def random_classifier(seed: int, *, naive: bool = False) -> tb.BayesianClassifier:

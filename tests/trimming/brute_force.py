@@ -14,7 +14,7 @@ import pandas as pd
 
 import trimbench as tb
 from tests.networks.random_models import distributions, random_network
-from trimbench.trimming.costs import Choice
+from trimbench.trimming.costs import Choice, checked_choice
 
 # Odds closer than this are equal.
 TIE, EXACT_TIE = 1e-12, Fraction(1, 10**12)
@@ -164,6 +164,26 @@ def allowed_subsets(choice: Choice) -> list[tuple[int, ...]]:
     """Return the features of all sets of units that a choice allows."""
     found = [choice.features(units) for units in affordable_subsets(choice.costs, choice.budget)]
     return [kept for kept in found if choice.required <= set(kept)]
+
+
+def random_options(rng: np.random.Generator, names: Sequence[str]) -> dict[str, Any]:
+    """Return a budget, costs, a group, required and forbidden features, as `trim` takes them; some are left out."""
+    order = [str(name) for name in rng.permutation(names)]
+    groups = {"g": order[: int(rng.integers(1, len(order) + 1))]} if rng.random() < 0.4 else {}
+    units = [*groups, *(name for name in names if name not in groups.get("g", ()))]
+    costs = [1.0] * len(units) if rng.random() < 0.5 else rng.choice([0.0, 0.5, 1.0, 2.0], len(units)).tolist()
+    options: dict[str, Any] = {
+        "budget": 0.5 * int(rng.integers(0, int(2 * sum(costs)) + 1)),
+        "costs": dict(zip(units, costs, strict=True)),
+        "groups": groups,
+        "required": order[-1:] if rng.random() < 0.3 else [],
+        "forbidden": order[:1] if len(order) > 1 and rng.random() < 0.3 else [],
+    }
+    try:
+        checked_choice(names, **options)
+    except ValueError:  # what is required costs more than the budget
+        return random_options(rng, names)
+    return options
 
 
 def frame_of(classifier: tb.BayesianClassifier, codes: Any) -> pd.DataFrame:

@@ -9,22 +9,15 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
+from tests.trimming.test_invariances import problems
 from trimbench.trimming.engines.choice import EngineName
 
 
 @st.composite
 def classifiers_with_subset(draw: st.DrawFn, *, general: bool = False) -> tuple[tb.BayesianClassifier, list[int]]:
-    """Small classifiers with multi-valued features, half of them full of ties and zeros; some of the features."""
-    threshold = draw(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]))
-    rng, coarse = np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.booleans())
-    if general:
-        n_features = draw(st.integers(1, 4))
-        classifier = brute_force.random_network_classifier(rng, n_features, threshold, coarse=coarse)
-    else:
-        cardinalities = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
-        classifier = brute_force.random_classifier(rng, cardinalities, threshold, coarse=coarse)
-    subset = draw(st.lists(st.sampled_from(range(classifier.n_features)), unique=True))
-    return classifier, subset
+    """A small classifier, and some of its features."""
+    classifier, _, _ = draw(problems(4 if general else 5, is_naive=not general))
+    return classifier, draw(st.lists(st.sampled_from(range(classifier.n_features)), unique=True))
 
 
 def names(classifier: tb.BayesianClassifier, subset: list[int]) -> list[str]:

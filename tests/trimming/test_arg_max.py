@@ -20,6 +20,7 @@ from tests.trimming.brute_force import (
     frame_of,
     part,
     potential_agreement,
+    random_options,
     whole,
 )
 from tests.trimming.test_stopping import several
@@ -79,16 +80,8 @@ def classifiers(draw: st.DrawFn) -> tb.BayesianClassifier:
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[tb.BayesianClassifier, Choice]:
     classifier = draw(classifiers())
-    names = list(classifier.features)
-    groups = {"g": names[: draw(st.integers(2, len(names)))]} if len(names) > 2 and draw(st.booleans()) else None
-    priced = [*(groups or {}), *(n for n in names if not groups or n not in groups["g"])]
-    costs = {name: draw(st.sampled_from([0.0, 0.5, 1.0, 2.0])) for name in priced}
-    required = draw(st.sampled_from([[], names[-1:]]))
-    forbidden = draw(st.sampled_from([[], names[:1]])) if len(names) > 1 else []
-    least = sum(costs["g" if groups and n in groups["g"] else n] for n in required)
-    budget = least + draw(st.sampled_from([0.0, 1.0, 2.0, 3.5]))
-    choice = checked_choice(names, budget, costs, groups=groups, required=required, forbidden=forbidden)
-    return classifier, choice
+    options = random_options(np.random.default_rng(draw(st.integers(0, 2**32))), classifier.features)
+    return classifier, checked_choice(classifier.features, **options)
 
 
 @given(problem=problems())

@@ -104,24 +104,6 @@ def test_a_law_is_multiplied(multiply: Any, factors: dict[int, float]) -> None:
     assert product[: multiply(law, product, cells, values)] == pytest.approx(np.convolve(law, dense), abs=1e-16)
 
 
-def random_choice(classifier: tb.BayesianClassifier, seed: int) -> Choice | None:
-    """Return costs, groups, required and forbidden features, as the seed has it; None if they exceed the budget."""
-    rng, names = np.random.default_rng([seed, 1]), classifier.features
-    options: dict[str, Any] = {}
-    if seed % 2:
-        options["costs"] = {name: float(rng.choice([0, 0.5, 1, 1, 2, 3])) for name in names}
-    if seed % 6 == 0:
-        options["groups"] = {"group": [names[0], names[2]]}
-    if seed % 4 == 0:
-        options["required"] = [names[1]]
-    if seed % 7 == 0 and len(names) > 3:
-        options["forbidden"] = [names[3]]
-    try:
-        return checked_choice(names, float(rng.integers(1, len(names))), **options)
-    except ValueError:
-        return None
-
-
 def check(found: SearchResult, classifier: tb.BayesianClassifier, choice: Choice, best: float) -> None:
     kept = found.features
     assert choice.is_affordable(kept)
@@ -137,9 +119,8 @@ def check(found: SearchResult, classifier: tb.BayesianClassifier, choice: Choice
 @settings(max_examples=60)
 def test_the_search_finds_what_enumeration_finds(compiled: bool, seed: int) -> None:
     classifier = random_classifier(seed)
-    choice = random_choice(classifier, seed)
-    if choice is None:
-        return
+    options = brute_force.random_options(np.random.default_rng([seed, 1]), classifier.features)
+    choice = checked_choice(classifier.features, **options)
     best = max(brute_force.potential_agreement(classifier, kept) for kept in brute_force.allowed_subsets(choice))
     search = LatticeSearch(
         classifier, choice, lambda kept: brute_force.potential_agreement(classifier, kept), compiled=compiled

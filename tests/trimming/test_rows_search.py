@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.trimming.costs import Choice, checked_choice
+from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.search.row_scores import (
     AdditiveScores,
     Cells,
@@ -174,31 +174,12 @@ def test_cells_are_the_combinations_that_occur() -> None:
     assert len(np.unique(cells, axis=0)) == len(cells)
 
 
-def random_choice(rng: np.random.Generator, n_features: int) -> Choice:
-    names = [f"x{i}" for i in range(n_features)]
-    return (
-        checked_choice(
-            names,
-            float(rng.integers(2, 6)),
-            {"panel": 2.0, **{name: float(rng.integers(0, 4)) for name in names[2:]}},
-            groups={"panel": names[:2]},
-            required=names[2:3] if rng.random() < 0.3 else None,
-            forbidden=names[-1:] if rng.random() < 0.3 else None,
-        )
-        if rng.random() < 0.8
-        else checked_choice(names, 3)
-    )
-
-
 @settings(max_examples=25)
 @given(st.integers(0, 2**32))
 def test_searches_stay_within_the_choice_and_enumeration_finds_the_best(seed: int) -> None:
     rng = np.random.default_rng(seed)
     classifier = brute_force.random_classifier(rng, [2, 2, 3, 2, 2, 2], 0.5, coarse=bool(rng.integers(2)))
-    try:
-        choice = random_choice(rng, 6)
-    except ValueError:  # what is required costs more than the budget
-        return
+    choice = checked_choice(classifier.features, **brute_force.random_options(rng, classifier.features))
     problem = RowProblem(classifier)
     objective = problem.objective(problem.rows(random_rows(classifier, 30, rng)))
     affordable = map(frozenset, brute_force.affordable_subsets(choice.costs, choice.budget))

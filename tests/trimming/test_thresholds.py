@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.trimming.costs import Choice, checked_choice
+from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.choice import EngineName
 from trimbench.trimming.thresholds import Instances, best_cut
 
@@ -99,9 +99,7 @@ class Case:
     prior: list[Fraction]
     tables: list[Table]
     threshold: Fraction
-    budget: int
     options: dict[str, Any]
-    choice: Choice
 
     def trim(self, engine: EngineName) -> tb.Trimming:
         model = tb.NaiveBayes(
@@ -109,7 +107,7 @@ class Case:
             [[[float(value) for value in row] for row in table] for table in self.tables],
         )
         classifier = tb.BayesianClassifier(model, positive="0", threshold=float(self.threshold))
-        return tb.trim(classifier, self.budget, engine=engine, **self.options)
+        return tb.trim(classifier, engine=engine, **self.options)
 
     def joint(self) -> brute_force.Joint:
         found: brute_force.Joint = {}
@@ -132,23 +130,8 @@ def random_case(rng: np.random.Generator) -> Case:
         else:
             size = int(rng.choice([1, 2, 2, 2, 3]))
             tables.append([_distribution(rng, size, levels) for _ in range(2)])
-    names = [f"x{i}" for i in range(n_features)]
-    order = [str(name) for name in rng.permutation(names)]
-    groups = {"g": order[: int(rng.integers(1, n_features + 1))]} if rng.random() < 0.4 else {}
-    units = [*groups, *(name for name in names if name not in groups.get("g", ()))]
-    costs = [1] * len(units) if rng.random() < 0.5 else [int(cost) for cost in rng.integers(0, 4, len(units))]
-    budget = int(rng.integers(0, sum(costs) + 1))
-    options = {
-        "costs": dict(zip(units, costs, strict=True)),
-        "groups": groups,
-        "required": order[-1:] if rng.random() < 0.3 else [],
-        "forbidden": order[:1] if n_features > 1 and rng.random() < 0.3 else [],
-    }
-    prior, threshold = _distribution(rng, 2, levels), THRESHOLDS[int(rng.integers(len(THRESHOLDS)))]
-    try:
-        return Case(prior, tables, threshold, budget, options, checked_choice(names, budget, **options))
-    except ValueError:  # what is required costs more than the budget
-        return random_case(rng)
+    options = brute_force.random_options(rng, [f"x{i}" for i in range(n_features)])
+    return Case(_distribution(rng, 2, levels), tables, THRESHOLDS[int(rng.integers(len(THRESHOLDS)))], options)
 
 
 def _distribution(rng: np.random.Generator, size: int, levels: int) -> list[Fraction]:
@@ -164,7 +147,8 @@ def test_trimmings_are_optimal_in_exact_arithmetic(engine: EngineName, is_short:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trimbench.trimming.search.lattices._SHORT_SEARCH", 2.0**27 if is_short else 0.0)  # else compiled
         found = case.trim(engine)
-    joint, subsets = case.joint(), brute_force.allowed_subsets(case.choice)
+    names = [f"x{i}" for i in range(len(case.tables))]
+    joint, subsets = case.joint(), brute_force.allowed_subsets(checked_choice(names, **case.options))
     decided = brute_force.decisions(joint, case.threshold)
     assert found.kept in subsets
     assert found.optimal

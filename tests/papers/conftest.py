@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra.core.global_hydra import GlobalHydra
 from PIL import Image
 
 from trimbench.papers.commands import arguments, cli
+from trimbench.papers.commands.arguments import Composer
+from trimbench.papers.configuration import load
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.vocabulary.figures import Figure
 
@@ -20,6 +26,28 @@ from . import command_line
 def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal is wide, so that a test finds sentences whole."""
     monkeypatch.setenv("COLUMNS", "1000")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _composed_once() -> Iterator[None]:
+    """Hydra composes the same words and files once for all tests: in most commands, that takes most of the time."""
+    compose, known, read = Composer._compose, dict[object, Any](), functools.cache(lambda path, _changed: load(path))
+
+    @functools.wraps(compose)
+    def compose_once(composer: Composer, *words: str) -> Any:
+        if "hydra" in str(words) or GlobalHydra.instance().is_initialized():  # which may look elsewhere
+            return compose(composer, *words)
+        folders = [folder.absolute() for folder in (*composer.catalogue.folders, arguments.configuration_folder())]
+        files = [(path, path.stat().st_mtime_ns) for folder in folders for path in folder.rglob("*.yaml")]
+        key = (composer.root, words, *folders, *files)
+        if key not in known:
+            known[key] = compose(composer, *words)
+        return copy.deepcopy(known[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Composer, "_compose", compose_once)
+        patch.setattr(arguments, "load", lambda path: read(path, path.stat().st_mtime_ns))
+        yield
 
 
 @pytest.fixture

@@ -106,7 +106,8 @@ def test_a_job_over_the_limit_is_stopped_and_waiting_does_not_count() -> None:
 
 
 def test_workers_use_one_thread_for_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.setenv(variable, "2")
     job = Job.create(sample_jobs.linear_algebra_threads, {})
     result = run(ProcessExecutor(workers=1), [job])[job.key].result
     assert result is not None

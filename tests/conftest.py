@@ -7,6 +7,7 @@ import fcntl
 import gc
 import os
 import signal
+import sys
 import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -21,6 +22,10 @@ from trimbench._numba import _stop_clock_while_compiling
 hypothesis.settings.register_profile("trimbench", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("fresh", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("trimbench")
+
+# Coverage takes out the instruments of lines that have run often, which takes as long as thousands of calls of them.
+if instruments := getattr(sys.modules.get("slipcover.pytest_plugin"), "_slipcover_instance", None):
+    instruments.d_miss_threshold = 1000
 
 # Fixtures that take long to make. All tests that ask for one run in the same worker, which makes it once.
 MADE_ONCE = ("browser", "cancer", "experiment", "flower_jobs", "wheel", "wide")

@@ -114,6 +114,9 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     check_profile(folder, invocation.profile)
     if "git says" in (unknown := no_commit()):
         sys.stderr.write(f"The commit of this program is not known, so no result names it; {unknown}\n")
+    draws = any(hasattr(task.experiment, "seed") for task in tasks)
+    if not draws and any(text.startswith("seed=") for text in first.named):
+        sys.stderr.write("seed changes nothing here: what runs has no field of this name, and draws nothing by it\n")
     _run_all(tasks, literature, where, invocation)
     if invocation.sweep:
         return _report_sweep(found, folder / "sweeps" / invocation.sweep, invocation)

@@ -135,7 +135,7 @@ def _draw_series(axes: Axes, one: Series, order: float, moved: float | None) -> 
 
     known = intervals(one.points)
     style = line_style(one)
-    style["zorder"] = {"cloud": 1, "guide": 1, "reference": 1, "points": 4, "highlight": 4}.get(one.mark, order)
+    style["zorder"] = {"cloud": 1, "guide": 1, "reference": 4, "points": 4, "highlight": 4}.get(one.mark, order)
     # The limits hold all points, but not all of a marker at the edge.
     drawn: list[Artist] = [*axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **style)]
     if known.empty:
@@ -211,11 +211,10 @@ def _references(series: Sequence[Series]) -> list[Artist]:
     from matplotlib.lines import Line2D
 
     lines = {one.colour for one in series if one.mark == "line"}
-    references = [one for one in series if one.mark == "reference"]
     samples: list[Artist] = []
-    for one in references:
+    for one in (one for one in series if one.mark == "reference"):
         if one.colour in lines:
-            style = line_style(one) | {"linestyle": (0, one.dashes[1]), "color": GREY, "alpha": 1}
+            style = line_style(one) | {"linestyle": (0, one.dashes[1]), "color": GREY}
             samples.append(Line2D([], [], **style, label=kind_of(one.name)))
         else:
             samples.append(_sample(one))
@@ -404,7 +403,8 @@ def line_style(one: Series) -> dict[str, Any]:
         case "guide":
             return style | {"linewidth": 1, "linestyle": "--"}
         case "reference":
-            style |= {"linewidth": 1.2, "alpha": 0.8}
+            # Thin, dark and in front of the line that it is held against, which has the same colour.
+            style |= {"linewidth": 1, "color": readable(one.colour, 9)}
         case _:
             style |= {"linewidth": 1.6}
     # Markers show where a line was computed; on a dense grid they would hide it. A single point has nothing else.

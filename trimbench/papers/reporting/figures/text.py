@@ -71,11 +71,11 @@ def points_to_pixels(artist: Any, points: float) -> float:
     return points * float(artist.get_figure().dpi) / 72
 
 
-def readable(colour: str) -> str:
-    """Darken a colour until text in it is readable on white."""
+def readable(colour: str, contrast: float = _LEAST_CONTRAST) -> str:
+    """Darken a colour until text in it is readable on white, or it has another contrast."""
     from matplotlib.colors import to_hex, to_rgb
 
-    while contrast_on_white(colour) < _LEAST_CONTRAST:
+    while contrast_on_white(colour) < contrast:
         red, green, blue = to_rgb(colour)
         colour = to_hex((0.97 * red, 0.97 * green, 0.97 * blue))
     return colour

@@ -211,7 +211,7 @@ def test_they_link_to_nothing_but_each_other_and_files_beside_them(folder: Path,
             assert folder.resolve() in found.parents
             assert not anchor or anchor in anchors[found]
         assert "data:" not in text
-    endings = (".png", "_points.csv", ".json", "_table.csv", "_long.csv")
+    endings = (".png", "_points.csv", ".json", "_table.csv", "_long.csv", "_rows.csv.gz")
     linked = set(re.findall(r'(?:src|href)="../(family/one[^"]*)"', texts["family/one"]))
     assert linked == {f"family/one{ending}" for ending in endings}
 

@@ -620,6 +620,7 @@ def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     seconds = rows["seconds"].tolist() if "seconds" in rows else [None] * len(rows)
     return {
         "length": len(rows),
+        "file": about["file"],
         "columns": [
             _column("status", rows["status"].tolist()),
             *(_column(label, rows[label].tolist()) for label in labels),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -184,4 +185,4 @@ def test_points_that_cannot_be_read_are_named(command: Command, root: Path) -> N
 
 
 def test_the_default_of_the_configuration_is_that_of_the_settings() -> None:
-    assert Catalogue((configuration_folder(),)).mapping("figure", "default") == FigureSettings().as_json()
+    assert Catalogue((configuration_folder(),)).mapping("figure", "default") == dataclasses.asdict(FigureSettings())

@@ -54,7 +54,7 @@ def cancer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         patch.delenv("TRIMBENCH_CACHE", raising=False)
-        yield studied(breast_cancer(), "diagnosis", folder / "jobs", rows=ROWS)
+        yield studied(breast_cancer(), "diagnosis", folder / "jobs", rows=ROWS, budgets=[2, 6])
 
 
 Rows = tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]
@@ -114,7 +114,7 @@ def test_the_trimming(cancer: Study, rows: Rows) -> None:
     ):
         assert (found[f"rows_agreement{end}"], found[f"model_agreement{end}"]) == (ours, others)
         assert found[f"blended_agreement{end}"] == of_rows.weight * ours + (1 - of_rows.weight) * others
-    other = cancer.steps.selected(cancer.steps.frontier[0], INFORMATION)
+    other = next(one for one in cancer.steps.frontier[0]["methods"] if one["method"] == INFORMATION)
     assert sorted(other["features"]) == sorted(select_by_information_gain(full.trimming_.original, 2))
     left_out = [name for name in X if name not in other["features"]]
     alone = TrimmedClassifier(budget=6, required=other["features"], forbidden=left_out, rows_weight=0).fit(X, y)

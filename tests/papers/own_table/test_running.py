@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from trimbench import papers
 from trimbench.papers.configuration import configuration_folder
@@ -26,7 +27,7 @@ from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.own_table import steps
 from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, stored_table
 from trimbench.papers.own_table.steps import CANDIDATES, by_sequential_selection, informative
-from trimbench.papers.own_table.study import OwnTable, Study
+from trimbench.papers.own_table.study import OwnTable, Study, prepared
 from trimbench.papers.validation import ConfigurationError, validated
 
 from ..command_line import Command
@@ -177,6 +178,32 @@ def test_what_stands_for_missing_can_be_said(command: Command, monkeypatch: pyte
         assert pd.DataFrame(card).set_index("column")["missing"]["x"] == expected
 
 
+def test_advice_on_columns_can_be_copied() -> None:
+    table = iris().assign(
+        word=["a", "b", "NA", "k. A.", "NULL"] * 30,
+        code=[-999, -999, *range(20, 168)],
+        **{"Patient-ID": [f"patient {row}" for row in range(150)]},
+    )
+    read = prepared(table, "species", None, StudySettings()).table
+    listed = 'missing_values=["NA","NULL","k. A.","-999"]'
+    assert read.repairs[-1].endswith(f"write '{listed}'")
+    (left_out,) = (one for one in read.card if one.name == "Patient-ID")
+    assert left_out.notes[-1].endswith("write types.Patient-ID=category to keep it")
+    assert f"column 'Patient-ID': {left_out.notes[-1]}" in read.repairs
+    # Followed, it is complete: nothing more is pointed out, and the usual texts are still missing.
+    followed = {"missing_values": parsed(listed), "types": {"Patient-ID": "category"}}
+    again = prepared(table, "species", None, validated(StudySettings, followed, "study")).table
+    assert not [line for line in again.repairs if "missing_values" in line or "left out" in line]
+    assert again.features[["word", "code"]].isna().sum().tolist() == [90, 2]
+    # A list of one's own is kept whole.
+    read = prepared(table, "species", None, StudySettings(missing_values=("?", "k. A."))).table
+    assert read.repairs[-1].endswith("""'missing_values=["?","k. A.","NA","NULL","-999"]'""")
+
+
+def parsed(setting: str) -> object:
+    return OverridesParser.create().parse_override(setting).value()
+
+
 def test_a_study_from_python(flowers: Study, flower_jobs: Path, tmp_path: Path) -> None:
     shutil.copytree(flower_jobs, tmp_path / "jobs")  # only the confidence is judged anew
     found = papers.study(iris(), "species", folder=tmp_path / "study", **{**SMALL, "budgets": (2,), "selected": (4, 9)})
@@ -218,6 +245,19 @@ def test_costs_and_budgets() -> None:
     assert StudySettings().levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 5, 6]
     assert StudySettings(budget=4).levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 4, 5, 6]
     assert StudySettings(budget=9).levels({"a": 1.0, "b": 4.0}) == [0.25, 0.5, 1.0, 1.75, 3.0, 5.0]
+    # A model is chosen within the budgets that were given; what pays for all features is shown beside them.
+    costs = dict.fromkeys("abcdef", 1.0)
+    table = prepared(iris(), "species", None, StudySettings()).table
+    assert StudySettings(budgets=[3, 1]).levels(costs) == [1, 3, 6]
+    for given, expected in (
+        (StudySettings(budgets=[3, 1]), [1, 3]),
+        (StudySettings(), [1, 2, 3, 5, 6]),
+        (StudySettings(budgets=[1, 9]), [1, 6]),
+        (StudySettings(budget=4, budgets=[1, 5]), [4]),
+        (StudySettings(budget=9), [6]),
+    ):
+        cell, *_ = OwnTable(table, costs, given)._choice()
+        assert json.loads(cell.job.parameters_json)["budgets"] == expected
 
 
 def coded(n_features: int) -> tuple[pd.DataFrame, np.ndarray]:

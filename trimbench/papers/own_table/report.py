@@ -101,7 +101,7 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
     price = "" if set(found.costs.values()) == {1.0} else f", for {chosen['cost']:g} of {total:g}"
     how = (
         "It is the best found within the given budget."
-        if found.settings.budget is not None
+        if len(found.choices[0]["cross_validated"]) == 1
         else "The budget was chosen by cross-validation on the training rows: the cheapest within one standard error "
         "of the best."
     )
@@ -389,13 +389,10 @@ def _frontier_tables(found: Steps) -> Iterator[dict[str, object]]:
             for name in ("agreement", "accuracy"):
                 line |= {name: one[name], f"{name} low": one[f"{name}_low"], f"{name} high": one[f"{name}_high"]}
             if one["method"] == TRIMMING:
-                line |= {
-                    "promised agreement": one.get("blended_agreement", one["model_agreement"]),
-                    "promised low": one.get("blended_agreement_low", one["model_agreement_low"]),
-                    "promised high": one.get("blended_agreement_high", one["model_agreement_high"]),
-                    "weight of rows": one.get("rows_weight", 0.0),
-                    "proven best": "yes" if one["is_optimal"] else "no",
-                }
+                for name, end in (("agreement", ""), ("low", "_low"), ("high", "_high")):
+                    line[f"promised {name}"] = one.get(f"blended_agreement{end}", one[f"model_agreement{end}"])
+                line["weight of rows"] = one.get("rows_weight", 0.0)
+                line["proven best"] = "yes" if one["is_optimal"] else "no"
             else:
                 more, low, high = paired_difference(one["n_gained"], one["n_lost"], row["n_test"])
                 line |= {"more accurate than trimming": more, "more low": low, "more high": high}
@@ -424,8 +421,7 @@ def _gaps_tables(found: Steps) -> Iterator[dict[str, object]]:
                 line |= zip(("behind the best", "behind low", "behind high"), behind.with_ends, strict=True)
                 line["told from the best"] = "yes" if behind.ends[0] > 0 else "no"
             for measure, title in (("fit_seconds", "fit (s)"), ("us_per_row", "microseconds a row")):
-                values = list(group.values(name, measure).values())
-                line[title] = sum(values) / len(values)
+                line[title] = group.estimate(name, measure).value
             yield {**line, "reason": reasons}
 
 
@@ -510,13 +506,8 @@ class Steps(Studied):
     @cached_property
     def trimmings(self) -> list[Row]:
         """The trimming of each budget, with the budget."""
-        return [{**self.selected(row, TRIMMING), "budget": row["budget"]} for row in self.frontier]
-
-    @staticmethod
-    def selected(row: Row, method: str) -> Row:
-        """Return what a method selected within the budget of a row."""
-        found: Row = next(one for one in row["methods"] if one["method"] == method)
-        return found
+        every = [(row["budget"], one) for row in self.frontier for one in row["methods"]]
+        return [{**one, "budget": budget} for budget, one in every if one["method"] == TRIMMING]
 
     @cached_property
     def chosen(self) -> Row | None:
@@ -609,7 +600,7 @@ def model_lines(found: Steps, source: str, target: str) -> str:
         f"table = read_table({source!r}, {target!r}{f', TableSettings({reading})' if reading else ''})",
         "data = StoredTable(table.features, table.labels, table.classes)",
         f"answers = data.answers({found.positive!r})",
-        f"rows = data.training_rows({own.test_share!r}, {own.seed!r}, {own.rows!r})  # those of the study",
+        f"rows = data.split({own.test_share!r}, {own.seed!r}, most={own.rows!r})[0]  # those of the study",
         *([f"costs = {dict(found.costs)!r}"] if priced else []),
         f"model = TrimmedClassifier({arguments})",
         "model.fit(data.features.iloc[rows], answers[rows])  # .fit(data.features, answers) learns from all rows",

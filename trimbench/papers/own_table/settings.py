@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,7 +51,8 @@ class StudySettings(TableSettings):
     budget : float, optional
         What the features of the model to keep may cost; the default is found from the frontier.
     budgets : list of float
-        Those of the frontier; the default depends on the costs.
+        Those of the frontier, to which one that pays for all features is added, and of the choice of a budget.
+        The default depends on the costs.
     test_share : float
         Share of the rows, chosen at random, on which everything is measured.
     rows : int
@@ -164,11 +166,32 @@ def read_costs(path: Path) -> dict[str, float]:
     return costs
 
 
+# A text in a note on a column, before the number of rows that have it.
+_TEXT = re.compile(r"""(?:'([^']+)'|"([^"]+)"|(-?\d[\d.e+-]*)) in (?:\d|rows? )""")
+
+
+def with_settings(table: ReadTable, missing_values: Sequence[str]) -> ReadTable:
+    """Return a table whose notes name the settings to write: those of types, and the whole list of missing values."""
+    card, repairs = [], list(table.repairs[: len(table.repairs) - sum(len(one.notes) for one in table.card)])
+    counted, new = dict[str, None](), dict[str, None]()  # in order
+    for one in table.card:
+        notes = tuple(note.replace("types: ", f"types.{one.name}=") for note in one.notes)
+        card.append(replace(one, notes=notes))
+        repairs += [f"column {quoted(one.name)}: {note}" for note in notes]
+        for note in notes:
+            own = new if note.endswith(" to missing_values") else counted
+            own.update(dict.fromkeys("".join(found) for found in _TEXT.findall(note)))
+    if new:
+        usual = [text for text in missing_values if text in counted or tuple(missing_values) != MISSING_VALUES]
+        listed = ",".join(f'"{text}"' for text in dict.fromkeys([*usual, *new]))
+        what = "missing_values replaces the usual texts; with those of this table, and all that may stand for missing"
+        repairs.append(f"{what}, write 'missing_values=[{listed}]'")
+    return replace(table, card=tuple(card), repairs=tuple(repairs))
+
+
 # The table of a study as its jobs find it: in the user's cache, by the hash of its content.
 
 _log = logging.getLogger(__name__)
-_FOLDER = "tables"
-_REST = "other"
 Rows = NDArray[np.int64]
 
 
@@ -191,16 +214,12 @@ class StoredTable:
         train, test = split_rows(len(self.labels), test_share, own, self.labels)
         return train if most is None else some_rows(train, self.labels, most, seed), test
 
-    def training_rows(self, test_share: float, seed: int, most: int) -> Rows:
-        """Return the training rows, or `most` of them at random, each class with its share."""
-        return self.split(test_share, seed, most=most)[0]
-
     def answers(self, positive: str | None) -> NDArray[np.str_]:
         """Return the class of each row as text: of one class against the rest if there are more than two."""
         found = np.array(self.classes, dtype=str)[self.labels]
         if positive is None or len(self.classes) == 2:
             return found
-        rest = _REST
+        rest = "other"
         while rest in self.classes:
             rest += "_"
         return np.where(found == positive, positive, rest)
@@ -270,4 +289,4 @@ def _opened(content: bytes, sha256: str) -> StoredTable:
 
 
 def _path(sha256: str) -> str:
-    return f"{_FOLDER}/{sha256}.feather"
+    return f"tables/{sha256}.feather"

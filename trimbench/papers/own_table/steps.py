@@ -282,16 +282,10 @@ def _about(model: Any) -> dict[str, Json]:
     rows = found.rows_agreement
     if rows is None or not np.isfinite(rows.value):
         return about
-    weight = rows.weight
-    return about | {
-        "rows_weight": weight,
-        "rows_agreement": rows.value,
-        "rows_agreement_low": rows.interval[0],
-        "rows_agreement_high": rows.interval[1],
-        "blended_agreement": weight * rows.value + (1 - weight) * found.agreement,
-        "blended_agreement_low": weight * rows.interval[0] + (1 - weight) * low,
-        "blended_agreement_high": weight * rows.interval[1] + (1 - weight) * high,
-    }
+    weight, of_model = rows.weight, (found.agreement, low, high)
+    for end, ours, others in zip(("", "_low", "_high"), (rows.value, *rows.interval), of_model, strict=True):
+        about |= {f"rows_agreement{end}": ours, f"blended_agreement{end}": weight * ours + (1 - weight) * others}
+    return {**about, "rows_weight": weight}
 
 
 def _saved(model: Any) -> Json:

@@ -35,7 +35,14 @@ from trimbench.papers.own_table.report import (
     render_study,
     tables_of,
 )
-from trimbench.papers.own_table.settings import StoredTable, StudySettings, checked_costs, keep_table, table_file
+from trimbench.papers.own_table.settings import (
+    StoredTable,
+    StudySettings,
+    checked_costs,
+    keep_table,
+    table_file,
+    with_settings,
+)
 from trimbench.papers.own_table.steps import (
     CLASSIFIERS,
     FEW,
@@ -203,13 +210,12 @@ class OwnTable(Studied):
         return {"positive": self.positive, "costs": dict(self.costs), "rows": own.rows, "time_limit": own.time_limit}
 
     def _choice(self) -> list[Cell]:
-        own = self.settings
-        budgets = own.levels(self.costs)
-        if own.budget is not None:
-            budgets = [budget for budget in budgets if budget <= own.budget][-1:]
-        are_few = own.test_share * len(self.table.labels) < FEW
+        are_few = self.settings.test_share * len(self.table.labels) < FEW
         folds = (None, *range(OUTER if are_few else 0))
-        given = {**self._trimming, "budgets": budgets}
+        own, levels = self.settings, self.settings.levels(self.costs)
+        most = max(own.budgets or levels) if own.budget is None else own.budget
+        budgets = [level for level in levels if level <= most]
+        given = {**self._trimming, "budgets": budgets if own.budget is None else budgets[-1:]}
         return [self._cell("choice", choose_budget, {"fold": fold}, **given) for fold in folds]
 
     def _cell(
@@ -229,7 +235,6 @@ class OwnTable(Studied):
 # What `trimbench.papers.study` does once its packages are there.
 
 _MAIN = "frontier"
-_JOBS = "studies"
 
 
 def study_table(
@@ -249,7 +254,7 @@ def study_table(
     plan = prepared(table, target, costs, own)
     cache = Cache.from_environment(offline=True)
     place = None if folder is None else Path(folder).expanduser()
-    store = JobStore(cache.writable / _JOBS if place is None else place.parent / "jobs")
+    store = JobStore(cache.writable / "studies" if place is None else place.parent / "jobs")
     studied = run_study(
         plan,
         str(Path(table).absolute()) if isinstance(table, str | Path) else "table.csv",
@@ -272,7 +277,7 @@ def prepared(
     source: str | Path | pd.DataFrame, target: str, costs: Mapping[str, float] | None, settings: StudySettings
 ) -> OwnTable:
     """Read a table and its costs; nothing runs yet. Raises ConfigurationError, which says in a line what is wrong."""
-    table = read_table(source, target, settings)
+    table = with_settings(read_table(source, target, settings), settings.missing_values)
     counts = [int((table.labels == place).sum()) for place in range(len(table.classes))]
     if min(counts) < 2:
         rare = table.classes[counts.index(min(counts))]

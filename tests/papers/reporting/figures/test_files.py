@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import os
@@ -102,7 +103,7 @@ def test_a_description_has_every_field_and_the_names_of_the_files(tmp_path: Path
         "methods": {"b": "a"},
         "points": "one_deep_name_points-8f85ed44.csv",
         "pictures": ["one_deep_name-bb18a829.png"],
-        "drawn_with": FigureSettings().as_json(),
+        "drawn_with": dataclasses.asdict(FigureSettings()),
     }
 
 

@@ -90,7 +90,7 @@ def write_figures(
         description = _description(figure) | {
             _POINTS: points.name,
             _PICTURES: [path.name for path in pictures],
-            _DRAWN_WITH: settings.as_json(),
+            _DRAWN_WITH: dataclasses.asdict(settings),
         }
         drawn_now = pictures if drawn else []
         with temporaries([*drawn_now, points]) as (*new_pictures, new_points):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Annotated, Literal, TypeAlias
 
-from trimbench.papers.validation import ConfigurationError, Json, must_be, settings, unknown
+from trimbench.papers.validation import ConfigurationError, must_be, settings, unknown
 
 PictureFormat: TypeAlias = Literal["png", "pdf", "svg"]
 # "okabe-ito" stays distinct under the common colour-vision deficiencies. Its yellow, which is hardly visible on white,
@@ -63,10 +63,6 @@ class FigureSettings:
     def colours(self) -> Sequence[str]:
         """The colours of the palette."""
         return PALETTES[self.palette] if isinstance(self.palette, str) else self.palette
-
-    def as_json(self) -> dict[str, Json]:
-        """Return the settings as they are in a configuration."""
-        return asdict(self)
 
 
 def _check_colour(colour: str) -> None:

@@ -179,15 +179,11 @@ def _logarithmic_places(low: float, high: float, *, around_zero: bool) -> list[f
         if len(places) >= _FEWEST_POWERS:
             break
     else:
-        places = _even_places(low, high)
+        from matplotlib.ticker import MaxNLocator
+
+        even = MaxNLocator(nbins=5, steps=_STEPS).tick_values(low, high)
+        places = [float(f"{place:.12g}") for place in even if low <= place <= high]
     return [*([0.0] if around_zero else []), *places]
-
-
-def _even_places(low: float, high: float) -> list[float]:
-    from matplotlib.ticker import MaxNLocator
-
-    places = MaxNLocator(nbins=5, steps=_STEPS).tick_values(low, high)
-    return [float(f"{place:.12g}") for place in places if low <= place <= high]
 
 
 # Which colour a method has: the same in every figure.

@@ -270,8 +270,8 @@ def test_the_example_of_each_family_prints_what_the_readme_says() -> None:
 
 def test_the_installation_names_every_extra() -> None:
     text = (DOCS / "installation.md").read_text(encoding="utf-8")
-    project = tomllib.loads((pages.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert set(re.findall(r"^\| `trimbench\[(\w+)\]` \|", text, re.MULTILINE)) == set(project["optional-dependencies"])
+    extras = tomllib.loads((pages.ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert set(re.findall(r"^\| `pip install '\.\[(\w+)\]'` \|", text, re.MULTILINE)) == set(extras)
 
 
 def script(name: str) -> ModuleType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
@@ -84,6 +84,39 @@ def test_proposition_4_and_equations_2_and_3(general: bool, data: st.DataObject,
         mass * (same if is_above else 1 - same) for is_above, (mass, same) in zip(above, decided, strict=True)
     )
     assert tb.expected_agreement(classifier, chosen, threshold) == pytest.approx(by_sides, abs=1e-11)
+
+
+@pytest.mark.parametrize("general", [False, True])
+@given(data=st.data(), threshold=st.floats(0, 1))
+@settings(max_examples=60)
+def test_a_threshold_between_two_posteriors_changes_nothing(
+    general: bool, data: st.DataObject, threshold: float
+) -> None:
+    classifier, subset = data.draw(classifiers_with_subset(general=general))
+    seen = [joint for joint in brute_force.instances(classifier, subset).values() if sum(joint)]
+    posteriors = sorted({joint[0] / sum(joint) for joint in seen})
+    assume(all(abs(one - threshold) > 1e-9 for one in posteriors))
+    assume(threshold < 1)
+    agreements = {
+        one: tb.expected_agreement(classifier, names(classifier, subset), one) for one in (threshold, *posteriors, 1.0)
+    }
+    least = min(one for one in (*posteriors, 1.0) if one > threshold)
+    assert agreements[threshold] == pytest.approx(agreements[least], abs=1e-11)
+    best, _ = tb.maximum_achievable_agreement(classifier, names(classifier, subset))
+    assert best == pytest.approx(max(agreements.values()), abs=1e-11)
+
+
+@given(data=st.data(), budget=st.integers(0, 6))
+@settings(max_examples=60)
+def test_subsets_that_exhaust_the_budget_suffice_for_naive_bayes(data: st.DataObject, budget: int) -> None:
+    classifier, _ = data.draw(classifiers_with_subset())
+    n = classifier.n_features
+    costs = data.draw(st.lists(st.integers(1, 4), min_size=n, max_size=n))
+    chosen = [[i for i in range(n) if bits >> i & 1] for bits in range(2**n)]
+    left = {tuple(one): budget - sum(costs[i] for i in one) for one in chosen}
+    best = {one: brute_force.achievable_agreement(classifier, one) for one in left if left[one] >= 0}
+    full = [one for one in best if all(i in one or costs[i] > left[one] for i in range(n))]
+    assert max(best[one] for one in full) == pytest.approx(max(best.values()), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -20,13 +20,13 @@ PACKAGE, PAPERS = "trimbench", "trimbench.papers"
 # The command is the one module outside of the papers floor that leads there.
 DOORS = ("trimbench.__main__",)
 CEILINGS = {
-    "lines": 55_640,
+    "lines": 55_650,
     "files": 182,
     "imports between files": 857,
     "public names": 19,
     "floors of a package": 9,
     "packages in packages": 3,
-    "lines of tests": 39_150,
+    "lines of tests": 37_700,
     "imports upwards": 0,
     "circles": 0,
 }

@@ -233,7 +233,7 @@ STANDINGS: Mapping[str, str] = {
     "better": "on the better side of the printed number",
     "explained": "differs; an inferred set-up gives it",
     "contradicted": "differs; the paper contradicts itself",
-    "chance": "differs; one draw, as usual among ours",
+    "chance": "differs, as one random draw often does",
     "open": "differs; nothing tried explains it",
     "not run": "not computed in this run",
 }

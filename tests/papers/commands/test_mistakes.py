@@ -48,7 +48,7 @@ NAMES = [
     ("task=rum", f"{TASK} 'rum'; did you mean 'run'?"),
     ("cache_mode=onyl", "configuration: cache_mode must be one of default, ignore, only, got 'onyl'"),
     ("task=study data=t.csv,u.csv", "data must have one value, got data=t.csv,u.csv; run the command once with each\n"),
-    ("task=study data=t.csv target=true", "target must be a text, got True; quote it for Hydra: 'target=\"...\"'\n"),
+    ("task=study data=t.csv target=true", "target must be a text, got True; quote it twice: 'target=\"...\"'\n"),
     ("task=study data=https://a.b/t.csv target=y", "data must be a file, got 'https://a.b/t.csv'; download it first"),
     ("task=study budgets=1,2", "budgets must be a list, got 1,2; write 'budgets=[1,2]'\n"),
     ("task=study -m data=t.csv", "task must be run or report in a sweep, got 'study'; give each setting one value, "),
@@ -152,6 +152,14 @@ def test_a_mistake_is_explained_and_a_command_works_once_the_advice_is_followed(
 
 def test_blanks_around_the_sign_are_no_part_of_a_setting(command: Command) -> None:
     assert command("seed = 3", code=2).err.endswith(", got 'seed = 3'; write seed=3\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "form"), [("drop=[height (cm)]", """'drop=["..."]'"""), ("target=sick (0/1)", """'target="..."'""")]
+)
+def test_a_text_is_quoted_inside_of_its_list(command: Command, word: str, form: str) -> None:
+    said = f", got {word!r}; put texts in double quotes, and all in single ones: {form}\n"
+    assert command("task=study", word, code=2).err.endswith(said)
 
 
 def followed(words: str, said: str) -> list[str]:

@@ -22,7 +22,7 @@ from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.masks import Missingness, split_rows
-from trimbench.papers.data.table_reading import DETERMINES, read_table
+from trimbench.papers.data.table_reading import DETERMINES, ColumnCard, read_table
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.measures import calibration_error
 from trimbench.papers.own_table import study
@@ -276,16 +276,18 @@ def test_methods_are_compared_by_differences_on_the_same_rows_and_splits(cancer:
     others = frontier[(frontier["selected by"] != TRIMMING) & frontier["accuracy"].notna()]
     assert len(others) >= 2
     for row in others.to_dict("records"):
-        assert row["more accurate than trimming"] == pytest.approx(row["accuracy"] - ours[row["budget"]])
-        assert row["more low"] < row["more accurate than trimming"] < row["more high"]
-        assert row["told from trimming"] == ("yes" if row["more low"] > 0 or row["more high"] < 0 else "no")
+        assert row["difference from trimming"] == pytest.approx(row["accuracy"] - ours[row["budget"]])
+        assert row["difference low"] < row["difference from trimming"] < row["difference high"]
+        assert row["differs from trimming"] == (
+            "yes" if row["difference low"] > 0 or row["difference high"] < 0 else "no"
+        )
     for _, group in gaps.groupby(["missing", "share"]):
         best = group["log loss"].idxmin()
         np.testing.assert_allclose(
             group["behind the best"].drop(best), (group["log loss"] - group["log loss"][best]).drop(best)
         )
-        assert not isinstance(group["told from the best"][best], str)
-        told = group["told from the best"].drop(best)
+        assert not isinstance(group["differs from the best"][best], str)
+        told = group["differs from the best"].drop(best)
         assert told.tolist() == ["yes" if low > 0 else "no" for low in group["behind low"].drop(best)]
     for table, what, low, high in (
         (gaps, "accuracy", "accuracy low", "accuracy high"),
@@ -312,6 +314,10 @@ def test_the_best_method_can_be_told_from_the_next_or_not(cancer: Study, leads: 
     gaps = [dataclasses.replace(group, by_method=rows, missing=missing) for missing in (0.2, 0.4)]
     found = dataclasses.replace(cancer.steps, gaps=gaps)
     assert [said in one for one in conclusions(found) if one.startswith("Missing features")] == [True]
+    shown = next(table.frame for table in tables_of(found) if table.name == "missing")
+    points = next(figure.points for figure in figures_of(found) if figure.name.startswith("missing"))
+    assert not (shown["log loss low"] < 0).any()  # a log loss never is
+    assert not (points["low"] < 0).any()
     rows["mean"] = {split: {"status": "failed", "reason": "no room"} for split in rows["mean"]}
     lines = next(table.frame for table in tables_of(found) if table.name == "missing").set_index("method")
     assert set(lines.loc["mean", "reason"]) == {f"failed: no room ({len(leads)} times)"}
@@ -406,7 +412,27 @@ def test_the_explanations(cancer: Study, rows: Rows) -> None:
     assert len(cancer.steps.explanations) == 2
     for one in cancer.steps.explanations:
         expected = model.explain(table.iloc[one["row"]], against=one["against"])
-        assert [text.partition(" = ")[0] for text in one["features"]] == [table.columns[i] for i in expected.features]
+        assert [name for name, _ in one["features"]] == [table.columns[i] for i in expected.features]
+
+
+def test_explanations_count_rows_as_the_card_does_and_show_dates(cancer: Study) -> None:
+    """They count from 1; a date is one, not a number of days, and a name with a comma is quoted."""
+    card = [ColumnCard("born", "date", 1, 0, ""), ColumnCard("height, cm", "number", 1, 0, "")]
+    one = {**cancer.steps.explanations[0], "row": 108, "opposing": []}
+    one["features"] = [["born", 18350.0], ["height, cm", 171.25], ["ward", "north"]]
+    table = dataclasses.replace(cancer.steps.table, card=tuple(card))
+    steps = dataclasses.replace(cancer.steps, table=table, explanations=[one])
+    (found,) = (table for table in tables_of(steps) if table.name == "explanations")
+    assert "counted from 1" in found.title
+    assert found.frame["row"].tolist() == [109]
+    assert found.frame["kept by"].tolist() == ["born = 2020-03-29, 'height, cm = 171.2', ward = north"]
+    assert found.frame["although"].tolist() == [""]
+    chosen = {**cancer.steps.trimmings[0], "features": ["height, cm", "age"], "budget": 2}
+    chosen |= {"agreement_low": 0.9, "agreement_high": 1.0}
+    kept = dataclasses.replace(cancer.steps)
+    vars(kept)["chosen"] = chosen
+    assert conclusions(kept)[0].startswith("What to keep: 'height, cm', age (2 of 6")
+    assert "; the frontier has the test rows of one split." in conclusions(kept)[0]
 
 
 def test_predictions_with_missing_features(cancer: Study) -> None:

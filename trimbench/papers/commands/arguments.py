@@ -300,7 +300,8 @@ def _parsed(words: Sequence[str]) -> list[Override]:
             overrides.append(OverridesParser.create().parse_override(word))
         except HydraException as error:
             key, _, value = map(str.strip, word.partition("="))
-            quote = f"quote a text once for the shell and once for Hydra: '{key}=\"...\"'"
+            form = '["..."]' if value.startswith("[") else '"..."'
+            quote = f"put texts in double quotes, and all in single ones: '{key}={form}'"
             way = quote if word == f"{key}={value}" else f"write {key}={value}"
             raise ConfigurationError(
                 f"a setting must be key=value, with a number, a word, a list [a,b] or a quoted text as its value, "

@@ -437,7 +437,7 @@ def study(invocation: Invocation) -> int:
         if values.get(key) in (None, ""):
             raise ConfigurationError(f"task=study needs {key}; write for example {key}={example}")
         if isinstance(values[key], bool):
-            raise ConfigurationError(f"{key} must be a text, got {values[key]}; quote it for Hydra: '{key}=\"...\"'")
+            raise ConfigurationError(f"{key} must be a text, got {values[key]}; quote it twice: '{key}=\"...\"'")
     if "://" in str(values["data"]):
         raise ConfigurationError(f"data must be a file, got {brief(values['data'])}; download it first")
     names = {field.name for field in dataclasses.fields(StudySettings)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ import pandas as pd
 from trimbench.papers.beyond.incomplete_methods import METHODS, OK
 from trimbench.papers.beyond.missing_values import MEASURES, MECHANISMS, Group, groups_of
 from trimbench.papers.data.table_reading import DETERMINES, ReadTable
-from trimbench.papers.data.table_texts import TableSettings
+from trimbench.papers.data.table_texts import TableSettings, text_of
 from trimbench.papers.files import own_homes
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.steps import (
@@ -94,7 +94,7 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
     if chosen is None or accuracy is None:
         yield "What to keep: no trimming could be computed."
         return
-    names = ", ".join(chosen["features"]) or "no feature"
+    names = _listed(chosen["features"]) or "no feature"
     behind, low, high = found.difference
     told = "" if low > 0 or high < 0 else ", so there may be none"
     total = sum(found.costs.values())
@@ -110,15 +110,19 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
         f"{_percent(chosen, 'agreement')} of the decisions made with all features, and {accuracy} are right; the "
         f"difference from all features is {100 * behind:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}{told}). "
         f"{how} Neither the model nor the choice of its budget has seen the rows that it is tested on"
-        f"{', thanks to nested cross-validation' * found.is_nested}."
+        f"{', thanks to nested cross-validation; the frontier has the test rows of one split' * found.is_nested}."
     )
     suspicious = [one.name for one in found.table.card if one.name in chosen["features"] and DETERMINES in one.notes]
     if suspicious:
         yield (
-            f"Check {', '.join(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} the "
+            f"Check {_listed(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} the "
             "target in this table. Leave out with drop=[...] what is known only together with the answer, or after it; "
             "all numbers here will change."
         )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) if "," in name else name for name in names)
 
 
 def _what_is_lost(found: Steps) -> Iterator[str]:
@@ -130,21 +134,22 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
         known = {name: group.estimate(name, "log_loss").value for name in ranked}
         yield (
             f"Missing features ({MECHANISMS[group.mechanism]}, {100 * group.missing:.0f} %): the lowest log loss is "
-            f"{known[best]:.3f} ({METHODS[best].title}), with {_share(*_accuracy(group, best))} right. The others: "
+            f"{known[best]:.3f} ({METHODS[best].title}), with {_share(*_estimate(group, best, 'accuracy'))} right. "
+            "The others: "
             + (", ".join(f"{METHODS[name].title} {known[name]:.3f}" for name in others) or "none")
             + "."
             + (_told(group, best, others[0]) if others else "")
         )
 
 
-def _accuracy(group: Group, method: str) -> tuple[float, float, float]:
-    """Return the accuracy with its interval: over the splits, or of the rows of a single one."""
-    found = group.estimate(method, "accuracy")
+def _estimate(group: Group, method: str, measure: str) -> tuple[float, float, float]:
+    """Return accuracy or log loss with its interval: over the splits, or of accuracy, of the rows of a single one."""
+    found, is_share = group.estimate(method, measure), measure == "accuracy"
     mean, low, high = found.with_ends
-    if found.n == 1:
+    if found.n == 1 and is_share:
         (one,) = (one for one in group.by_method[method].values() if one["status"] == OK)
         low, high = one["accuracy_low"], one["accuracy_high"]
-    return mean, max(low, 0.0), min(high, 1.0)
+    return mean, max(low, 0.0), min(high, 1.0) if is_share else high
 
 
 def _told(group: Group, best: str, second: str) -> str:
@@ -264,7 +269,7 @@ def _gaps(found: Steps) -> list[LineFigure]:
             f"What missing features cost ({MECHANISMS[mechanism]})",
             ("missing features (%)", "log loss (nats)"),
             [
-                (title, 100 * group.missing, *group.estimate(name, "log_loss").with_ends)
+                (title, 100 * group.missing, *_estimate(group, name, "log_loss"))
                 for name, title in titles.items()
                 for group in found.gaps
                 if group.mechanism == mechanism and group.values(name, "log_loss")
@@ -315,8 +320,8 @@ _FRONTIER = {
         ("agreement", "agreement low", "agreement high", "accuracy", "accuracy low", "accuracy high"), ".4f"
     ),
     **dict.fromkeys(("promised agreement", "promised low", "promised high"), ".4f"),
-    **dict.fromkeys(("more accurate than trimming", "more low", "more high"), "+.4f"),
-    "told from trimming": "",
+    **dict.fromkeys(("difference from trimming", "difference low", "difference high"), "+.4f"),
+    "differs from trimming": "",
     "weight of rows": ".2f",
     "proven best": "",
     "seconds": ".2f",
@@ -327,7 +332,7 @@ _GAPS = {
     "share": ".2f",
     **dict.fromkeys(("accuracy", "accuracy low", "accuracy high", "log loss", "log loss low", "log loss high"), ".4f"),
     **dict.fromkeys(("behind the best", "behind low", "behind high"), "+.4f"),
-    "told from the best": "",
+    "differs from the best": "",
     "calibration error": ".4f",
     "fit (s)": ".3f",
     "microseconds a row": ".1f",
@@ -340,6 +345,7 @@ _CONFIDENCE = {
     **dict.fromkeys(("log loss", "calibration error"), ".4f"),
     "first columns": "",
 }
+_WHY = "Why some test rows are predicted as they are (row: among those with a class, counted from 1)"
 _EXPLAINED = {
     **dict.fromkeys(("row", "class", "predicted", "against"), ""),
     "probability": ".4f",
@@ -365,7 +371,7 @@ def tables_of(found: Steps) -> list[Table]:
         Table.of("All features: accuracy and calibration", _baseline(found), _BASELINE, name="baseline"),
         Table.of("Predictions with missing features", _gaps_tables(found), _GAPS, name="missing"),
         Table.of("Confidence after selection", _confidence_tables(found), _CONFIDENCE, name="confidence"),
-        Table.of("Why some test rows are predicted as they are", _explained(found), _EXPLAINED, name="explanations"),
+        Table.of(_WHY, _explained(found), _EXPLAINED, name="explanations"),
     ]
     if found.failures:
         tables.append(Table.of("Steps without a result", _failures(found), _FAILURES, name="failures"))
@@ -385,7 +391,7 @@ def _frontier_tables(found: Steps) -> Iterator[dict[str, object]]:
             if "failure" in one:
                 yield {**line, "reason": one["failure"]}
                 continue
-            line |= {"cost": one["cost"], "features": ", ".join(one["features"]), "seconds": one["method_seconds"]}
+            line |= {"cost": one["cost"], "features": _listed(one["features"]), "seconds": one["method_seconds"]}
             for name in ("agreement", "accuracy"):
                 line |= {name: one[name], f"{name} low": one[f"{name}_low"], f"{name} high": one[f"{name}_high"]}
             if one["method"] == TRIMMING:
@@ -395,8 +401,8 @@ def _frontier_tables(found: Steps) -> Iterator[dict[str, object]]:
                 line["proven best"] = "yes" if one["is_optimal"] else "no"
             else:
                 more, low, high = paired_difference(one["n_gained"], one["n_lost"], row["n_test"])
-                line |= {"more accurate than trimming": more, "more low": low, "more high": high}
-                line["told from trimming"] = "yes" if low > 0 or high < 0 else "no"
+                line |= {"difference from trimming": more, "difference low": low, "difference high": high}
+                line["differs from trimming"] = "yes" if low > 0 or high < 0 else "no"
             yield line
 
 
@@ -406,20 +412,20 @@ def _gaps_tables(found: Steps) -> Iterator[dict[str, object]]:
         best, *_ = *group.ranked(found.settings.methods, "log_loss"), ""
         for name in found.settings.methods:
             line: dict[str, object] = {**place, "method": METHODS[name].title}
-            loss = group.estimate(name, "log_loss")
             reasons = "; ".join(
                 f"{status}: {reason} ({n} times)" for (status, reason), n in group.reasons(name).items()
             )
-            if not loss.n:
+            if not group.estimate(name, "log_loss").n:
                 yield {**line, "reason": reasons}
                 continue
-            line |= zip(("log loss", "log loss low", "log loss high"), loss.with_ends, strict=True)
-            line |= zip(("accuracy", "accuracy low", "accuracy high"), _accuracy(group, name), strict=True)
+            loss, accuracy = (_estimate(group, name, measure) for measure in ("log_loss", "accuracy"))
+            line |= zip(("log loss", "log loss low", "log loss high"), loss, strict=True)
+            line |= zip(("accuracy", "accuracy low", "accuracy high"), accuracy, strict=True)
             line[MEASURES["calibration"][0]] = group.estimate(name, "calibration").value
             if name != best:
                 behind = group.lead(best, name, "log_loss")
                 line |= zip(("behind the best", "behind low", "behind high"), behind.with_ends, strict=True)
-                line["told from the best"] = "yes" if behind.ends[0] > 0 else "no"
+                line["differs from the best"] = "yes" if behind.ends[0] > 0 else "no"
             for measure, title in (("fit_seconds", "fit (s)"), ("us_per_row", "microseconds a row")):
                 line[title] = group.estimate(name, measure).value
             yield {**line, "reason": reasons}
@@ -429,15 +435,21 @@ def _confidence_tables(found: Steps) -> Iterator[tuple[object, ...]]:
     for row in found.confidence:
         errors = (row["expected_error"], *_errors(row))
         measures = (row["actual_error"] - row["expected_error"], row["log_loss"], row["calibration"])
-        kind, first = "corrected" if row["correct"] else "uncorrected", ", ".join(row["selected"][:5])
+        kind, first = "corrected" if row["correct"] else "uncorrected", _listed(row["selected"][:5])
         yield len(row["selected"]), kind, *errors, *measures, first
 
 
 def _explained(found: Steps) -> Iterator[tuple[object, ...]]:
+    dates = {one.name for one in found.table.card if one.read_as == "date"}
+
+    def listed(values: Iterable[tuple[str, Any]]) -> str:
+        texts = ((name, text_of(one) if name in dates else one) for name, one in values)
+        return _listed(f"{name} = {one if isinstance(one, str) else f'{one:.4g}'}" for name, one in texts)
+
     for one in found.explanations:
-        kept_by = ", ".join(one["features"]) or "no feature: nothing opposes it"
-        place = (one[name] for name in ("row", "class", "predicted", "against", "probability"))
-        yield *place, kept_by, ", ".join(one["opposing"])
+        kept_by = listed(one["features"]) or "no feature: nothing opposes it"
+        place = (one[name] for name in ("class", "predicted", "against", "probability"))
+        yield one["row"] + 1, *place, kept_by, listed(one["opposing"])
 
 
 def _failures(found: Steps) -> Iterator[tuple[object, ...]]:

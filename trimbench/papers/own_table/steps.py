@@ -270,22 +270,16 @@ class _Tested:
 
 def _about(model: Any) -> dict[str, Json]:
     """Return what the search says of a trimming; the blended agreement is cross-fitted on training rows."""
-    found = model.trimming_
-    low, high = found.agreement_interval
-    about: dict[str, Json] = {
-        "model_agreement": found.agreement,
-        "model_agreement_low": low,
-        "model_agreement_high": high,
-        "is_optimal": bool(found.optimal),
-        "was_stopped": bool(found.may_go_on),
-    }
+    found, ends = model.trimming_, ("", "_low", "_high")
+    of_model = (found.agreement, *found.agreement_interval)
+    about: dict[str, Json] = {"is_optimal": bool(found.optimal), "was_stopped": bool(found.may_go_on)}
+    about |= {f"model_agreement{end}": value for end, value in zip(ends, of_model, strict=True)}
     rows = found.rows_agreement
-    if rows is None or not np.isfinite(rows.value):
-        return about
-    weight, of_model = rows.weight, (found.agreement, low, high)
-    for end, ours, others in zip(("", "_low", "_high"), (rows.value, *rows.interval), of_model, strict=True):
-        about |= {f"rows_agreement{end}": ours, f"blended_agreement{end}": weight * ours + (1 - weight) * others}
-    return {**about, "rows_weight": weight}
+    if rows is not None and np.isfinite(rows.value):
+        about["rows_weight"] = weight = rows.weight
+        for end, ours, others in zip(ends, (rows.value, *rows.interval), of_model, strict=True):
+            about |= {f"rows_agreement{end}": ours, f"blended_agreement{end}": weight * ours + (1 - weight) * others}
+    return about
 
 
 def _saved(model: Any) -> Json:
@@ -398,16 +392,16 @@ def explain_rows(table: str, n_rows: int, test_share: float, rows: int, seed: in
                     "predicted": str(label),
                     "against": str(rival),
                     "probability": float(found[row, place]),
-                    "features": [f"{known[i]} = {_shown(features.iloc[row, i])}" for i in one.features],
-                    "opposing": [f"{known[i]} = {_shown(features.iloc[row, i])}" for i in one.opposing],
+                    "features": [[known[i], _plain(features.iloc[row, i])] for i in one.features],
+                    "opposing": [[known[i], _plain(features.iloc[row, i])] for i in one.opposing],
                     "n_support": len(one.support),
                 }
             )
     return {"explained": explained}
 
 
-def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _plain(value: object) -> Json:
+    return float(value) if isinstance(value, float) else str(value)
 
 
 # The job of missing features: every method on one random split with one set of masks.

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
+from markupsafe import Markup, escape
+
 from trimbench.papers.execution.store import provenance
 from trimbench.papers.reporting.runs import Part, filled, present_commit
 from trimbench.papers.reporting.tables import heading, printable
@@ -29,7 +31,6 @@ from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import jinja2
-    from markupsafe import Markup
 
 
 def render(template: str, **values: object) -> str:
@@ -103,7 +104,6 @@ def _text(name: str) -> str:
 @functools.cache
 def _environment() -> jinja2.Environment:
     import jinja2
-    from markupsafe import Markup
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_text),
@@ -120,15 +120,11 @@ def _environment() -> jinja2.Environment:
 
 
 def _prose(text: str) -> Markup:
-    from markupsafe import Markup, escape
-
     return Markup(re.sub(r"(?<!`)`+([^`]+)`+", r"<code>\1</code>", str(escape(text))))
 
 
 def _breakable(name: str) -> Markup:
     """Return a name as HTML that may break after a slash or an underscore."""
-    from markupsafe import Markup, escape
-
     return Markup(re.sub("([/_])", r"\1<wbr>", str(escape(name))))
 
 

@@ -316,7 +316,11 @@ def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[
     The axis is a swept key whose values are numbers, or lists of one number. With several there are figures over each,
     first over the one with most values. Before them are the experiments' own curves of all points.
     """
-    keys, experiments = _axes(points), experiments_of(points)
+    experiments = experiments_of(points)
+    numbers = {key: {number_of(point.swept.get(key)) for point in points} for key in swept_keys(points)}
+    keys = [key for key, own in numbers.items() if None not in own and len(own) > 1]
+    keys.sort(key=lambda key: -len(numbers[key]))
+    keys = [key for key in keys if key != "seed"] or keys
     of = {
         name: [(point, one) for point in points for one in point.findings if one.name == name] for name in experiments
     }
@@ -350,13 +354,6 @@ def number_of(value: Json) -> float | None:
         return float(value.strip("[] ")) if isinstance(value, str) else float(value)
     except ValueError:
         return None
-
-
-def _axes(points: Sequence[SweepPoint]) -> list[str]:
-    values = {key: {number_of(point.swept.get(key)) for point in points} for key in swept_keys(points)}
-    found = [key for key, numbers in values.items() if None not in numbers and len(numbers) > 1]
-    found.sort(key=lambda key: -len(values[key]))
-    return [key for key in found if key != "seed"] or found
 
 
 def _figures_of(

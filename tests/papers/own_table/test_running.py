@@ -18,7 +18,7 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from trimbench import papers
-from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.data.table_texts import MISSING_VALUES
@@ -242,6 +242,8 @@ def test_costs_and_budgets() -> None:
     stated = yaml.safe_load((configuration_folder() / "study.yaml").read_text(encoding="utf-8"))
     values = {name: stated[name] for name in vars(StudySettings())}
     assert validated(StudySettings, values, "study") == StudySettings()
+    # What help says of a setting does not begin with the head of its section.
+    assert Catalogue((configuration_folder(),)).comments("", "study")["budgets"].startswith("budgets to try")
     assert StudySettings().levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 5, 6]
     assert StudySettings(budget=4).levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 4, 5, 6]
     assert StudySettings(budget=9).levels({"a": 1.0, "b": 4.0}) == [0.25, 0.5, 1.0, 1.75, 3.0, 5.0]

@@ -38,8 +38,8 @@ def _composed_once() -> Iterator[None]:
         if "hydra" in str(words) or GlobalHydra.instance().is_initialized():  # which may look elsewhere
             return compose(composer, *words)
         folders = [folder.absolute() for folder in (*composer.catalogue.folders, arguments.configuration_folder())]
-        files = [(path, path.stat().st_mtime_ns) for folder in folders for path in folder.rglob("*.yaml")]
-        key = (composer.root, words, *folders, *files)
+        files = [path for folder in folders for path in folder.rglob("*.yaml") if path.exists()]
+        key = (composer.root, words, *folders, *((path, path.stat().st_mtime_ns) for path in files))
         if key not in known:
             known[key] = compose(composer, *words)
         return copy.deepcopy(known[key])

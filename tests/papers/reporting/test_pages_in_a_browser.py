@@ -46,7 +46,8 @@ def sweep(folder: Path) -> None:
 
 
 def study(folder: Path) -> None:
-    lists = {"conclusions": [LONG], "notes": [LONG], "tables": [], "figures": [], "jobs": {"length": 0, "columns": []}}
+    lists: dict[str, Any] = {"conclusions": [LONG], "notes": [LONG], "tables": [], "figures": []}
+    lists["jobs"] = {"length": 0, "file": "", "columns": []}
     page = render("study.html", title="A study", facts=facts_of(), lines=f"model = {9 * LONG}", provenance="", **lists)
     (folder / "index.html").write_text(page)
 

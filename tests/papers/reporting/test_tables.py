@@ -409,3 +409,8 @@ def test_files_and_page_of_an_experiment_show_names(tmp_path: Path) -> None:
     page.feed(made["family/one"])
     assert set(NAMES) <= set(page.cells)
     assert set(page.inside) <= {"code", "wbr", "span", "a"}
+
+
+def test_large_numbers_with_digits_after_the_point_are_shown_in_a_narrow_terminal() -> None:
+    table = Table.of("A title", [("1,824.6", 30 * "word ")], {"printed": "", "what": ""})
+    assert "1,824.6" in markdown(table, 60)

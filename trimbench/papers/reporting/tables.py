@@ -148,6 +148,8 @@ def tabulated(
 
     What is wider than `most` of its column is broken.
     """
+    # tabulate takes 1,824.6 for a number, which it then cannot read, where a column may be broken.
+    longest = [max((len(row[place]) for row in rows), default=0) for place in range(len(columns))]
     return str(
         tabulate(
             rows,
@@ -155,7 +157,7 @@ def tabulated(
             tablefmt=style,
             disable_numparse=True,
             colalign=["right" if is_number else "left" for is_number in numeric] if rows else None,
-            maxcolwidths=most and list(most),
+            maxcolwidths=most and [size if size < long else None for size, long in zip(most, longest, strict=True)],
             maxheadercolwidths=most and [size - _PADDING for size in most],
         )
     )

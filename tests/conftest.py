@@ -116,8 +116,8 @@ def _ctrl_c_is_heeded() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_caches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Caches are empty, except for `given_folder`, and lie beside the folder of the test, where relative paths lead."""
+    """The caches are empty, except in tests that ask for `given_folder`; relative paths lead to the test's folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.with_name(f"{tmp_path.name}-caches")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     if "given_folder" not in request.fixturenames:
         monkeypatch.delenv("TRIMBENCH_CACHE", raising=False)

@@ -49,8 +49,8 @@ def test_ctrl_c_at_any_moment_ends_with_one_line(tmp_path: Path) -> None:
         n_records += len(records(tmp_path / "results"))
         program = start(*SWEEP, "executor.workers=1", folder=tmp_path)
         # The worker starts once the store is there.
-        wait_for((tmp_path / "results/jobs").exists, seconds=60)
-        wait_for(lambda n=n_records: len(records(tmp_path / "results")) >= n, seconds=60)  # type: ignore[misc]
+        wait_for((tmp_path / "results/jobs").exists, program)
+        wait_for(lambda n=n_records: len(records(tmp_path / "results")) >= n, program)  # type: ignore[misc]
         # A container's manager tells the first process alone: watchexec/watchexec#140.
         os.killpg(program.pid, sent) if sent == signal.SIGINT else program.send_signal(sent)
         out, _ = program.communicate(timeout=60)

@@ -67,13 +67,19 @@ def start_program(
     names = {"paths": sys.path, "module": sample_jobs.__name__, "folder": str(folder)}
     script.write_text(PROGRAM.format(options=options, function=function, axis=axis, n=n, shared=shared, **names))
     command = [sys.executable, str(script)]
-    with (folder.parent / "printed").open("a") as out:
-        return subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    printed = folder.parent / "printed"
+    with printed.open("a") as out:
+        program = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    program.stdout = printed.open()  # what `communicate` reads
+    return program
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    limit = time.monotonic() + seconds
+def wait_for(condition: Callable[[], bool], *programs: "subprocess.Popen[str]") -> None:
+    """Wait until something happens, but no longer than the programs run that should bring it about."""
+    limit = time.monotonic() + 120.0
     while not condition():
+        for program in programs:
+            assert program.poll() is None or condition(), f"it ended with {program.poll()}: {program.communicate()[0]}"
         assert time.monotonic() < limit, "it did not happen in time"
         time.sleep(0.01)
 

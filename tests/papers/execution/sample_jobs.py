@@ -110,6 +110,8 @@ def announce(folder: str, token: int) -> dict[str, Any]:
 @job_function
 def leave_a_mark(folder: str, token: int) -> dict[str, Any]:
     Path(folder, f"{token}.{os.getpid()}.{time.monotonic_ns()}").touch()
+    while Path(folder).with_name("hold").exists():
+        time.sleep(0.01)
     time.sleep(0.1)
     return {"token": token}
 

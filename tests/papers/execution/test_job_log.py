@@ -200,12 +200,9 @@ def test_nothing_that_a_job_started_outlives_its_worker(marks: Path, end: str, s
 def test_nothing_that_a_job_started_outlives_the_program(
     store: JobStore, marks: Path, programs: list[subprocess.Popen[str]]
 ) -> None:
-    programs.append(
-        start_program(
-            store.folder, "processes", "start_children", "token", 1, {"folder": str(marks), "then": "timeout"}
-        )
-    )
-    wait_for(lambda: len(list(marks.iterdir())) == 2, seconds=60)
+    shared: dict[str, object] = {"folder": str(marks), "then": "timeout"}
+    programs.append(start_program(store.folder, "processes", "start_children", "token", 1, shared))
+    wait_for(lambda: len(list(marks.iterdir())) == 2, *programs)
     programs[0].kill()
     started = [int(mark.name.removeprefix("timeout")) for mark in marks.iterdir()]
     assert len(started) == 2

@@ -90,13 +90,13 @@ def test_kills_of_node_process_and_program_repeat_no_finished_job(
         records = store.successes(jobs).values()
         return {line for record in records for line in record.provenance.get("left_out", ())}  # type: ignore[union-attr]
 
-    wait_for(lambda: len(store.successes(jobs)) >= 8, seconds=120)
+    wait_for(lambda: len(store.successes(jobs)) >= 8, program)
     worker = int(max(marks.iterdir(), key=lambda mark: mark.stat().st_mtime).name.split(".")[1])
     os.kill(parent(worker), signal.SIGKILL)
-    wait_for(lambda: len(store.successes(jobs)) >= 16, seconds=120)
+    wait_for(lambda: len(store.successes(jobs)) >= 16, program)
     (node,) = cluster.worker_nodes  # no test below needs it
     cluster.remove_node(node, allow_graceful=False)
-    wait_for(lambda: bool(left_out()), seconds=120)
+    wait_for(lambda: bool(left_out()), program)
     program.kill()
     program.wait()
     (line,) = left_out()
@@ -116,28 +116,28 @@ def test_what_the_caller_raises_ends_the_run_and_the_tasks(cluster: Any) -> None
     def interrupt(_: Record) -> None:
         raise KeyboardInterrupt
 
-    long = sleeps(60.0, 4)
+    long = sleeps(600.0, 4)
     with pytest.raises(KeyboardInterrupt):
         RayExecutor(address=cluster.address).run([*sleeps(0.0, 1), *long], interrupt)
     started = time.perf_counter()
     assert all(record.ok for record in run(RayExecutor(address=cluster.address), sleeps(0.0, 4, first=9)).values())
-    assert time.perf_counter() - started < 30, "the processors are free again"
+    assert time.perf_counter() - started < 300, "the processors are free again"
 
 
 def test_a_cluster_of_a_killed_program_leaves_no_files(
     store: JobStore, marks: Path, programs: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [Job.create(sample_jobs.leave_a_mark, {"folder": str(marks), "token": n}) for n in range(2)]
-    with tempfile.TemporaryDirectory() as room:
+    with tempfile.TemporaryDirectory(dir="/tmp") as room:  # Ray's sockets need a short name, whatever TMPDIR is
         monkeypatch.setenv("RAY_TMPDIR", room)
         for is_killed in (True, False):
-            shared: dict[str, object] = {"folder": str(marks)}
-            programs.append(start_program(store.folder, "ray", "leave_a_mark", "token", 2, shared, workers=1))
+            words = store.folder, "ray", "leave_a_mark", "token", 2
+            programs.append(start_program(*words, {"folder": str(marks)}, workers=1))
             if is_killed:
-                wait_for(lambda: any(Path(room).glob("*/session_*/sockets/raylet")), seconds=120)
+                wait_for(lambda: any(Path(room).glob("*/session_*/sockets/raylet")), programs[-1])
                 programs[-1].kill()
-            programs[-1].wait(timeout=60)
-        assert len(store.successes(jobs)) == len(jobs)
+            programs[-1].wait(timeout=120)
+        assert len(store.successes(jobs)) == len(jobs), programs[-1].communicate()[0]
         assert list(Path(room).iterdir()) == []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,9 +208,7 @@ def test_tasks_that_wrote_nothing_are_waited_for_together(tmp_path: Path, monkey
             one.paths.result_pickle = tmp_path / f"{n}.pkl"
         (tmp_path / "8.json").write_bytes(b"answer")
         assert cluster.wait(tasks) == tasks[8:]
-        started = time.perf_counter()
         while not (done := cluster.wait(tasks[:8])):
             pass
         assert done == tasks[:8]
-        assert 0.3 < time.perf_counter() - started < 2.0
         monkeypatch.setattr(cluster, "_is_local", True)

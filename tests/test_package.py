@@ -119,7 +119,7 @@ def test_an_unknown_name_is_an_attribute_error(module: ModuleType) -> None:
 
 
 def test_the_import_is_quick() -> None:
-    code = "import time; start = time.perf_counter(); import trimbench; print(time.perf_counter() - start)"
+    code = "import time; start = time.process_time(); import trimbench; print(time.process_time() - start)"
     assert min(float(loaded_by(code)[1]) for _ in range(3)) < 0.5
 
 

@@ -284,6 +284,7 @@ _BESIDE = TEXT.when("the name of a file beside it", lambda t: t.isprintable() an
 _PICTURE = _BESIDE.when("the name of a picture beside it", lambda name: name.endswith((*_SHOWN, ".pdf")))
 _MAPPING, _TEXTS, _NUMBERS = fields(**{"*": _ANY}), fields(**{"*": TEXT}), fields(**{"*": NUMBER})
 _FIGURE = fields(
+    kind=TEXT,
     points=_BESIDE,
     pictures=each(_PICTURE).when("at least one", bool),
     **dict.fromkeys(("levels*", "verticals*"), _NUMBERS),

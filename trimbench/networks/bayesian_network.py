@@ -244,8 +244,8 @@ class BayesianNetwork:
             deviation is logged. Nodes without names are called ``"x0", "x1", ...``, states without names ``"0", "1",
             ...``.
         max_unpacked : int
-            Bytes that a file ending in ``.gz`` may become. A small file can become gigabytes; the default, 4 MiB, is
-            read in about two seconds.
+            Bytes that a file ending in ``.gz`` may become, by default 4 MiB, which are read in seconds; a small file
+            can become gigabytes.
 
         Raises
         ------

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("few")
 
 EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("executor", "network"))
 EXPERIMENTS = ", ".join(FEW)
-FIRST_KEY = "key must be one of archive,"
+FIRST_KEY = "setting must be one of archive,"
 SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, results, roads, run, runs, seed, "
 SHARED += "task, verify, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
@@ -58,15 +58,15 @@ NAMES = [
     (f"{T6} networks=[c432]", "networks must have a `target` and a `positive` in their declarations, as anatomy, "),
 ]  # fmt: skip
 KEYS = [
-    ("sed=3", f"{SHARED} 'sed'; did you mean seed=3? Or add experiment=... for a key of an experiment\n"),
+    ("sed=3", f"{SHARED} 'sed'; did you mean seed=3? Or add experiment=... for a setting of an experiment\n"),
     ("splits=3", f"{SHARED} 'splits'"),
     ("cache_mode.more=1", f"{SHARED} 'cache_mode.more'"),
     (f"{T6} threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
     (f"{CURVE} budget=1,2", f"{FIRST_KEY} budgets, cache_mode, "),
     (f"-m {CURVE},trimming/table6 threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
     (f"-m {T4},trimming/table6 sed=3", f"{FIRST_KEY} cache_mode, executor, experiment, figure, instances, "),
-    ("executor.wrkers=2", "executor.key must be one of "),
-    ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'; did you mean profile.splits=2?\n"),
+    ("executor.wrkers=2", "a setting of executor must be one of "),
+    ("profile.split=2", f"a setting of profile must be one of {PROFILE}, got 'split'; did you mean profile.splits=2?\n"),
     (f"{T6} +foo=3", f"{IN6} a key must be one of budget_divisor, counted_threshold, engine, networks, thresholds, "),
     ("+executor.foo=3", "executor: a key must be one of "),
     (f"{T4} ~foo", "Could not delete from config. 'foo' does not exist."),
@@ -94,7 +94,7 @@ VALUES = [
 ]  # fmt: skip
 FIGURES = [
     ("figure=colum", "figure must be one of column, default, got 'colum'; did you mean 'column'?"),
-    ("figure.widht=3", "figure.key must be one of dpi, font_size, formats, height, palette, title, width, got 'widht'"),
+    ("figure.widht=3", "a setting of figure must be one of dpi, font_size, formats, height, palette, title, width, got 'widht'"),
     ("figure.width=0.5", "figure: width must be a number of inches from 1 to 40, got 0.5"),
     ("figure.font_size=big", "figure: font_size must be a number of points from 4 to 40, got 'big'"),
     ("figure.dpi=99999", "figure: dpi must be a whole number from 30 to 1200, got 99999"),

@@ -398,10 +398,10 @@ def _check_key(one: Override, config: DictConfig, is_sweep: bool = False) -> Non
         return
     allowed = [str(name) for name in node if not str(name).startswith("_") and name not in NOT_SETTINGS]
     if above:
-        raise unknown(f"{'.'.join(above)}.key", allowed, ".".join(rest), written)
+        raise unknown(f"a setting of {'.'.join(above)}", allowed, ".".join(rest), written)
     is_study = config.get("task") == STUDY
-    error = str(unknown("key", [*allowed, *([] if is_study else ["experiment"])], one.key_or_group, written))
-    hint = f"{' Or' if error.endswith('?') else ';'} add experiment=... for a key of an experiment"
+    error = str(unknown("setting", [*allowed, *([] if is_study else ["experiment"])], one.key_or_group, written))
+    hint = f"{' Or' if error.endswith('?') else ';'} add experiment=... for a setting of an experiment"
     raise ConfigurationError(error if is_study or "runner" in config else f"{error}{hint}", whole=True)
 
 

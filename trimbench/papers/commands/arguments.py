@@ -409,7 +409,10 @@ def _written(key: str, one: Override, wanted: object, is_sweep: bool) -> str:
     """Return what to write in a shell for a setting of this key: a list, or several values, as `wanted`."""
     texts = list(one.sweep_string_iterator()) if one.is_choice_sweep() else [value_text(one)]
     if isinstance(wanted, ListConfig):
-        lists = [text if text.startswith("[") else f"[{text}]" for text in texts]
+        # A list of values has each once; one such as [100,100] is a pair.
+        pair = wanted[0] if wanted and isinstance(wanted[0], ListConfig) else wanted
+        n = len(pair) if len({*map(str, pair)}) < len(pair) else 1
+        lists = [text if text.startswith("[") else f"[{','.join([text] * n)}]" for text in texts]
         texts = lists if is_sweep or len(texts) == 1 else [f"[{','.join(texts)}]"]
     elif type(wanted) in (int, float):
         texts = [text.strip("[]") for text in texts]

@@ -66,7 +66,7 @@ KEYS = [
     (f"-m {CURVE},trimming/table6 threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
     (f"-m {T4},trimming/table6 sed=3", f"{FIRST_KEY} cache_mode, executor, experiment, figure, instances, "),
     ("executor.wrkers=2", "a setting of executor must be one of "),
-    ("profile.split=2", f"a setting of profile must be one of {PROFILE}, got 'split'; did you mean profile.splits=2?\n"),
+    ("profile.split=2", f"a setting of profile must be one of {PROFILE}, got 'split'; did you mean profile.splits=2?"),
     (f"{T6} +foo=3", f"{IN6} a key must be one of budget_divisor, counted_threshold, engine, networks, thresholds, "),
     ("+executor.foo=3", "executor: a key must be one of "),
     (f"{T4} ~foo", "Could not delete from config. 'foo' does not exist."),
@@ -94,7 +94,7 @@ VALUES = [
 ]  # fmt: skip
 FIGURES = [
     ("figure=colum", "figure must be one of column, default, got 'colum'; did you mean 'column'?"),
-    ("figure.widht=3", "a setting of figure must be one of dpi, font_size, formats, height, palette, title, width, got 'widht'"),
+    ("figure.widht=3", "a setting of figure must be one of dpi, font_size, formats, height, palette, title, width"),
     ("figure.width=0.5", "figure: width must be a number of inches from 1 to 40, got 0.5"),
     ("figure.font_size=big", "figure: font_size must be a number of points from 4 to 40, got 'big'"),
     ("figure.dpi=99999", "figure: dpi must be a whole number from 30 to 1200, got 99999"),

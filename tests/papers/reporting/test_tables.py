@@ -411,6 +411,7 @@ def test_files_and_page_of_an_experiment_show_names(tmp_path: Path) -> None:
     assert set(page.inside) <= {"code", "wbr", "span", "a"}
 
 
-def test_large_numbers_with_digits_after_the_point_are_shown_in_a_narrow_terminal() -> None:
-    table = Table.of("A title", [("1,824.6", 30 * "word ")], {"printed": "", "what": ""})
-    assert "1,824.6" in markdown(table, 60)
+def test_a_narrow_terminal_breaks_texts_between_words_and_parts_of_names() -> None:
+    columns = dict.fromkeys(("printed", "kind", "measure", "what"), "")
+    table = Table.of("A title", [("1,824.6", "uncorrected", "cross_entropy", 30 * "word ")], columns)
+    assert {"1,824.6", "uncorrected", "cross_", "entropy"} <= {*markdown(table, 56).split()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Beside the heading of a column, and what columns of text are not made narrower than.
-_PADDING, _NARROWEST = 2, 10
+# Beside the heading of a column, and what columns of text are not made narrower than, of short words and of long ones.
+_PADDING, _NARROWEST, _LONG = 2, 10, 14
+# Where a text may be broken: not inside of dates and numbers.
+_BREAK = re.compile(r"(\s+)|(?<=[^\W\d_][_/-])")
 _ABSENT = "–"  # what a missing value looks like
 # Also those that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -110,9 +113,10 @@ def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Seque
     columns = list(zip(*cells, strict=True)) or [()] * len(heads)
     content = [max(map(len, column), default=0) for column in columns]
     words = [max(map(len, head.split()), default=0) + _PADDING for head in heads]
+    parts = [max((len(part or "") for cell in column for part in _BREAK.split(cell)), default=0) for column in columns]
     least = [
-        max(word, size if is_number else _NARROWEST)
-        for word, size, is_number in zip(words, content, numeric, strict=True)
+        max(word, size if is_number else sorted((_NARROWEST, part, _LONG))[1])
+        for word, size, is_number, part in zip(words, content, numeric, parts, strict=True)
     ]
     # Names of rows stay whole.
     least[0] = max(
@@ -148,19 +152,19 @@ def tabulated(
 
     What is wider than `most` of its column is broken.
     """
-    # tabulate takes 1,824.6 for a number, which it then cannot read, where a column may be broken.
-    longest = [max((len(row[place]) for row in rows), default=0) for place in range(len(columns))]
-    return str(
-        tabulate(
-            rows,
-            headers=[heading(column) for column in columns],
-            tablefmt=style,
-            disable_numparse=True,
-            colalign=["right" if is_number else "left" for is_number in numeric] if rows else None,
-            maxcolwidths=most and [size if size < long else None for size, long in zip(most, longest, strict=True)],
-            maxheadercolwidths=most and [size - _PADDING for size in most],
-        )
-    )
+    heads = [heading(column) for column in columns]
+    if most:
+        heads = [_in_lines(head, size - _PADDING) for head, size in zip(heads, most, strict=True)]
+        rows = [[_in_lines(text, size) for text, size in zip(row, most, strict=True)] for row in rows]
+    align = ["right" if is_number else "left" for is_number in numeric] if rows else None
+    return str(tabulate(rows, headers=heads, tablefmt=style, disable_numparse=True, colalign=align))
+
+
+def _in_lines(text: str, width: int) -> str:
+    """Return a text in lines of a width, broken inside of words only where these are longer."""
+    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False)
+    wrapper.wordsep_simple_re = _BREAK
+    return "\n".join(wrapper.wrap(text))
 
 
 def numeric_columns(table: Table) -> list[bool]:

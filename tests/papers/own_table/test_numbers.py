@@ -317,6 +317,7 @@ def test_the_best_method_can_be_told_from_the_next_or_not(cancer: Study, leads: 
     shown = next(table.frame for table in tables_of(found) if table.name == "missing")
     points = next(figure.points for figure in figures_of(found) if figure.name.startswith("missing"))
     assert not (shown["log loss low"] < 0).any()  # a log loss never is
+    assert (shown["accuracy low"] < shown["accuracy high"]).all(), "also where it is the same on all splits"
     assert not (points["low"] < 0).any()
     rows["mean"] = {split: {"status": "failed", "reason": "no room"} for split in rows["mean"]}
     lines = next(table.frame for table in tables_of(found) if table.name == "missing").set_index("method")

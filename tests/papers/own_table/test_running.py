@@ -43,13 +43,14 @@ def test_a_study_from_the_command_line(command: Command, monkeypatch: pytest.Mon
     Path("a").mkdir()
     iris().to_csv("a/patients.csv", index=False)
     Path("costs.csv").write_text("feature,cost\n" + "".join(f"{n},2\n" for n in iris().columns[:4]))
-    answer = command(*STUDY, "data=a/patients.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
+    answer = command(*STUDY, "data=a/../a/patients.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
     assert answer.out.index("How each column was read") < answer.out.index("What to keep:")
     assert max(map(len, answer.out.splitlines())) <= 80
     assert answer.out.endswith(", 0 without a result\n  results/study-patients/index.html\n")
     folder = Path("results/study-patients")
     for name in ("index.html", "study.csv", "study_card.csv", "study_accuracy.png", "study_accuracy_points.csv"):
         assert (folder / name).is_file()
+    assert f"read_table('{Path('a/patients.csv').absolute()}'" in (folder / "model.py").read_text()
     assert json.loads((folder / "study.json").read_text())["configuration"]["budget"] == 4
     page = (folder / "index.html").read_text(encoding="utf-8")
     seconds = f"{pd.read_csv(folder / 'study_rows.csv.gz')['seconds'].sum():.0f} s in 16 jobs"
@@ -170,8 +171,9 @@ def test_what_stands_for_missing_can_be_said(command: Command, monkeypatch: pyte
     every = OwnTable.cells
     monkeypatch.setattr(OwnTable, "cells", lambda *given: every(*given)[:1])  # how columns are read is all that counts
     values = ["NA", "-999.0", "gone"] * 10 + ["a", "b", "c"] * 40
-    iris().iloc[:, 2:].assign(x=values).to_csv("t.csv", index=False)
-    command(*STUDY, "data=t.csv", "target=species", "missing_values=[-999,gone]", code=0)
+    iris().iloc[:, 2:].assign(x=values, **{f"n{place}": 0 for place in range(35)}).to_csv("t.csv", index=False)
+    answer = command(*STUDY, "data=t.csv", "target=species", "missing_values=[-999,gone]", code=0)
+    assert (", the first 30 of 39\n" in answer.out, answer.out.count("\n- ")) == (True, 31)
     monkeypatch.setattr(ProcessExecutor, "run", None)  # one job at a time needs no other process
     found = papers.study("t.csv", "species", missing_values=["NA"], n_jobs=1, **SMALL)
     for card, expected in ((pd.read_csv("results/study-t/study_card.csv"), 20), (found.tables["card"], 10)):

@@ -447,7 +447,7 @@ def study(invocation: Invocation) -> int:
     check_profile(folder, STEM)
     where, costs = _surroundings(invocation, invocation.settings.cache_mode), values.get("costs")
     plan = prepared(path, target, None if costs is None else read_costs(Path(str(costs)).expanduser()), own)
-    studied = run_study(plan, str(path.absolute()), target, where, say)
+    studied = run_study(plan, str(path.resolve()), target, where, say)
     written = write_study(studied, folder, invocation.figure)
     n_jobs, n_open = len(studied.findings.rows), len(studied.steps.failures)
     done = f"{n_jobs} jobs in {studied.seconds:.0f} s, {n_open} without a result"

@@ -143,11 +143,11 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
 
 
 def _estimate(group: Group, method: str, measure: str) -> tuple[float, float, float]:
-    """Return accuracy or log loss with its interval: over the splits, or of accuracy, of the rows of a single one."""
-    found, is_share = group.estimate(method, measure), measure == "accuracy"
-    mean, low, high = found.with_ends
-    if found.n == 1 and is_share:
-        (one,) = (one for one in group.by_method[method].values() if one["status"] == OK)
+    """Return accuracy or log loss with its interval over the splits; of equal accuracies, with that of their rows."""
+    is_share = measure == "accuracy"
+    mean, low, high = group.estimate(method, measure).with_ends
+    if is_share and not high - low > 1e-9:  # also of a single split
+        one, *_ = (one for one in group.by_method[method].values() if one["status"] == OK)
         low, high = one["accuracy_low"], one["accuracy_high"]
     return mean, max(low, 0.0), min(high, 1.0) if is_share else high
 

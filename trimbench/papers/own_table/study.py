@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -257,19 +256,20 @@ def study_table(
     store = JobStore(cache.writable / "studies" if place is None else place.parent / "jobs")
     studied = run_study(
         plan,
-        str(Path(table).absolute()) if isinstance(table, str | Path) else "table.csv",
+        str(Path(table).resolve()) if isinstance(table, str | Path) else "table.csv",
         target,
         Surroundings(Inputs(Catalogue((configuration_folder(),)), cache), store, executor, "default"),
         sys.stdout.write,
     )
     files = () if place is None else write_study(studied, place, FigureSettings())
-    return dataclasses.replace(studied, files=files)
+    return replace(studied, files=files)
 
 
 # Run a study: read the table, show how it was read, run the jobs, and write what they found.
 
 # The files of a study begin so; its folder has those of no other experiment.
 STEM = "study"
+_MOST = 30  # columns, and notes on them, that a terminal shows
 Say = Callable[[str], object]
 
 
@@ -299,14 +299,17 @@ def prepared(
 def run_study(plan: OwnTable, source: str, target: str, where: Surroundings, say: Say) -> Study:
     """Run the jobs of a study that are not stored; `source` is what the lines that rebuild the model read."""
     start = time.perf_counter()
-    card = card_of(plan.table)
-    repairs = "\n".join(fitted(f"- {line}", 2) for line in plan.table.repairs)
-    shown = markdown(card, terminal_width())
-    say(f"# {plan.table.name}: {len(plan.table.labels):,} rows\n\n{card.title}\n\n{shown}\n\n{repairs}\n")
+    card, notes = card_of(plan.table), plan.table.repairs
+    # What is said of the columns is in the notes, too, of which the last one is on all columns.
+    shown = markdown(replace(card, frame=card.frame.drop(columns="notes").head(_MOST)), terminal_width())
+    some = notes if len(notes) <= _MOST else [*notes[: _MOST - 1], f"{len(notes) - _MOST} more", notes[-1]]
+    title = f"{card.title}{f', the first {_MOST} of {len(card.frame):,}' if len(card.frame) > _MOST else ''}"
+    said = "\n".join(fitted(f"- {line}", 2) for line in some)
+    say(f"# {plan.table.name}: {len(plan.table.labels):,} rows\n\n{title}\n\n{shown}\n\n{said}\n")
     keep_table(plan.table, where.inputs.cache)
-    configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **dataclasses.asdict(plan.settings)}
+    configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **asdict(plan.settings)}
     made = Plan.of(STEM, configuration, plan, [], where)
-    made = dataclasses.replace(made, files=table_file(plan.table.sha256, where.inputs.cache))
+    made = replace(made, files=table_file(plan.table.sha256, where.inputs.cache))
     found: list[Findings] = []
 
     def conclude(one: Plan, records: Mapping[str, Record]) -> None:

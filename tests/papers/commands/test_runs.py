@@ -262,6 +262,7 @@ def test_experiments_that_a_run_lacks_stay_as_published(
     pages = {path.stem: path.read_text() for path in published.rglob("*.html")}
     written = {stem: re.findall("written with commit ([^<]+)<", text) for stem, text in pages.items()}
     assert (written["table4"], written["correlation_table"]) == (["a" * 12], ["b" * 12])
+    assert "<li>computed with commit " in pages["correlation_table"]
     # What is missing there is not the fault of the run.
     for lost in ("trimming/table4_table.csv", "trimming/table4.json"):
         held = (published / lost).rename(tmp_path / "held")

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from trimbench.papers.execution import store
 from trimbench.papers.reporting import page as reporting_page
-from trimbench.papers.reporting import runs
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import assets, counted, facts_of, render_pages, table_part
 from trimbench.papers.reporting.runs import (
@@ -235,10 +234,11 @@ def test_without_any_experiment_of_a_paper_nothing_is_compared(tmp_path: Path) -
 
 def test_an_experiment_of_another_commit_says_which(tmp_path: Path) -> None:
     part = part_of(Entry("mine/x", "complete", "", (), None), tmp_path)
-    parts = [part, {**part, "name": "mine/y", "commit": "abc"}]
+    parts = [part, {**part, "name": "mine/y", "commit": "abc", "computed": ["abc", "def"]}]
     later = render_pages(parts, literature(), run="r", profile="quick", folder=tmp_path)
     assert re.findall("written with commit ([^<]+)<", later["mine/y"]) == ["abc"]
     assert f"written with commit {part['commit']} and abc<" in later["index"]
+    assert ["computed with commit abc and def<" in later[name] for name in ("mine/x", "mine/y", "index")] == [0, 1, 1]
 
 
 @pytest.fixture(params=[(1280, "light"), (360, "dark")])
@@ -475,8 +475,7 @@ def test_the_facts_say_where_a_page_comes_from(
     monkeypatch: pytest.MonkeyPatch, commit: str | None, dirty: bool | None, fact: str
 ) -> None:
     where = {**store.provenance(), "commit": commit, "dirty": dirty, "time": "2026-01-02T03:04:05+00:00"}
-    for module in (reporting_page, runs):
-        monkeypatch.setattr(module, "provenance", lambda: where)
+    monkeypatch.setattr(reporting_page, "provenance", lambda: where)
     facts = facts_of("run a", "profile b")
     assert facts[:2] == ["run a", "profile b"]
     assert fact in facts

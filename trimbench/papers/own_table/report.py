@@ -635,6 +635,7 @@ def render_study(found: Steps, findings: Findings, lines: str, seconds: float, f
         facts=facts_of(
             f"{n_rows:,} rows, {n_features} features, {len(found.table.classes)} classes",
             f"{seconds:.0f} s, {cost:.0f} s in {len(findings.rows)} jobs",
+            computed=part["computed"],
         ),
         title=f"{found.table.name}: what to keep, what missing values cost, whether to believe it",
         conclusions=conclusions(found),

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from trimbench.papers.execution.store import provenance
-from trimbench.papers.reporting.runs import Part, filled, present_commit
+from trimbench.papers.reporting.runs import Part, commit_of, filled
 from trimbench.papers.reporting.tables import heading, printable
 from trimbench.papers.reporting.verdicts import (
     STANDINGS,
@@ -43,13 +43,18 @@ def render(template: str, **values: object) -> str:
     return _environment().get_template(template).render(values)
 
 
-def facts_of(*own: str, commits: Iterable[str] = ()) -> list[str]:
-    """Return what a page says of its origin: `own` facts, version, `commits` (or the present one), Python and date."""
+def facts_of(*own: str, written: Iterable[str] = (), computed: Iterable[str] = ()) -> list[str]:
+    """Return what a page says of its origin: `own` facts, version, commits, Python and date.
+
+    It was `written` with the present commit if no other is given; those which `computed` it are named if they differ.
+    """
     where = provenance()
+    first, last = (" and ".join(dict.fromkeys(commits)) for commits in (computed, written or [commit_of(where)]))
     return [
         *own,
         f"trimbench {where['trimbench'] or 'of unknown version'}",
-        f"written with commit {' and '.join(dict.fromkeys(commits)) or present_commit()}",
+        *([f"computed with commit {first}"] if first not in ("", last) else []),
+        f"written with commit {last}",
         f"Python {where['python']}",
         str(where["time"])[:10],
     ]
@@ -199,7 +204,9 @@ def render_pages(
     common = {"profile": profile, "suffix": suffix, "alone": alone}
 
     def facts(*written: Part) -> list[str]:
-        return facts_of(f"run {run}", f"profile {profile}", commits=[part["commit"] for part in written])
+        computed = [commit for part in written for commit in part.get("computed", ())]
+        own = f"run {run}", f"profile {profile}"
+        return facts_of(*own, written=[part["commit"] for part in written], computed=computed)
 
     found = {one["standing"] for one in numbers}
     first = {

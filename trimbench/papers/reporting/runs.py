@@ -154,10 +154,9 @@ def provenance_of(findings: Sequence[Findings]) -> dict[str, Json]:
     }
 
 
-def present_commit() -> str:
-    """Return the commit of the code that is running, as pages show it."""
-    where = provenance()
-    return f"{str(where['commit'] or 'unknown')[:12]}{' and uncommitted changes' if where['dirty'] else ''}"
+def commit_of(where: Mapping[str, Json]) -> str:
+    """Return the commit of an environment as pages show it."""
+    return f"{str(where.get('commit') or 'unknown')[:12]}{' and uncommitted changes' if where.get('dirty') else ''}"
 
 
 def computed_with(records: Sequence[Record]) -> list[dict[str, Json]]:
@@ -429,7 +428,7 @@ _NUMBER = fields(
 ).when("a number with its verdict", _is_judged)
 _PAGE = {
     **dict.fromkeys(("name", "status", "error", "about", "commit"), TEXT),
-    **dict.fromkeys(("altered", "notes"), each(TEXT)),
+    **dict.fromkeys(("altered", "notes", "computed*"), each(TEXT)),
     "numbers": each(_NUMBER).when(f"at most {_MOST_NUMBERS} numbers", lambda found: len(found) <= _MOST_NUMBERS),
     "figures": each(fields(title=TEXT, picture=_LINK, size=_SIZE, points=_LINK)),
     "tables": each(fields(title=TEXT, file=_CSV, formats=fields(**{"*": _FORMAT}), texts=each(TEXT))),
@@ -467,7 +466,7 @@ def part_of(entry: Entry, folder: Path) -> Part:
         "error": entry.error,
         "about": entry.about,
         "altered": list(entry.altered),
-        "commit": present_commit(),
+        "commit": commit_of(provenance()),
         "numbers": [_number_parts(found, one) for one in entry.judgements],
     }
     if found is None:
@@ -475,6 +474,7 @@ def part_of(entry: Entry, folder: Path) -> Part:
     stem = Path(found.stem)
     tables = [table for table in found.outcome.tables if table.listed and len(table.frame)]
     return part | {
+        "computed": [*map(commit_of, computed_with(found.records))],
         "figures": _figures(found, folder),
         "tables": [
             {

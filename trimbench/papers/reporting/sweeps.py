@@ -18,7 +18,7 @@ from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
-from trimbench.papers.reporting.runs import described, flat, provenance_of, shown_picture
+from trimbench.papers.reporting.runs import commit_of, computed_with, described, flat, provenance_of, shown_picture
 from trimbench.papers.reporting.tables import heading, label_columns, latex, markdown_page
 from trimbench.papers.validation import Json, by_host
 from trimbench.papers.vocabulary.figures import LineFigure
@@ -93,7 +93,7 @@ def write_sweep(
     ]
     page = render(
         "sweep.html",
-        facts=facts_of(),
+        facts=facts_of(computed=map(commit_of, computed_with([one for each in findings for one in each.records]))),
         title=title,
         lead=f"{count(len(points), 'point')}, {count(len(table.frame), 'row')}.",
         notes=[*notes, *remarks],

@@ -42,7 +42,7 @@ def test_a_sweep_is_one_table_of_all_points(command: Command, tmp_path: Path, mo
     words = ("-m", *SMALL, "threshold=0.3,0.5", "results=out")
     answer = command(*words, code=0)
     folder = sweep_folder(tmp_path / "out")
-    assert folder.name.startswith("trimming_breast_cancer__threshold-0.3-")
+    assert folder.name.startswith("trimming_breast_cancer__threshold-0.3-0.5__")
     assert pd.read_csv(folder / "sweep.csv").groupby("budget")["ECA"].nunique().min() == 2
     about = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     assert [point["swept"] for point in about["points"]] == [{"threshold": 0.3}, {"threshold": 0.5}]
@@ -50,7 +50,7 @@ def test_a_sweep_is_one_table_of_all_points(command: Command, tmp_path: Path, mo
     assert len(about["jobs"]) == 4
     assert {path.resolve() for path in answer.files} == set(folder.iterdir())
     *said, page = answer.out.splitlines()
-    assert max(map(len, [*said, page])) <= 80
+    assert max(map(len, said)) <= 80
     assert page == f"  {(folder / 'index.html').relative_to(tmp_path)}"
     assert len(list((tmp_path / "out/jobs").rglob("*.json"))) == 4
     assert {path.name for path in tmp_path.iterdir()} - {"xdg"} == {"out"}, "nothing beside results and cache"

@@ -46,7 +46,6 @@ from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.validation import ConfigurationError, Json, fitted, unknown, validated
 
 _DIGITS = 8  # of the hash of a file
-_LONGEST_SWEEP = 38  # characters of the name of its folder
 _COLUMN = 24  # of the help, where the meaning of a setting begins
 _DEEP = ("executor", "figure")  # groups whose own settings are described with the others
 # What in the meaning of a setting stands for its choices: the keys of another one; the names in a group do, too.
@@ -315,7 +314,7 @@ def sweep_name(settings: Sequence[Override]) -> str:
         elif _matters(key) and not one.is_hydra_override():
             # Values are separated by commas, like the items of a list.
             names.append(f"{key}={text}" if text.startswith(("[", "range(")) else f"{key}=[{text}]")
-    return settings_name(names, _LONGEST_SWEEP)
+    return settings_name(names)
 
 
 def _matters(key: str) -> bool:

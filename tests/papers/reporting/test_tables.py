@@ -154,6 +154,9 @@ def test_side_by_side_has_the_shape_of_the_papers_table() -> None:
         "0.50 → –",
         "timeout → 12",
     ]
+    numbers = [reported("a", "0.50", "at_least"), reported("b", "0.74", "within", tolerance=0.02)]
+    found = side_by_side(judged(numbers, {"a": 0.75, "b": 0.75})).frame["value"]
+    assert found.tolist() == ["0.50 → 0.75 (better)", "0.74 → 0.75 (close)"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from trimbench.papers.reporting.verdicts import Judgement
+from trimbench.papers.reporting.verdicts import Judgement, standing
 from trimbench.papers.vocabulary.reported import Reported
 from trimbench.papers.vocabulary.tables import Table, shown_name
 
@@ -264,8 +264,10 @@ def side_by_side(judgements: Sequence[Judgement]) -> Table:
     """Return a comparison in the shape of the paper's table: a line for each row, a column for each quantity."""
     cells: dict[str, dict[str, str]] = {}
     for one in judgements:
-        remark = f" ({', '.join(filter(None, (one.verdict, one.cause)))})" if one.differs else ""
-        text = f"{asked(one.reported)} → {shown(one)}{remark}"
+        found = standing(one.subject, one.verdict, one.cause)
+        words = [one.verdict, one.cause or ""] if one.differs else [found] * (found in ("close", "better"))
+        remark = ", ".join(filter(None, words))
+        text = f"{asked(one.reported)} → {shown(one)}{f' ({remark})' * bool(remark)}"
         cells.setdefault(one.reported.row, {})[one.reported.quantity] = text
     columns = list(dict.fromkeys(one.reported.quantity for one in judgements))
     lines = [{"row": row, **quantities} for row, quantities in cells.items()]

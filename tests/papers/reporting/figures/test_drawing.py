@@ -57,12 +57,11 @@ def test_between_points_there_is_no_band(mark: Any, n_bands: int) -> None:
     assert sum(type(part).__name__ == "FillBetweenPolyCollection" for part in axes.collections) == n_bands
 
 
-def test_markers_are_smaller_where_there_are_intervals() -> None:
-    sizes = []
-    for points in (POINTS, LINES):
-        (axes,) = picture(line_figure(points)).axes
-        sizes.append(max(line.get_markersize() for line in axes.lines if line.get_marker() not in ("None", "_", "")))
-    assert sizes[0] == sizes[1] - 1
+def test_markers_are_in_front_of_the_ends_of_intervals() -> None:
+    (axes,) = picture(line_figure(POINTS)).axes
+    caps, marks = ([line for line in axes.lines if line.get_marker() in shown] for shown in ("_", "os^D"))
+    in_front = {line.get_marker() for line in marks if line.get_zorder() > max(cap.get_zorder() for cap in caps)}
+    assert in_front == {line.get_marker() for line in marks} != set()
 
 
 def test_every_difference_is_visible(tmp_path: Path) -> None:
@@ -216,8 +215,8 @@ def intervals_drawn(points: pd.DataFrame) -> tuple[list[float], list[float]]:
         for segment in collection.get_segments()
         for x in segment[:, 1]
     ]
-    # The ends of intervals are in front of the line itself.
-    ends = [float(y) for line in axes.lines if line.get_zorder() > 3 for y in line.get_ydata()]
+    # The ends of intervals are in front of the line itself, and behind its markers.
+    ends = [float(y) for line in axes.lines if 3 < line.get_zorder() <= 4 for y in line.get_ydata()]
     return bars, ends
 
 

@@ -143,8 +143,10 @@ def _draw_series(axes: Axes, one: Series, order: float, moved: float | None) -> 
     x, low, high = (known[column].to_numpy(dtype=float) for column in ("x", "low", "high"))
     if one.mark not in ("highlight", "points") and moved is None:  # nothing lies between points
         axes.fill_between(x, low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=0.5)
-    # Darker and in front of the line, so that even an interval narrower than the line is visible.
+    # Darker and in front of the line, so that even an interval narrower than it is visible, but behind the markers.
     bars: dict[str, Any] = {"color": readable(one.colour), "zorder": order + 1}
+    above = style | {"linestyle": "", "zorder": order + 2}
+    drawn += axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **above)
     if len(known) <= MOST_BARS:
         drawn.append(axes.vlines(x, low, high, linewidth=0.9, **bars))
     for end in (low, high):
@@ -409,7 +411,7 @@ def line_style(one: Series) -> dict[str, Any]:
             style |= {"linewidth": 1.6}
     # Markers show where a line was computed; on a dense grid they would hide it. A single point has nothing else.
     if len(one.points) == 1 or (one.mark == "line" and len(one.points) <= _MOST_MARKERS):
-        style |= {"marker": one.marker, "markersize": 4.0 - (len(intervals(one.points)) > 0)}
+        style |= {"marker": one.marker, "markersize": 4.0}
     return style
 
 

@@ -380,6 +380,9 @@ def test_jobs_are_listed_and_found_by_their_keys(tmp_path: Path) -> None:
     found = findings(records=records)
     assert rows_behind(found, [records[3].job.key, records[0].job.key, "another"]) == [0, 3]
     assert rows_behind(found, []) == []
+    labelled = found.rows.assign(data=list("aabb"), setup=["", "x", "", "x"])
+    tried = dataclasses.replace(found, rows=labelled, labels=("data", "setup"))
+    assert rows_behind(tried, [records[0].job.key], "x") == [0, 1], "with those of the inferred set-up x on data a"
     found.rows["seconds"] = [0.12345, None, 0.12345, 1234.5]
     assert cells(listed(found, tmp_path)) == {
         "status": ["ok", "failed", "ok", "ok"],

@@ -173,7 +173,7 @@ def test_what_stands_for_missing_can_be_said(command: Command, monkeypatch: pyte
     values = ["NA", "-999.0", "gone"] * 10 + ["a", "b", "c"] * 40
     iris().iloc[:, 2:].assign(x=values, **{f"n{place}": 0 for place in range(35)}).to_csv("t.csv", index=False)
     answer = command(*STUDY, "data=t.csv", "target=species", "missing_values=[-999,gone]", code=0)
-    assert (", the first 30 of 39\n" in answer.out, answer.out.count("\n- ")) == (True, 31)
+    assert ("read (the first 30 of 39)\n" in answer.out, answer.out.count("\n- ")) == (True, 31)
     monkeypatch.setattr(ProcessExecutor, "run", None)  # one job at a time needs no other process
     found = papers.study("t.csv", "species", missing_values=["NA"], n_jobs=1, **SMALL)
     for card, expected in ((pd.read_csv("results/study-t/study_card.csv"), 20), (found.tables["card"], 10)):

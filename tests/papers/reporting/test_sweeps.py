@@ -146,7 +146,7 @@ def test_long_tables_are_cut_where_they_are_read(tmp_path: Path) -> None:
     files = written([SweepPoint({"mechanism": "block"}, [found], {})], tmp_path)
     assert len(lines_of(files["sweep.csv"])) == 1101
     text = files["sweep.md"].read_text(encoding="utf-8")
-    assert "## Long, over mechanism (the first 200 of 1,100 rows; sweep.csv has all)" in text
+    assert "## Long, over mechanism (the first 200 of 1,100; sweep.csv has all)" in text
     assert text.count("| block") == 200
     assert files["index.html"].read_text(encoding="utf-8").count("<td>block</td>") == 1000
 

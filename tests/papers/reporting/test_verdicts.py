@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import typing
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from trimbench.papers.reporting.tables import differences
 from trimbench.papers.reporting.verdicts import (
     COLUMNS,
     DIFFERENCES,
-    VERDICTS,
     VERDICTS_ON,
     Judgement,
     Verdict,
@@ -84,7 +84,6 @@ def test_verdicts(subject: str, printed: str, kind: str, ours: float | None, ver
     found = judge(reported("row", printed, kind, tolerance=0.125, reason="known", subject=subject), number)
     assert (found.number, found.value) == (number, ours)
     assert (found.verdict, found.reason, found.differs) == (verdict, reason, verdict in DIFFERENCES)
-    assert verdict in VERDICTS
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,7 @@ def test_a_limit_of_ours_is_said_with_those_that_give_the_same_verdict(
 
 def test_each_kind_of_statement_has_its_own_verdicts() -> None:
     own = dict.fromkeys(verdict for verdicts in VERDICTS_ON.values() for verdict in verdicts)
-    assert [*own, "not attempted"] == [*VERDICTS]
+    assert [*own, "not attempted"] == [*typing.get_args(Verdict)]
     assert list(VERDICTS_ON) == list(SUBJECTS)
     assert {"differs", "fails", "slower"} == DIFFERENCES
 

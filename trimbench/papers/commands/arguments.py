@@ -386,10 +386,8 @@ def _check_key(one: Override, config: DictConfig, is_sweep: bool = False) -> Non
 
     if rest[0] in node and (len(rest) == 1 or isinstance(node[rest[0]], ListConfig)):
         text, is_list = value_text(one), isinstance(node[rest[0]], ListConfig)
-        is_number, is_plain = (
-            type(node[rest[0]]) in (int, float),
-            text not in ("", "null") and not re.search(r"[$(]", text),
-        )
+        is_number = type(node[rest[0]]) in (int, float)
+        is_plain = text not in ("", "null") and not re.search(r"[$(]", text)
         # What an experiment takes in place of a value that is no list, its class tells.
         is_told = is_list and not above and "runner" in config and not (is_sweep or one.is_sweep_override())
         if len(rest) == 1 and is_plain and not is_told and (is_list, is_number)[text.startswith("[")]:

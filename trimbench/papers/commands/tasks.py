@@ -45,7 +45,7 @@ from trimbench.papers.reporting.runs import (
     runs_in,
 )
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
-from trimbench.papers.reporting.tables import markdown, markdown_rows
+from trimbench.papers.reporting.tables import cut, markdown, markdown_rows
 from trimbench.papers.validation import ConfigurationError, brief, by_host, terminal_width, validated, ways_out
 from trimbench.papers.vocabulary.cells import Experiment
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -211,10 +211,8 @@ def _report_sweep(points: Sequence[SweepPoint], folder: Path, invocation: Invoca
         return 1
     make_run(invocation.root / invocation.run, invocation.profile)
     table, notes, written = write_sweep(points, folder, invocation.figure)
-    say(f"\n## {table.title}\n")
-    say(markdown(dataclasses.replace(table, frame=table.frame.head(_MOST_ROWS)), terminal_width()))
-    if len(table.frame) > _MOST_ROWS:
-        say(f"\nThe first {_MOST_ROWS} of {len(table.frame):,} rows.")
+    shown = cut(table, _MOST_ROWS)
+    say(f"\n## {shown.title}\n\n{markdown(shown, terminal_width())}")
     for note in notes:
         say(f"\n{note}")
     page = next(path for path in written if path.name == "index.html")

@@ -593,10 +593,10 @@ def _plain(row: Mapping[Any, Any]) -> Row:
 
 
 def model_lines(found: Steps, source: str, target: str) -> str:
-    """Return a program that learns the model to keep from the same rows, and saves it as ``model.json``."""
+    """Return a program that learns the model to keep, if any, from the same rows, and saves it as ``model.json``."""
     own, chosen = found.settings, found.chosen
     if chosen is None:
-        raise ValueError("a study without any trimming has no model to keep")
+        return ""
     usual = TableSettings()
     names = [name for name in vars(usual) if getattr(own, name) != getattr(usual, name)]
     reading = ", ".join(f"{name}={getattr(own, name)!r}" for name in names)

@@ -19,7 +19,7 @@ from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.store import JobStore
 from trimbench.papers.execution.workers import Executor, SerialExecutor
 from trimbench.papers.files import write_text
 from trimbench.papers.own_table.report import (
@@ -55,7 +55,7 @@ from trimbench.papers.own_table.steps import (
 )
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import make_run, write_findings
-from trimbench.papers.reporting.tables import markdown
+from trimbench.papers.reporting.tables import cut, markdown
 from trimbench.papers.validation import ConfigurationError, Json, fitted, terminal_width, validated
 from trimbench.papers.vocabulary.cells import Cell, Label, Outcome
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -204,7 +204,6 @@ class OwnTable(Studied):
 
     @property
     def _trimming(self) -> dict[str, Any]:
-        """What all jobs that trim are given."""
         own = self.settings
         return {"positive": self.positive, "costs": dict(self.costs), "rows": own.rows, "time_limit": own.time_limit}
 
@@ -301,25 +300,18 @@ def run_study(plan: OwnTable, source: str, target: str, where: Surroundings, say
     start = time.perf_counter()
     card, notes = card_of(plan.table), plan.table.repairs
     # What is said of the columns is in the notes, too, of which the last one is on all columns.
-    shown = markdown(replace(card, frame=card.frame.drop(columns="notes").head(_MOST)), terminal_width())
+    card = cut(replace(card, frame=card.frame.drop(columns="notes")), _MOST)
     some = notes if len(notes) <= _MOST else [*notes[: _MOST - 1], f"{len(notes) - _MOST} more", notes[-1]]
-    title = f"{card.title}{f', the first {_MOST} of {len(card.frame):,}' if len(card.frame) > _MOST else ''}"
-    said = "\n".join(fitted(f"- {line}", 2) for line in some)
-    say(f"# {plan.table.name}: {len(plan.table.labels):,} rows\n\n{title}\n\n{shown}\n\n{said}\n")
+    shown = f"{card.title}\n\n{markdown(card, terminal_width())}", "\n".join(fitted(f"- {line}", 2) for line in some)
+    say("\n\n".join([f"# {plan.table.name}: {len(plan.table.labels):,} rows", *shown]) + "\n")
     keep_table(plan.table, where.inputs.cache)
     configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **asdict(plan.settings)}
     made = Plan.of(STEM, configuration, plan, [], where)
     made = replace(made, files=table_file(plan.table.sha256, where.inputs.cache))
     found: list[Findings] = []
-
-    def conclude(one: Plan, records: Mapping[str, Record]) -> None:
-        found.append(one.findings(records))
-
-    run_plans([made], where, conclude, label=plan.table.name)
-    (findings,) = found
-    steps = Steps.of(findings.rows, plan)
-    lines = model_lines(steps, source, target) if steps.chosen else ""
-    return Study(plan, findings, steps, lines, time.perf_counter() - start)
+    run_plans([made], where, lambda one, records: found.append(one.findings(records)), label=plan.table.name)
+    steps = Steps.of(found[0].rows, plan)
+    return Study(plan, found[0], steps, model_lines(steps, source, target), time.perf_counter() - start)
 
 
 def write_study(studied: Study, folder: Path, figure: FigureSettings) -> tuple[Path, ...]:

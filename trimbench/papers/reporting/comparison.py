@@ -22,8 +22,6 @@ from trimbench.papers.reporting.tables import label_columns, markdown, markdown_
 from trimbench.papers.validation import some, terminal_width
 from trimbench.papers.vocabulary.tables import Table
 
-# What differs between two finished runs: numbers, verdicts, settings, data and environment.
-
 # What a command does, where it writes, and how the experiment is programmed and tested.
 _NOT_SETTINGS = ("task", "results", "run", "runs", *NOT_SETTINGS)
 # In the order of the report.

@@ -139,14 +139,13 @@ class Overview:
         parts = [self._part(entry) for entry in self._entries]
         make_run(self._folder, self._profile)
         run = self._folder.name
-        table, written = write_summary(
+        table, page = write_summary(
             parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
         )
         say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
-        say(f"{len(parts)} experiments\n  {written[-1]}")
+        say(f"{len(parts)} experiments\n  {page}")
 
     def _page(self, entry: Entry, stem: str) -> Path:
-        """Write the page of an experiment by itself, and return its path."""
         parts, run = [self._part(entry)], self._folder.name
         pages = render_pages(parts, self._literature, run=run, profile=self._profile, folder=self._folder, alone=True)
         for name, text in assets().items():
@@ -229,19 +228,17 @@ def write_summary(
     profile: str,
     suffix: str = "",
     place: Path | None = None,
-) -> tuple[Table, list[Path]]:
+) -> tuple[Table, Path]:
     """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the pages of the run.
 
     A `suffix` of these names says which settings were changed; `place` is where the folder will stand, if it is moved
-    there. Returns the counts and the paths, of the pages the first, ``index.html``.
+    there. Returns the counts and the path of the first page, ``index.html``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     table = _counts(parts, literature, profile)
     pages = render_pages(parts, literature, run=run, profile=profile, folder=folder, place=place, suffix=suffix)
     for name, text in (assets() | {f"{name}{suffix}.html": text for name, text in pages.items()}).items():
         write_text(text, folder / name)
-    return table, [
-        write_csv(table.frame, folder / f"summary{suffix}.csv"),
-        write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md"),
-        folder / f"index{suffix}.html",
-    ]
+    write_csv(table.frame, folder / f"summary{suffix}.csv")
+    write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md")
+    return table, folder / f"index{suffix}.html"

@@ -44,10 +44,7 @@ def render(template: str, **values: object) -> str:
 
 
 def facts_of(*own: str, written: Iterable[str] = (), computed: Iterable[str] = ()) -> list[str]:
-    """Return what a page says of its origin: `own` facts, version, commits, Python and date.
-
-    It was `written` with the present commit if no other is given; those which `computed` it are named if they differ.
-    """
+    """Return what a page says of its origin; it is `written` with the present commit if no other is given."""
     where = provenance()
     first, last = (" and ".join(dict.fromkeys(commits)) for commits in (computed, written or [commit_of(where)]))
     return [
@@ -228,9 +225,7 @@ def render_pages(
 
 def counted(part: Part) -> list[Counted]:
     """Return what tallies count of a part."""
-    numbers = part["numbers"]
-    found = [Counted(*(one[key] for key in ("subject", "verdict", "cause", "row", "quantity"))) for one in numbers]
-    return once(found)
+    return once([Counted(*(one[key] for key in Counted._fields)) for one in part["numbers"]])
 
 
 def _family(name: str) -> str:

@@ -19,7 +19,7 @@ from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import commit_of, computed_with, described, flat, provenance_of, shown_picture
-from trimbench.papers.reporting.tables import heading, label_columns, latex, markdown_page
+from trimbench.papers.reporting.tables import cut, heading, label_columns, latex, markdown_page
 from trimbench.papers.validation import Json, by_host
 from trimbench.papers.vocabulary.figures import LineFigure
 from trimbench.papers.vocabulary.planning import Findings
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _NAME, EXPERIMENT, ERROR = "sweep", "experiment", "error"
 # Longer tables are cut where people read them; the CSV files have every row.
-_IN_TEXT, _ON_PAGE = 200, 1000
+_IN_TEXT, _ON_PAGE, _ALL = 200, 1000, "; sweep.csv has all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +70,27 @@ def write_sweep(
     stem, keys = folder / _NAME, swept_keys(points)
     title = f"{', '.join(experiments_of(points))} over {', '.join(keys)}"
     table, notes = main_table(points), notes_on(points)
+    short = cut(table, _IN_TEXT, _ALL)
     figures, remarks = sweep_figures(points)
     pictures, descriptions = write_figures(figures, stem, figure)
     findings = [found for point in points for found in point.findings]
-    others = {table.name: partial(_frame_of, table.name) for found in findings for table in found.outcome.tables[1:]}
+    others = dict.fromkeys(table.name for found in findings for table in found.outcome.tables[1:])
     shown = [(one, shown_picture(one["pictures"])) for one in descriptions]
     written = [
         write_csv(table.frame, beside(stem, "", ".csv")),
-        *(write_csv(joint_table(points, frame_of), beside(stem, name, ".csv")) for name, frame_of in others.items()),
+        *(write_csv(joint_table(points, partial(_frame_of, name)), beside(stem, name, ".csv")) for name in others),
         write_csv(flat(joint_table(points, lambda found: found.rows)), beside(stem, "rows", ".csv.gz")),
         write_text(
             markdown_page(
                 title,
                 [f"{count(len(points), 'point')}."],
                 [(one["title"], name) for one, name in shown],
-                [_cut(table, _IN_TEXT)],
+                [short],
                 [*notes, *remarks],
             ),
             beside(stem, "", ".md"),
         ),
-        write_text(latex(_cut(table, _IN_TEXT), f"tab:{_NAME}"), beside(stem, "", ".tex")),
+        write_text(latex(short, f"tab:{_NAME}"), beside(stem, "", ".tex")),
     ]
     page = render(
         "sweep.html",
@@ -102,7 +103,7 @@ def write_sweep(
             for one, name in shown
             if name
         ],
-        table=table_part(_cut(table, _ON_PAGE)),
+        table=table_part(cut(table, _ON_PAGE, _ALL)),
         files=[path.name for path in written],
     )
     written += [*pictures, write_text(page, folder / "index.html")]
@@ -133,13 +134,6 @@ def notes_on(points: Sequence[SweepPoint]) -> list[str]:
         f"{count(absent, 'job')} not stored; task=run computes what is missing.": absent,
     }
     return [note for note, n in notes.items() if n] + [f"Data not available: {line}" for line in by_host(missing)]
-
-
-def _cut(table: Table, most: int) -> Table:
-    """Return a table as it is shown: columns of numbers as such, and not more rows than anybody reads."""
-    frame, n_rows = table.frame.head(most).infer_objects(), len(table.frame)
-    title = table.title if n_rows <= most else f"{table.title} (the first {most} of {n_rows:,} rows; sweep.csv has all)"
-    return replace(table, title=title, frame=frame)
 
 
 # The tables of all points as one.

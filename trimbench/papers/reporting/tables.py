@@ -152,7 +152,7 @@ def tabulated(
 
     What is wider than `most` of its column is broken.
     """
-    heads = [heading(column) for column in columns]
+    heads = [*map(str, columns)]
     if most:
         heads = [_in_lines(head, size - _PADDING) for head, size in zip(heads, most, strict=True)]
         rows = [[_in_lines(text, size) for text, size in zip(row, most, strict=True)] for row in rows]
@@ -165,6 +165,13 @@ def _in_lines(text: str, width: int) -> str:
     wrapper = textwrap.TextWrapper(width, break_on_hyphens=False)
     wrapper.wordsep_simple_re = _BREAK
     return "\n".join(wrapper.wrap(text))
+
+
+def cut(table: Table, most: int, where: str = "") -> Table:
+    """Return a table with at most `most` rows; its title says so, and `where` all are. Columns of numbers are such."""
+    n_rows = len(table.frame)
+    title = table.title if n_rows <= most else f"{table.title} (the first {most} of {n_rows:,}{where})"
+    return replace(table, title=title, frame=table.frame.head(most).infer_objects())
 
 
 def numeric_columns(table: Table) -> list[bool]:
@@ -323,7 +330,7 @@ def _environment(table: Table, label: str, *, continued: bool) -> str:
     cells = printable(table).map(one_line).rename(columns=one_line)
     # Without any row, tabulate would declare no column.
     rows = cells.to_numpy().tolist() or [["" for _ in cells.columns]]
-    body = tabulated(list(cells.columns), rows, numeric_columns(table), "latex_booktabs")
+    body = tabulated([*map(heading, cells.columns)], rows, numeric_columns(table), "latex_booktabs")
     # A bracket or a star behind the end of a row would be an argument of it.
     body = re.sub(r"(?m)^(\s*)([\[*])", r"\1{}\2", body)
     caption = "".join(LATEX_ESCAPE_RULES.get(sign, sign) for sign in one_line(table.title))

@@ -12,7 +12,6 @@ from trimbench.papers.vocabulary.numbers import Explanation, Number
 from trimbench.papers.vocabulary.reported import SUBJECTS, Reported, Subject
 
 Verdict = Literal["exact", "within", "trend", "differs", "holds", "fails", "faster", "slower", "not attempted"]
-VERDICTS: tuple[Verdict, ...] = typing.get_args(Verdict)
 
 # The verdicts on each kind of statement besides "not attempted"; the last one is that on a difference.
 VERDICTS_ON: Mapping[Subject, tuple[Verdict, ...]] = {

@@ -41,7 +41,7 @@ def fit(text: Text, content: str, width: float) -> None:
     """Set the content of a text, wrapped to a width in pixels; a single character may be wider."""
     text.set_text(content)
     most = len(content)
-    while (wide := _size(text)[0]) > width and most > 1:
+    while (wide := text.get_window_extent().width) > width and most > 1:
         most = max(min(most - 1, int(most * width / wide) + 1), 1)  # the width may be negative
         text.set_text(wrapped(content, most))
 
@@ -51,11 +51,6 @@ def fit_upwards(text: Text, content: str, height: float) -> None:
     text.set_rotation(0)
     fit(text, content, height)
     text.set_rotation(90)
-
-
-def _size(text: Text) -> tuple[float, float]:
-    box = text.get_window_extent()
-    return float(box.width), float(box.height)
 
 
 def wrapped(text: str, most: int) -> str:

@@ -193,17 +193,14 @@ def test_advice_on_columns_can_be_copied() -> None:
     assert left_out.notes[-1].endswith("write types.Patient-ID=category to keep it")
     assert f"column 'Patient-ID': {left_out.notes[-1]}" in read.repairs
     # Followed, it is complete: nothing more is pointed out, and the usual texts are still missing.
-    followed = {"missing_values": parsed(listed), "types": {"Patient-ID": "category"}}
+    setting = OverridesParser.create().parse_override(listed)
+    followed = {"missing_values": setting.value(), "types": {"Patient-ID": "category"}}
     again = prepared(table, "species", None, validated(StudySettings, followed, "study")).table
     assert not [line for line in again.repairs if "missing_values" in line or "left out" in line]
     assert again.features[["word", "code"]].isna().sum().tolist() == [90, 2]
     # A list of one's own is kept whole.
     read = prepared(table, "species", None, StudySettings(missing_values=("?", "k. A."))).table
     assert read.repairs[-1].endswith("""'missing_values=["?","k. A.","NA","NULL","-999"]'""")
-
-
-def parsed(setting: str) -> object:
-    return OverridesParser.create().parse_override(setting).value()
 
 
 def test_a_study_from_python(flowers: Study, flower_jobs: Path, tmp_path: Path) -> None:

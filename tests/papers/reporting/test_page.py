@@ -156,17 +156,15 @@ def test_each_sentence_counts_once(tmp_path: Path) -> None:
     part = part_of(Entry("family/one", "complete", "", judged, findings("family/one")), tmp_path)
     assert [(one.row, one.verdict) for one in counted(part)] == [("another", "fails"), ("n", "exact")]
     assert counted(part) == counted_once(judged)
+    # One that holds in some cases and was not tried in others holds.
+    cases = [Counted("claim", verdict, None, verdict, "led") for verdict in (NOT_ATTEMPTED, "holds", NOT_ATTEMPTED)]
+    assert once(cases) == [cases[1]]
 
 
 @pytest.mark.parametrize("place", range(len(CAUSES)))
 def test_a_sentence_that_fails_in_several_cases_counts_with_what_is_known_least(place: int) -> None:
     cases = [Counted("claim", "fails", cause, cause, "led") for cause in CAUSES[: place + 1]]
     assert once([*cases, Counted("claim", "holds", None, "d", "led")]) == [cases[-1]]
-
-
-def test_a_sentence_that_holds_in_some_cases_and_was_not_tried_in_others_holds() -> None:
-    cases = [Counted("claim", verdict, None, verdict, "led") for verdict in (NOT_ATTEMPTED, "holds", NOT_ATTEMPTED)]
-    assert once(cases) == [cases[1]]
 
 
 def test_tables_are_in_the_papers_order_with_counts(texts: dict[str, str]) -> None:

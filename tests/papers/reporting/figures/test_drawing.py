@@ -153,11 +153,6 @@ def test_lines_that_mostly_coincide_do() -> None:
         assert coinciding(figure(points)) == expected
 
 
-def widths(points: pd.DataFrame) -> list[float]:
-    (axes,) = picture(line_figure(points)).axes
-    return [line.get_linewidth() for line in axes.lines]
-
-
 def test_lines_that_coincide_take_turns() -> None:
     x, y = [1, 2, 3], [1.0, 3.0, 2.0]
     same = pd.DataFrame({"series": list("aaabbbccc"), "x": x * 3, "y": [*y, *y, 5.0, 6.0, 7.0]})
@@ -167,8 +162,8 @@ def test_lines_that_coincide_take_turns() -> None:
     assert pattern == other_pattern == (4.0, 4.0)
     assert (offset - other_offset) % sum(pattern) == pattern[0], "the dashes of one fill the gaps of the other"
     assert apart.dashes == "-"
-    widest = widths(same)
-    assert len({*widest}) == 1
+    (axes,) = picture(line_figure(same)).axes
+    assert len({line.get_linewidth() for line in axes.lines}) == 1
     texts = {text.get_text() for text in assert_readable(picture(figure(same)))}
     assert "lines that coincide take turns" in texts
 

@@ -60,7 +60,7 @@ assert tb.trim(tb.BayesianClassifier(model, positive=model.class_names[1]), 8).o
 def loaded_by(code: str, *words: str) -> tuple[list[str], str]:
     """Return which heavy packages and rooms some code loads in a fresh process, and what it prints."""
     script = TRACKED.format(code=code, words=list(words))
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
     loaded = set(json.loads(ended.stderr))
     return sorted(loaded & set(HEAVY)) + [room for room in ROOMS if f"trimbench.{room}" in loaded], ended.stdout
 

@@ -122,7 +122,7 @@ def start_checks(folder: Path, **variables: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(("fails", "n_told"), [("", 7), ("ruff", 1), ("pytest", 7), ("mypy", 5)])
 def test_checks_run_beside_the_tests_and_fail_like_them(tmp_path: Path, fails: str, n_told: int) -> None:
     with start_checks(tmp_path, FAILS=fails) as checks:
-        out, _ = checks.communicate(timeout=60)
+        out, _ = checks.communicate(timeout=300)
     assert out.splitlines() == TOLD[:n_told]
     assert checks.returncode == (fails != "")
 
@@ -132,6 +132,6 @@ def test_ctrl_c_ends_the_checks_with_the_tests(tmp_path: Path) -> None:
         pids = [tmp_path / f"{name}.pid" for name in ("mypy", "pytest")]
         wait_for(lambda: all(path.is_file() and path.read_text() for path in pids))
         os.killpg(checks.pid, signal.SIGINT)
-        checks.communicate(timeout=60)
+        checks.communicate(timeout=300)
     assert checks.returncode == 130
     wait_for(lambda: not any(is_alive(int(path.read_text())) for path in pids))

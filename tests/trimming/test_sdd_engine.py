@@ -206,7 +206,7 @@ def test_a_timeout_is_an_error_and_no_hang(wide: Encoding) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process dependably")
 def test_a_memory_limit_is_an_error(wide: Encoding) -> None:
     with pytest.raises(CircuitError, match=r"needs more than memory=400000000 bytes \(0\.4 GiB\); allow more"):
-        compile_network(wide, timeout=60.0, memory=400_000_000)
+        compile_network(wide, timeout=600.0, memory=400_000_000)
 
 
 def test_a_poisoned_job_is_an_error() -> None:
@@ -215,7 +215,7 @@ def test_a_poisoned_job_is_an_error() -> None:
     with pytest.raises(
         CircuitError, match=r"process that compiles the network ended with exit code .*use engine='auto'"
     ):
-        compile_network(poisoned, timeout=30.0)
+        compile_network(poisoned, timeout=600.0)
 
 
 def test_a_killed_child_is_an_error(wide: Encoding, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_a_killed_child_is_an_error(wide: Encoding, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(sdd_compiler.subprocess, "Popen", Killed)
     with pytest.raises(CircuitError, match=r"ended with exit code -9 \(it said nothing\)"):
-        compile_network(wide, timeout=60.0)
+        compile_network(wide, timeout=600.0)
 
 
 def test_pysdd_is_imported_in_the_child_only() -> None:

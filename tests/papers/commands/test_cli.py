@@ -201,9 +201,8 @@ def test_own_folders_and_runs_are_completed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("breaks", "start"), [(" =:", ""), (" ", "experiment=")])
 def test_bash_completes_what_follows_the_sign(breaks: str, start: str) -> None:
     settings = {"PYTHON": sys.executable, "LINE": "trimbench experiment=trimming/ta", "BREAKS": breaks}
-    ended = subprocess.run(
-        ["bash", "--norc", "-c", ASK], env=os.environ | settings, capture_output=True, text=True, check=True, timeout=60
-    )
+    command, told = ["bash", "--norc", "-c", ASK], os.environ | settings
+    ended = subprocess.run(command, env=told, capture_output=True, text=True, check=True, timeout=300)
     assert ended.stdout.split() == [f"{start}{name.partition('=')[2]}" for name in TABLES]
 
 

@@ -212,10 +212,10 @@ def test_few_values_and_declared_categories_are_categories() -> None:
 def test_cells_that_hold_several_values_are_refused_by_name() -> None:
     frame = pd.DataFrame({"x": [["p"], ["q"], ["p"]]})
     halved = pd.DataFrame({"x": pd.Series(["p", "q\ud800", "p"], dtype=object)})
-    for cells, reason in ((frame, "unhashable"), (halved, "'utf-8' codec")):
-        with pytest.raises(
-            ValueError, match=f"feature 'x' must hold categories, got cells that cannot be one: {reason}"
-        ):
+    refusal = "hold categories, got cells that cannot be one:"
+    # Old versions of pandas read half of a surrogate pair, which is no name of a value either.
+    for cells, said in ((frame, f"{refusal} unhashable"), (halved, f"({refusal} 'utf-8' codec|be text that UTF-8)")):
+        with pytest.raises(ValueError, match=f"'x' must {said}"):
             tb.learn(cells, CLASSES)
     model = tb.learn(pd.DataFrame({"x": ["p", "q", "p"]}), CLASSES)
     with pytest.raises(ValueError, match=r"column 'x' must hold single values"):

@@ -165,7 +165,7 @@ def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_
     page = (published / "index.html").read_text()
     assert page.replace("<li>run published</li>", "<li>run quick</li>") == (run / "index.html").read_text()
     assert not [name for name in names if "__" in name or "sweeps" in name or ".gitignore" in name or "old" in name]
-    assert json.loads((published / "run.json").read_text()) == {"profile": "quick"}
+    assert json.loads((published / "run.json").read_text())["profile"] == "quick"
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["jobs", "published", "quick"]
     # The page alone is written again from what is published.
     (published / "index.html").write_text("of an earlier version")

@@ -17,7 +17,7 @@ from trimbench.papers.execution.store import Record
 from trimbench.papers.files import safe_name, settings_name
 from trimbench.papers.reporting.figures import drawing as figure_files
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.runs import unattempted, write_findings
+from trimbench.papers.reporting.runs import check_profile, make_run, profile_of, unattempted, write_findings
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.vocabulary.tables import Table
 
@@ -54,6 +54,7 @@ def test_files_with_reported_numbers(tmp_path: Path) -> None:
     compared = pd.read_csv(written[0], dtype=str)
     assert compared["verdict"].tolist() == ["exact", "not attempted"]
     assert compared["reproduced"].tolist()[0] == "0.30000000000000004", "every digit"
+    assert [json.loads(text) for text in pd.read_csv(written[1])["features"]] == [["a", "é|"]] * 2, "lists come back"
     page = written[7].read_text(encoding="utf-8")
     assert page.startswith("# family/one\n\n![A title](<one.png>)\n\n## Main table\n")
     assert "## Printed → reproduced" in page
@@ -95,12 +96,6 @@ def test_files_of_an_earlier_setting_are_removed(tmp_path: Path) -> None:
         now[-1].write_text(damaged)
         assert write_findings(findings(), [], tmp_path, DEFAULT) == now
         assert mine.exists()
-
-
-def test_lists_come_back(tmp_path: Path) -> None:
-    write_findings(findings(), [], tmp_path, DEFAULT)
-    rows = pd.read_csv(tmp_path / "family/one_rows.csv.gz")
-    assert [json.loads(text) for text in rows["features"]] == [["a", "é|"]] * 2
 
 
 def test_the_configuration_names_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +174,19 @@ def test_a_failed_write_leaves_the_old_files(
         write_findings(findings(), [], tmp_path, DEFAULT)
     assert results(tmp_path) == before
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_a_changed_byte_in_what_a_run_says_of_itself_stops_no_later_run(tmp_path: Path) -> None:
+    make_run(tmp_path, "quick")
+    whole = (tmp_path / "run.json").read_bytes()
+    for place, byte in enumerate(whole):
+        (tmp_path / "run.json").write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
+        check_profile(tmp_path, "quick")
+        make_run(tmp_path, "quick")
+        assert (tmp_path / "run.json").read_bytes() == whole
+    for profile, found in (("paper", "paper"), ("p" * 100, "p" * 100), ("p" * 101, "")):  # of an earlier version
+        (tmp_path / "run.json").write_text(json.dumps({"profile": profile}))
+        assert profile_of(tmp_path) == found
 
 
 @pytest.mark.parametrize(

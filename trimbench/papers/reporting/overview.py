@@ -89,8 +89,7 @@ class Overview:
             if table.listed and len(table.frame):
                 say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
         if judgements and findings.altered:
-            changed = ", ".join(findings.altered)
-            say(f"The paper reports other settings than {changed}, so nothing is compared.\n")
+            say(f"The paper reports other settings than {', '.join(findings.altered)}, so nothing is compared.\n")
         elif judgements:
             say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements), terminal_width())}\n")
         if findings.failures:
@@ -138,9 +137,8 @@ class Overview:
     def _summarise(self) -> None:
         parts = [self._part(entry) for entry in self._entries]
         make_run(self._folder, self._profile)
-        run = self._folder.name
         table, page = write_summary(
-            parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
+            parts, self._literature, self._folder, run=self._folder.name, profile=self._profile, suffix=self._suffix
         )
         say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
         say(f"{len(parts)} experiments\n  {page}")
@@ -161,10 +159,8 @@ class Overview:
 
     def _say_runs(self) -> None:
         """Name the profiles of the other runs here, for which jobs may be stored."""
-        root = self._folder.parent
-        for name in runs_in(root):
-            profile = profile_of(root / name)
-            if profile != self._profile:
+        for name in runs_in(self._folder.parent):
+            if (profile := profile_of(self._folder.with_name(name))) not in ("", self._profile):
                 say(f"\nThis is profile={self._profile}; the run {name} has profile={profile}: add profile={profile}.")
 
 

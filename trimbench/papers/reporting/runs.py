@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import operator
@@ -215,12 +216,14 @@ def folder_of(root: Path, name: str) -> Path:
 
 
 def profile_of(folder: Path) -> str:
-    """Return the profile of a run; empty if the folder holds no run."""
+    """Return the profile of a run; empty if the folder holds no run, or what it says is damaged."""
     about = folder / _ABOUT
-    try:
-        return str(json.loads(about.read_text(encoding="utf-8"))["profile"])[:100] if about.is_file() else ""
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return ""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+        said = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {"profile": ""}
+        digest = hashlib.sha256((profile := str(said["profile"])[:100]).encode()).hexdigest()
+        if said in ({"profile": profile}, {"profile": profile, "sha256": digest}):  # formerly without a hash
+            return profile
+    return ""
 
 
 def check_profile(folder: Path, profile: str) -> None:
@@ -245,7 +248,8 @@ def make_run(folder: Path, profile: str) -> None:
 
 def write_profile(folder: Path, profile: str) -> None:
     """Write what makes an existing folder a run of this profile."""
-    write_text(json.dumps({"profile": profile}) + "\n", folder / _ABOUT)
+    digest = hashlib.sha256(profile.encode()).hexdigest()
+    write_text(json.dumps({"profile": profile, "sha256": digest}) + "\n", folder / _ABOUT)
 
 
 # What the files of a finished run say: the tables of its experiments, and what they were run with.

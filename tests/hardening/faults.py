@@ -83,12 +83,14 @@ class Run:
         return self
 
     def end(self) -> int:
-        """Wait for the process and return its exit code, negative for a signal; -14 if it never ends."""
-        until = time.monotonic() + _SECONDS
-        while time.monotonic() < until:
+        """Wait for the process and return its exit code, negative for a signal; -14 if it says nothing for long."""
+        heard, said = time.monotonic(), 0
+        while time.monotonic() < heard + _SECONDS:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 return os.waitstatus_to_exitcode(status)
+            if (size := self.out.stat().st_size) > said:
+                heard, said = time.monotonic(), size
             time.sleep(0.01)
         self.kill()
         os.waitpid(self.pid, 0)

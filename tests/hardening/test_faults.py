@@ -21,6 +21,7 @@ from trimbench.papers.execution.store import JobStore
 from trimbench.papers.files import temporary_folder
 from trimbench.papers.reporting.runs import make_run, profile_of
 
+from . import faults
 from .fault_hooks import Fault
 
 
@@ -90,6 +91,18 @@ def test_a_fault_in_a_worker_costs_its_jobs_and_no_others(
     again = run_jobs(jobs, store, ProcessExecutor(workers=1), progress=False)
     assert [record.result for record in again] == right
     assert [record.cached for record in again] == [record.ok for record in broken]
+
+
+@pytest.mark.parametrize(("command", "code"), [("for i in 1 2 3; do echo; sleep 1; done", 0), ("sleep 60", -14)])
+def test_a_run_is_given_up_when_it_falls_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, code: int
+) -> None:
+    monkeypatch.setattr(faults, "_SECONDS", 2)
+    run = faults.Run(tmp_path, Fault(tmp_path), "serial")
+    run.out = Path(tempfile.mkstemp(dir=tmp_path)[1])
+    into = (os.POSIX_SPAWN_OPEN, 1, str(run.out), os.O_WRONLY, 0)
+    run.pid = os.posix_spawn("/bin/sh", ["sh", "-c", command], os.environ, file_actions=[into])
+    assert run.end() == code
 
 
 def test_nothing_but_changes_is_counted(tmp_path: Path) -> None:

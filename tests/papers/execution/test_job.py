@@ -51,9 +51,7 @@ def test_key_is_the_hash_of_the_four_fields() -> None:
     assert job.key == hashlib.sha256(text.encode()).hexdigest()
     assert job.data == (("a", SHA[::-1]), ("b", SHA))
     assert job.parameters == {"x": 0.5}
-
-
-def test_function_by_name_and_by_object_make_one_job() -> None:
+    # A function by name and by object makes one job.
     assert Job.create(sample_jobs.square, {"x": 2}) == Job.create(f"{MODULE}:square", {"x": np.int64(2)})
 
 
@@ -208,9 +206,6 @@ def test_seed_is_the_first_63_bits_of_the_hash() -> None:
     expected = int(hashlib.sha256(text).hexdigest()[:16], 16) // 2
     assert seed_for(repetition=3, use=None, level=0.5, dataset="vote") == expected
     assert expected == 5430632520036098291
-
-
-def test_generator_is_pcg64_of_the_seed() -> None:
     twin = np.random.Generator(np.random.PCG64(seed_for(dataset="vote")))
     np.testing.assert_array_equal(generator_for(dataset="vote").random(5), twin.random(5))
 

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -36,9 +37,7 @@ class CountingExecutor:
         SerialExecutor().run(jobs, on_record)
 
 
-class NoExecutor:
-    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None], files: object = None) -> None:
-        raise AssertionError("nothing may run")
+NOBODY = Mock(run=Mock(side_effect=AssertionError("nothing may run")))
 
 
 def sweep(n: int, seconds: float = 0.0) -> list[Job]:
@@ -55,7 +54,7 @@ def ran(jobs: Sequence[Job], store: JobStore, cache_mode: str = "default") -> tu
 
 
 def test_order_duplicates_and_storing(store: JobStore) -> None:
-    assert run_jobs([], store, NoExecutor(), progress=False) == []
+    assert run_jobs([], store, NOBODY, progress=False) == []
     jobs = sweep(3)
     records, new = ran([jobs[2], jobs[0], jobs[2], jobs[1]], store)
     assert [record.job for record in records] == [jobs[2], jobs[0], jobs[2], jobs[1]]
@@ -72,7 +71,7 @@ def test_a_rerun_takes_successes_from_the_store_and_runs_failures_again(store: J
     assert new == [*sweep(5)[3:], FAILING]
     assert [record.cached for record in second] == [True, True, True, False, False, False]
     assert second[:3] == first[:3]
-    assert run_jobs(sweep(5), store, NoExecutor(), progress=False) == second[:5]
+    assert run_jobs(sweep(5), store, NOBODY, progress=False) == second[:5]
 
 
 def test_a_run_removes_what_a_killed_program_was_writing(store: JobStore) -> None:
@@ -91,7 +90,7 @@ def test_ignore_runs_all_again(store: JobStore) -> None:
 
 def test_only_runs_nothing_and_needs_no_writable_folder(store: JobStore, tmp_path: Path) -> None:
     ran([*sweep(1), FAILING], store)
-    records = run_jobs([*sweep(2), FAILING], store, NoExecutor(), cache_mode="only")
+    records = run_jobs([*sweep(2), FAILING], store, NOBODY, cache_mode="only")
     assert [(record.status, record.cached) for record in records] == [
         ("ok", True),
         ("missing", False),
@@ -99,29 +98,24 @@ def test_only_runs_nothing_and_needs_no_writable_folder(store: JobStore, tmp_pat
     ]
     assert "run the job with cache_mode='default'" in str(records[1].error)
     absent = tmp_path / "absent"
-    assert run_jobs(sweep(1), JobStore(absent), NoExecutor(), cache_mode="only")[0].status == "missing"
+    assert run_jobs(sweep(1), JobStore(absent), NOBODY, cache_mode="only")[0].status == "missing"
     assert not absent.exists()
 
 
 def test_cache_mode_is_one_of_three(store: JobStore) -> None:
     with pytest.raises(ValueError, match="cache_mode must be one of default, ignore, only, got 'none'"):
-        run_jobs([], store, NoExecutor(), cache_mode="none")
+        run_jobs([], store, NOBODY, cache_mode="none")
 
 
 def test_an_unwritable_store_is_found_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="cannot write to the folder of results"):
-        run_jobs(sweep(1), JobStore(tmp_path / "file"), NoExecutor(), progress=False)
-
-
-class LosingExecutor:
-    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None], files: object = None) -> None:
-        SerialExecutor().run(jobs[1:], on_record)
+        run_jobs(sweep(1), JobStore(tmp_path / "file"), NOBODY, progress=False)
 
 
 def test_an_executor_that_loses_jobs_is_reported(store: JobStore) -> None:
     with pytest.raises(RuntimeError, match="must give a record for every job, got none for 1: "):
-        run_jobs(sweep(3), store, LosingExecutor(), progress=False)
+        run_jobs(sweep(3), store, Mock(run=lambda jobs, *more: SerialExecutor().run(jobs[1:], *more)), progress=False)
     assert len(store.successes(sweep(3))) == 2
 
 
@@ -134,7 +128,7 @@ def test_without_a_terminal_there_are_two_lines(store: JobStore, capsys: pytest.
     assert lines[1].startswith("table 6: 2 of 2 run in ")
     assert lines[1].endswith(" s, 1 failed")
     assert len(lines) == 2
-    run_jobs(sweep(2), store, NoExecutor(), label="again")
+    run_jobs(sweep(2), store, NOBODY, label="again")
     assert capsys.readouterr().err == "again: 2 stored, 0 to run\n"
 
 
@@ -168,7 +162,7 @@ def test_records_of_another_run_are_waited_for_and_taken(
     other = threading.Thread(target=run_jobs, args=(theirs, store, held), kwargs={"progress": False})
     other.start()
     assert held.started.wait(20)
-    assert run_jobs(sweep(1), store, NoExecutor(), cache_mode="only")[0].status == "missing", "reading does not wait"
+    assert run_jobs(sweep(1), store, NOBODY, cache_mode="only")[0].status == "missing", "reading does not wait"
     release = threading.Timer(0.5, held.finish.set)
     release.start()
     records = run_jobs([*theirs, *sweep(4)[2:]], store, executor, label="mine", cache_mode=cache_mode)
@@ -179,7 +173,7 @@ def test_records_of_another_run_are_waited_for_and_taken(
     said = capsys.readouterr().err
     assert "mine: waiting for another program that runs jobs for this folder of results\n" in said
     assert "mine: 2 of 5 run in" in said, "the others were not run here"
-    assert run_jobs(sweep(4), store, NoExecutor(), progress=False)[0].cached, "stored records need no turn"
+    assert run_jobs(sweep(4), store, NOBODY, progress=False)[0].cached, "stored records need no turn"
 
 
 def test_a_job_that_ended_while_it_was_planned_is_not_repeated(
@@ -202,7 +196,7 @@ def test_an_error_ends_the_turn_and_says_how_far_the_jobs_are(
 ) -> None:
     waits: list[None] = []
     with pytest.raises(AssertionError, match="nothing may run"):
-        run_jobs(sweep(1), store, NoExecutor())
+        run_jobs(sweep(1), store, NOBODY)
     assert "jobs: 0 of 1 run in" in capsys.readouterr().err
     with store.turn(lambda: waits.append(None)):
         assert not waits

@@ -141,7 +141,7 @@ def test_data_sets_have_addresses_and_hashes(tmp_path: Path) -> None:
 
 
 def test_the_papers_of_the_experiments_are_cited(tmp_path: Path) -> None:
-    run = stored_runs.run(tmp_path / "run", stem="trimming/one", experiment="trimming/one", **RAN)
+    run = stored_runs.run(tmp_path / "été", stem="trimming/one", experiment="trimming/one", **RAN)
     path = archived(run)
     (paper,) = of_kind("ScholarlyArticle", path)
     assert paper["name"] == "On Robust Trimming of Bayesian Network Classifiers"
@@ -149,6 +149,7 @@ def test_the_papers_of_the_experiments_are_cited(tmp_path: Path) -> None:
         entities(path)["./"]["citation"] == {"@id": paper["@id"]} == {"@id": "https://doi.org/10.24963/ijcai.2018/694"}
     )
     assert {one["familyName"] for one in of_kind("Person", path)} == {"Choi", "Van den Broeck"}
+    assert "The run été".encode() in contents(path)["ro-crate-metadata.json"]
 
 
 def test_no_home_and_no_user_is_named(tmp_path: Path) -> None:
@@ -175,6 +176,8 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     before = archived(run).read_bytes()
     (run / "family/one.csv").touch()
     assert archived(run).read_bytes() == before
+    with zipfile.ZipFile(archived(run)) as archive:
+        assert {one.date_time for one in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 def test_rocrate_reads_an_archive(tmp_path: Path) -> None:

@@ -110,11 +110,9 @@ def test_the_largest_relative_change_comes_first_and_times_come_apart(first: Pat
     assert text.index("Numbers that differ (3)") < text.index("Run times and memory (3)")
 
 
-def test_tables_in_a_terminal_fit_its_width(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_tables_in_a_terminal_fit_its_width(monkeypatch: pytest.MonkeyPatch, first: Path, tmp_path: Path) -> None:
     texts = {"family/one_table.csv": TABLE.replace("x2", "a long text " * 20)}
-    found = compare_runs(
-        read_run("first", run(tmp_path / "first")), read_run("second", run(tmp_path / "second", texts))
-    )
+    found = compared(first, run(tmp_path / "second", texts))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "90")
     assert max(map(len, summarised(found).splitlines())) <= 90
@@ -236,6 +234,11 @@ def test_long_tables_are_cut_where_they_are_read(first: Path, tmp_path: Path) ->
     assert text.count("| family/one") == 10
 
 
+def test_long_settings_are_cut_where_they_are_read(first: Path, tmp_path: Path) -> None:
+    found = compared(first, run(tmp_path / "second", configuration={"a": "x" * 60, "b": "y" * 61}))
+    assert all(f" {text} " in summarised(found) for text in ("x" * 60, "y" * 60 + "…"))
+
+
 def test_what_is_a_run(first: Path, tmp_path: Path) -> None:
     assert is_run(first)
     assert not is_run(tmp_path)  # its experiments belong to the folder below
@@ -268,10 +271,5 @@ def test_a_table_that_is_gone_is_an_error(first: Path) -> None:
 )
 def test_labels_are_the_fewest_leading_columns(frame: dict[str, list[object]], labels: list[str]) -> None:
     assert label_columns([pd.DataFrame(frame)]) == labels
-
-
-def test_labels_tell_rows_apart_in_every_frame() -> None:
-    one = pd.DataFrame({"data": ["a", "b"], "budget": [1, 1], "value": [1.0, 2.0]})
-    two = pd.DataFrame({"data": ["a", "a"], "budget": [1, 2], "value": [1.0, 2.0]})
-    assert label_columns([one]) == ["data"]
-    assert label_columns([one, two]) == ["data", "budget"]
+    other = pd.DataFrame({"network": ["a", "a"], "seconds": [1.0, 2.0]})
+    assert label_columns([pd.DataFrame({"network": ["a", "b"], "seconds": 1.0}), other]) == ["network", "seconds"]

@@ -13,7 +13,7 @@ from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview, say
 from trimbench.papers.vocabulary.reported import Literature
 
-from .builders import findings
+from .builders import findings, record
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -59,6 +59,17 @@ def test_summary(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "## family/one: failed\n" in out
     assert "ValueError: Boom" in out
     assert "# Reported and reproduced, with profile=quick\n" in out
+
+
+def test_failed_jobs_and_missing_data(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
+    overview.note(findings(records=[record(1), record(2, "failed", "Boom")], missing={"vote": "is away"}))
+    overview.note(findings("family/two", records=[], missing={"vote": "is away", "heart": "is away"}))
+    assert overview.close(summary=False) == 1
+    out = capsys.readouterr().out
+    status = "1 of 3 jobs ok, 1 of 3 jobs failed, 1 of 3 jobs data not available"
+    assert f"## family/one: {status}\n" in out
+    assert f"\n1 jobs failed, the first with: Boom\n\n{status}\n\n## family/two: data not available\n" in out
+    assert "\nData that is not available:\n  vote, heart: is away\n" in out
 
 
 PLAIN = "1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds"

@@ -81,7 +81,8 @@ def test_a_swept_key_with_the_name_of_a_column_loses_nothing(tmp_path: Path) -> 
 
 
 def test_a_point_that_failed_is_a_row(tmp_path: Path) -> None:
-    failed = SweepPoint({"threshold": 0.8, "net works": None}, [], {"family/one": "no | such network"})
+    failed = SweepPoint({"threshold": 0.8, "net works": None})
+    failed.note_failure("family/one", ValueError("no | such network"))
     files = written([*POINTS, failed], tmp_path)
     head, *rows = lines_of(files["sweep.csv"])
     assert head[-1] == "error"
@@ -93,6 +94,7 @@ def test_a_point_that_failed_is_a_row(tmp_path: Path) -> None:
         encoding="utf-8"
     )
     assert "no | such network" in files["index.html"].read_text(encoding="utf-8")
+    assert lines_of(written([failed], tmp_path)["sweep.csv"])[1:] == [["0.8", "null", "no | such network"]]
 
 
 def test_failed_jobs_and_missing_data_are_noted(tmp_path: Path) -> None:
@@ -149,11 +151,6 @@ def test_long_tables_are_cut_where_they_are_read(tmp_path: Path) -> None:
     assert "## Long, over mechanism (the first 200 of 1,100; sweep.csv has all)" in text
     assert text.count("| block") == 200
     assert files["index.html"].read_text(encoding="utf-8").count("<td>block</td>") == 1000
-
-
-def test_nothing_could_run(tmp_path: Path) -> None:
-    failed = SweepPoint({"seed": 1}, [], {"family/one": "no data"})
-    assert lines_of(written([failed], tmp_path)["sweep.csv"]) == [["seed", "error"], ["1", "no data"]]
 
 
 # Figures over a swept setting.
@@ -243,9 +240,10 @@ def test_numbers_of_settings(value: Json, number: float | None) -> None:
 
 
 def test_without_a_number_there_is_no_figure() -> None:
-    points = sweep(lambda x: [{"error": len(x)}], ["a", "bb"], "mechanism")
-    assert sweep_figures(points) == ([], ["No swept setting has numbers as values, so there is no figure."])
-    assert sweep_figures(sweep(lambda x: [{"error": x}], [1]))[0] == []
+    for values in (["a", "bb"], [1, 2, "all"], [1]):
+        points = sweep(lambda x: [{"error": len(str(x))}], values)
+        assert sweep_figures(points) == ([], ["No swept setting has numbers as values, so there is no figure."])
+    assert sweep_figures(sweep(lambda x: [{"error": x}] if x == 1 else [], [1, 2])) == ([], []), "known at one point"
 
 
 def test_many_lines_become_several_pictures() -> None:

@@ -218,9 +218,7 @@ def test_an_explanation_may_meet_the_rule() -> None:
     claim = {"subject": "claim"}
     assert difference("40", 30.0, "at_least", claim, explanation=Explanation("s", 41.0)).cause == "explained"
     assert difference("40", 30.0, "at_least", claim, explanation=Explanation("s", 39.0)).cause == "unexplained"
-
-
-def test_to_be_on_the_better_side_explains_no_printed_number() -> None:
+    # To be on the better side explains no printed number.
     for inferred, cause in ((14.0, "explained"), (10.0, "unexplained")):
         assert difference("14", 15.0, "at_most", explanation=Explanation("s", inferred)).cause == cause
 

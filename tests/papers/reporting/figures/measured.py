@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.text import Text
 
@@ -61,3 +62,20 @@ def assert_readable(canvas: Any, least_points: float = 0.0) -> list[Text]:
         assert text.get_fontsize() >= least_points, f"{text.get_text()!r} has {text.get_fontsize()} points"
         assert "$" not in text.get_text() or not text.get_parse_math(), "formulas have small print"
     return texts
+
+
+# What is noted of the parts of a picture.
+_LOOKS = (
+    *("zorder", "text", "fontsize", "rotation", "parse_math", "color", "linewidth", "marker", "markersize"),
+    *("markeredgewidth", "facecolor", "xlim", "ylim", "xscale", "yscale", "axisbelow", "size_inches"),
+)
+
+
+def described(picture: Any) -> str:
+    """Return how the parts of a picture are drawn, one in each line."""
+    found = []
+    for part in picture.findobj():
+        looks = [getattr(part, f"get_{name}")() for name in _LOOKS if hasattr(part, f"get_{name}")]
+        words = [one if isinstance(one, str) else np.round(np.array(one, dtype=float), 3).tolist() for one in looks]
+        found.append(f"{type(part).__name__} {' '.join(map(str, words))}")
+    return "\n".join(dict.fromkeys(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import json
 import os
@@ -84,27 +83,6 @@ def test_pictures_are_the_same_from_memory_and_from_their_files(figure: Figure, 
         path.unlink()
         write_pictures(again.figure(), [path], again.settings)  # a single one does not depend on the others
     assert [path.read_bytes() for path in again.pictures] == before
-
-
-def test_a_description_has_every_field_and_the_names_of_the_files(tmp_path: Path) -> None:
-    _, (description,) = write_figures([FIGURES["every field"]], tmp_path / "one", FigureSettings())
-    assert description == {
-        "kind": "lines",
-        "title": "A title",
-        "x_label": "x",
-        "y_label": "y",
-        "name": "deep/name",
-        "levels": {"10": 0.5, "2": 0.25},
-        "marks": {"b": "reference"},
-        "verticals": {"truth": 2.5},
-        "x_scale": "log",
-        "y_scale": "log",
-        "interval": "range",
-        "methods": {"b": "a"},
-        "points": "one_deep_name_points-8f85ed44.csv",
-        "pictures": ["one_deep_name-bb18a829.png"],
-        "drawn_with": dataclasses.asdict(FigureSettings()),
-    }
 
 
 def test_points_come_back_exactly(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections.abc import Collection
 from typing import Any
+from unittest.mock import Mock
 
 import matplotlib.figure
 import numpy as np
@@ -28,6 +29,7 @@ from trimbench.papers.reporting.figures.text import (
     readable,
     set_scale,
     slots,
+    thin_labels,
     wrapped,
 )
 from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS
@@ -119,6 +121,15 @@ def test_levels_and_verticals_have_dashes_of_their_own() -> None:
     assert len({a.dashes, b.dashes, c.dashes}) == 3
 
 
+def test_dashes_are_those_of_published_figures() -> None:
+    names = [str(number) for number in range(8)]
+    lines = looks(*names[:5], "mean", methods=dict.fromkeys(names[:5], "trimming"))
+    whole, *broken = (lines[name].dashes for name in names[:5])
+    assert (whole, broken) == ("-", [(0, (6, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1))])
+    levels = [one.dashes[1] for one in levels_of(line_figure(levels=dict(zip(names, range(8), strict=True))))]
+    assert levels == [(5, 3), (1, 1.5), (7, 2, 1, 2), (12, 4), (4, 2, 1, 2, 1, 2), (1, 4), (12, 2, 4, 2), (2, 2)]
+
+
 # The methods that a figure, or the lines of a sweep, compares with each other, and where they are declared.
 IMPUTATION = ("NaCL", "mean", "median", "min", "max")
 IMPUTERS = (*IMPUTATION, "EM, mixture", "EM as the authors ran it", "MICE", "nearest neighbours")
@@ -145,12 +156,9 @@ def test_a_method_has_its_colour_in_every_figure(methods: tuple[str, ...], decla
     assert slots(["some other method", *methods])[1:] == alone, "an unknown method takes no colour of a known one"
 
 
-def test_the_trimming_has_one_colour() -> None:
-    assert slots(["trimming"]) == slots(["highest ECA"]) == slots(["eca_trim"]) == [0]
-
-
-def test_spelling_does_not_matter() -> None:
+def test_a_method_has_one_colour_in_any_spelling() -> None:
     assert slots(["ECA-trim", "eca_trim", "Eca Trim", "naive Bayes", "naive_bayes"]) == [0, 0, 0, 5, 5]
+    assert slots(["trimming"]) == slots(["highest ECA"]) == [0]
 
 
 def test_two_known_methods_never_share_a_colour() -> None:
@@ -238,6 +246,12 @@ def test_texts_never_overlap_and_are_never_cut_off(
     assert len(found) >= len({" ".join(name.split()) for name in [*ends, *levels, *verticals]}), "everything is named"
 
 
+def test_a_legend_has_as_many_columns_as_fit() -> None:
+    for length, n_columns in ((1, 3), (40, 2), (90, 1)):
+        (legend,) = picture(lines({name * length: 2.0 for name in "abc"})).legends
+        assert legend._ncols == n_columns
+
+
 def test_a_picture_grows_in_height_alone() -> None:
     few, many = (picture(lines({f"series {i}": 5.0 for i in range(n)})) for n in (2, 60))
     assert_readable(many)
@@ -292,7 +306,9 @@ def test_wrapped_lines_are_few_and_of_similar_length() -> None:
 def test_text_is_wrapped_to_a_width_in_as_few_lines_as_needed(content: str) -> None:
     canvas = matplotlib.figure.Figure()
     text = canvas.text(0.5, 0.5, "before")
+    text.get_window_extent = Mock(wraps=text.get_window_extent)  # type: ignore[method-assign]
     fit(text, content, 200)
+    assert text.get_window_extent.call_count < 20
     assert text.get_window_extent().width <= 200
     assert text.get_text().replace("\n", "").replace(" ", "") == content.replace(" ", "")
     n_lines = text.get_text().count("\n")
@@ -337,6 +353,7 @@ def axis_of(x: Any, y: Any, name: str = "x", *, width: float = 6.8, **settings: 
 @pytest.mark.parametrize(
     ("x", "scale", "width", "labels"),
     [
+        ([50], "log", 6.8, ["50"]),
         ([5, 50, 700], "log", 6.8, ["5", "50", "700"]),
         ([0, 1, 10, 100], "log", 6.8, ["0", "1", "10", "100"]),
         ([1000, 1100, 1200, 9000, 10000], "log", 2.5, ["1,000", "", "", "9,000", ""]),  # without room for all
@@ -391,12 +408,17 @@ def test_plain_numbers() -> None:
     assert [plain(value) for value in (0, 0.0001, 0.12345, 1234567, 1e7, 1.5e-7, -20)] == shown
 
 
-def test_labels_of_narrow_pictures_keep_a_gap() -> None:
-    points = pd.DataFrame({"series": "a", "x": range(0, 100_000, 1000), "y": range(100)})
-    canvas = picture(line_figure(points), FigureSettings(width=2))
-    (axes,) = canvas.axes
-    low, high = axes.get_xlim()
-    labels = [tick.label1 for tick in axes.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
-    boxes = [label.get_window_extent() for label in labels if label.get_text()]
-    assert len(boxes) >= 2
-    assert all(two.x0 - one.x1 >= 5 * canvas.dpi / 72 for one, two in itertools.pairwise(boxes))
+@pytest.mark.parametrize(("along", "gap"), [("x", 5), ("y", 0)])
+def test_labels_without_room_after_the_one_before_are_left_out(along: str, gap: float) -> None:
+    for n_ticks in range(5, 60):
+        axes = Figure(figsize=(3, 3)).add_subplot()
+        axis = getattr(axes, f"{along}axis")
+        axis.set_ticks(range(n_ticks), [str(1000 + place) for place in range(n_ticks)])
+        labels = [tick.label1 for tick in axis.get_major_ticks()]
+        boxes, end, expected = [label.get_window_extent() for label in labels], -np.inf, []
+        for label, box in zip(labels, boxes, strict=True):
+            fits = getattr(box, f"{along}0") >= end + gap * 100 / 72
+            end = getattr(box, f"{along}1") if fits else end
+            expected.append(label.get_text() if fits else "")
+        assert thin_labels(axes) == ("" in expected)
+        assert [tick.label1.get_text() for tick in axis.get_major_ticks()] == expected

@@ -652,7 +652,7 @@ def rows_behind(found: Findings, keys: Sequence[str], inferred: str = "") -> lis
     rows = found.rows
     wanted = rows["job"].isin(keys)
     others = rows["setup"] == inferred if inferred and "setup" in found.labels else wanted
-    for label in found.labels:
+    for label in found.labels if inferred else ():
         values = {*rows.loc[wanted, label]}
         same = others & rows[label].isin(values)
         others = same if len(values) == 1 and same.any() else others

@@ -84,8 +84,10 @@ class _Watch:
         finally:
             sys.settrace(None)
             signal.setitimer(signal.ITIMER_PROF, 0)
+        seconds = time.process_time() - started
         lines = self._lines.union(*(self._of_fixture.get(name, ()) for name in item.fixturenames))
-        self.found.append((item.nodeid, time.process_time() - started, sorted(lines)))
+        here = sorted((os.path.relpath(file, self._root), line) for file, line in lines)
+        self.found.append((item.nodeid, seconds, here))
         return result
 
     def _follow(self, frame: Any, _: str, __: Any) -> Any:
@@ -94,7 +96,7 @@ class _Watch:
         return self._line
 
     def _line(self, frame: Any, _: str, __: Any) -> Any:
-        self._lines.add((os.path.relpath(frame.f_code.co_filename, self._root), frame.f_lineno))
+        self._lines.add((frame.f_code.co_filename, frame.f_lineno))
         return self._line
 
 

@@ -11,6 +11,7 @@ import pytest
 from trimbench import _numba
 from trimbench.trimming import kernels
 from trimbench.trimming.search.row_scores import Cells, Columns, compiled_balances, highest_balances
+from trimbench.trimming.thresholds import TIE_TOLERANCE, TIED_LOG_ODDS
 
 
 def test_kernels_work_without_a_folder_for_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +44,7 @@ def steepest(log_odds: list[float], weights: list[float], mass: Any) -> float:
         ([0.0], [1.0, 2.0], [[-0.5, 0.25]], 0.75),  # between the two values
         ([0.0], [2.0, 1.0], [[0.25, -0.5]], 0.75),
         ([0.0], [1.0, 1.0 + 1e-13], [[-0.5, 0.25]], 0.25),  # no cut separates ties
+        ([0.0], [0.0, TIED_LOG_ODDS], [[-0.5, 0.25]], 0.25),
         ([0.0, 2.0], [0.0, 1.0], [[-1.0, 0.0], [0.0, 3.0]], 4.0),
         ([0.0, 2.0], [0.0, 1.0], [[-1.0, 9e-15], [9e-15, 3.0]], 4.0),  # parts without rows
         ([0.0, 0.5], [0.0, 1.0], [[-1.0, 2.0], [-4.0, 8.0]], 15.0),  # the lists of both values are merged
@@ -56,7 +58,7 @@ def test_the_highest_balance_is_that_of_the_best_cut(
     assert steepest(log_odds, weights, mass) == pytest.approx(highest, abs=1e-13)
 
 
-@pytest.mark.parametrize("candidates", [[1, 9], [3], [8, 10], [0, 11], list(range(12))])
+@pytest.mark.parametrize("candidates", [[1, 9], [3], [8], [8, 10], [0, 11], list(range(12))])
 def test_balances_of_packed_features_are_those_of_numpy(candidates: list[int]) -> None:
     rng = np.random.default_rng(3)
     cardinalities = (*[2] * 11, 3)
@@ -87,3 +89,5 @@ def test_a_decision_stands_if_it_is_the_first_of_the_most_probable() -> None:
             codes = np.array([value], dtype=np.uint8)
             found = kernels.agreement(logs, np.array([cell]), codes, weights, np.array([decision]), np.array([0.25]))
             assert found == (0.25 if most_probable[cell][value] == decision else 0.0)
+    tied, none = np.array([[-TIE_TOLERANCE, 0.0]]), np.zeros(1, dtype=np.int64)
+    assert kernels.agreement(tied, none, none, np.zeros((1, 2)), none + 1, np.ones(1)) == 0.0, "a tie"

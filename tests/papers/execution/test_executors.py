@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import re
 import signal
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -347,12 +346,9 @@ def test_blocks_within_blocks_and_handlers_of_others_are_left_alone() -> None:
 
 
 def test_threads_get_none() -> None:
-    def use() -> None:
+    def use() -> Any:
         with HeldInterrupts() as interrupts, interrupts.allowed():
-            seen.append(signal.getsignal(signal.SIGINT))
+            return signal.getsignal(signal.SIGINT)
 
-    seen: list[Any] = []
-    thread = threading.Thread(target=use)
-    thread.start()
-    thread.join()
-    assert seen == [signal.default_int_handler]
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert pool.submit(use).result() is signal.default_int_handler

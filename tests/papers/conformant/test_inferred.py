@@ -245,7 +245,7 @@ def test_numbers_carry_the_inferred_setup() -> None:
         assert explanation.setup == "first"
         assert explanation.value == pytest.approx(20)
         assert by_quantity[method].contradiction == ""
-    assert by_quantity["outperformed"].explanation == Explanation("first", 0.0)
+    assert by_quantity["outperformed"].explanation == Explanation("first", 0.0, jobs=("job 1",))
     assert "Table 4 itself prints" in by_quantity["outperformed"].contradiction
     tables = {table.name: table.frame for table in found.tables}
     assert tables["fits"]["inferred"].tolist() == ["", "yes", ""]

@@ -20,19 +20,10 @@ from trimbench.papers.execution import store
 from trimbench.papers.reporting import page as reporting_page
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import assets, counted, facts_of, render_pages, table_part
-from trimbench.papers.reporting.runs import (
-    Entry,
-    as_ranges,
-    in_ranges,
-    job_list,
-    part_of,
-    read_about,
-    rows_behind,
-    write_findings,
-)
+from trimbench.papers.reporting.runs import Entry, as_ranges, in_ranges, job_list, part_of, read_about, write_findings
 from trimbench.papers.reporting.verdicts import CAUSES, NOT_ATTEMPTED, Counted, compare, counted_once, once
 from trimbench.papers.validation import ConfigurationError, Json
-from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.numbers import Explanation, Number
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature, Paper, ReportedExperiment
 from trimbench.papers.vocabulary.tables import Table
@@ -372,15 +363,20 @@ def listed(found: Findings, folder: Path) -> dict[str, Any]:
     return job_list(read_about(folder, found.stem)["page"]["jobs"], folder)
 
 
-def test_jobs_are_listed_and_found_by_their_keys(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("printed", "behind"), [("1.0", "0 3"), ("9.0", "0")])
+def test_jobs_of_an_inferred_set_up_are_behind_a_number_that_differs(tmp_path: Path, printed: str, behind: str) -> None:
+    records = [record(place) for place in range(4)]
+    inferred = Explanation("twice", 1.04, jobs=(records[3].job.key, "another"))
+    number = Number("a", "value", 9.0, (records[0].job.key,), explanation=inferred)
+    found = compare([reported("a", printed)], [number])
+    write_findings(findings(records=records), found, tmp_path, FigureSettings(), drawn=False)
+    assert read_about(tmp_path, "family/one")["page"]["numbers"][0]["jobs"] == behind
+
+
+def test_jobs_are_listed_by_their_keys(tmp_path: Path) -> None:
     records = [record(0), record(1, "failed", "no"), record(2), record(3)]
     records[2] = dataclasses.replace(records[2], provenance={"python": "4"})
     found = findings(records=records)
-    assert rows_behind(found, [records[3].job.key, records[0].job.key, "another"]) == [0, 3]
-    assert rows_behind(found, []) == []
-    labelled = found.rows.assign(data=list("aabb"), setup=["", "x", "", "x"])
-    tried = dataclasses.replace(found, rows=labelled, labels=("data", "setup"))
-    assert rows_behind(tried, [records[0].job.key], "x") == [0, 1], "with those of the inferred set-up x on data a"
     found.rows["seconds"] = [0.12345, None, 0.12345, 1234.5]
     assert cells(listed(found, tmp_path)) == {
         "status": ["ok", "failed", "ok", "ok"],

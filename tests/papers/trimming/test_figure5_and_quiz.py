@@ -129,7 +129,7 @@ def test_figure_5_holds_printed_numbers_against_single_splits_of_both_set_ups() 
         assert one.explanation.value == pytest.approx(inferred[column].mean())
         assert one.explanation.interval is not None
         assert one.explanation.setup.startswith("data set example_simulated, ")
-        assert one.jobs == (*stated["job"], *inferred["job"])
+        assert (one.jobs, one.explanation.jobs) == (tuple(stated["job"]), tuple(inferred["job"]))
     draws = Draws(
         [printed[place].value for place in columns],
         stated[list(columns.values())].to_numpy(),

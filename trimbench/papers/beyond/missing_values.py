@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -289,8 +289,12 @@ class Group:
         return {split: float(one[measure]) for split, one in results.items() if one["status"] == OK}
 
     def estimate(self, method: str, measure: str) -> vocab.Mean:
-        """Return the mean of a method over the splits."""
-        return vocab.mean_of(self.values(method, measure).values(), test_per_train=self.test_per_train)
+        """Return the mean of a method over the splits; its interval is cut where no mean can be."""
+        found = vocab.mean_of(self.values(method, measure).values(), test_per_train=self.test_per_train)
+        if found.interval is None:
+            return found
+        high = min(found.interval.high, 1.0) if measure == "accuracy" else found.interval.high
+        return replace(found, interval=replace(found.interval, low=max(found.interval.low, 0.0), high=high))
 
     def means(self, measure: str) -> dict[str, float]:
         """Return the means of all methods that gave predictions, by title."""

@@ -314,7 +314,9 @@ class Tables4And5(Sweep):
         proof, explained = contradiction(self._number, row), {}
         for setup in self._inferred(name):
             if values := setup.means(rows, name, self.measure).get(share):
-                explained = {key: vocab.Explanation(setup.title, value) for key, value in counted(values).items()}
+                jobs = tuple(vocab.successes(rows, dataset=name, setup=setup.title, missing=share)["job"])
+                found = counted(values).items()
+                explained = {key: vocab.Explanation(setup.title, value, jobs=jobs) for key, value in found}
         for quantity, value in counted(means).items():
             own = proof if quantity == "outperformed" else ""
             yield vocab.number_of(row, quantity, value, ours, explanation=explained.get(quantity), contradiction=own)

@@ -149,7 +149,7 @@ def _estimate(group: Group, method: str, measure: str) -> tuple[float, float, fl
     if is_share and not high - low > 1e-9:  # also of a single split
         one, *_ = (one for one in group.by_method[method].values() if one["status"] == OK)
         low, high = one["accuracy_low"], one["accuracy_high"]
-    return mean, max(low, 0.0), min(high, 1.0) if is_share else high
+    return mean, low, high
 
 
 def _told(group: Group, best: str, second: str) -> str:

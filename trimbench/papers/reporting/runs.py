@@ -548,8 +548,8 @@ def _value(cell: str) -> Json:
 def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
     number, inferred = one.number, one.explanation
     known = found is not None and number is not None and one.verdict != "not attempted"
-    setup = inferred.setup if inferred and one.differs else ""
-    places = rows_behind(found, number.jobs, setup) if known and found and number else []
+    others = inferred.jobs if inferred and one.differs else ()
+    places = rows_behind(found, (*number.jobs, *others)) if known and found and number else []
     return {
         "cell": one.reported.label,
         "row": one.reported.row,
@@ -644,19 +644,10 @@ def _environments(found: Findings) -> list[str]:
     return [as_ranges([row for row, one in enumerate(numbers) if one == at]) for at in range(len(environments))]
 
 
-def rows_behind(found: Findings, keys: Sequence[str], inferred: str = "") -> list[int]:
-    """Return the rows of the list of jobs that have these keys, and those that an inferred set-up has in their place.
-
-    Where a label names the set-up, its rows are those which share the other labels that these jobs have in common.
-    """
-    rows = found.rows
-    wanted = rows["job"].isin(keys)
-    others = rows["setup"] == inferred if inferred and "setup" in found.labels else wanted
-    for label in found.labels if inferred else ():
-        values = {*rows.loc[wanted, label]}
-        same = others & rows[label].isin(values)
-        others = same if len(values) == 1 and same.any() else others
-    return [place for place, is_behind in enumerate(wanted | others) if is_behind]
+def rows_behind(found: Findings, keys: Sequence[str]) -> list[int]:
+    """Return the rows of the list of jobs that have these keys."""
+    wanted = set(keys)
+    return [place for place, key in enumerate(found.rows["job"]) if key in wanted]
 
 
 def as_ranges(places: list[int]) -> str:

@@ -111,7 +111,8 @@ class SelectionScatter(sim.Replicated):
             if one and not mean.holds(one.value):
                 proof = self._contradiction(k, one)
                 if inferred := means.get((*sim.INFERRED_SIZES, k)):
-                    explanation = vocab.Explanation(sim.INFERRED_SETUP, inferred[0].value, inferred[0].interval)
+                    jobs = tuple(inferred[1]["job"])
+                    explanation = vocab.Explanation(sim.INFERRED_SETUP, inferred[0].value, inferred[0].interval, jobs)
             yield vocab.number_of(
                 f"k = {k}",
                 "cut-off",

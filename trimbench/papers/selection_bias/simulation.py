@@ -308,10 +308,10 @@ def _quantities(ours: pd.DataFrame) -> tuple[list[vocab.Number], dict[_Place, Se
 
 def _explained(number: vocab.Number, others: Mapping[_Place, vocab.Number], test: vocab.Held[_Place]) -> vocab.Number:
     """Return a number of the stated sizes with that of the inferred sizes, and how far out the printed one is there."""
-    place = number.row, number.quantity
-    probability, value = test.together.get(place), others[place].value
-    probability = probability and replace(probability, setup=sim.INFERRED_SETUP)
-    explanation = None if value is None else vocab.Explanation(sim.INFERRED_SETUP, value, others[place].interval)
+    place, setup = (number.row, number.quantity), sim.INFERRED_SETUP
+    probability, other = test.together.get(place), others[place]
+    probability = probability and replace(probability, setup=setup)
+    explanation = None if other.value is None else vocab.Explanation(setup, other.value, other.interval, other.jobs)
     return replace(number, explanation=explanation, probability=probability)
 
 

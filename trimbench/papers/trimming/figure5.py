@@ -134,8 +134,8 @@ class Figure5(LearnedOnSplits):
                     f"data set {problem.dataset}, positive class {problem.positive}, "
                     "numbers cut at the mean of all rows, missing cells filled by a fair coin"
                 )
-                explanation = vocab.Explanation(setup, other.value, other.interval)
-                number = replace(number, explanation=explanation, jobs=(*number.jobs, *other.jobs))
+                explanation = vocab.Explanation(setup, other.value, other.interval, other.jobs)
+                number = replace(number, explanation=explanation)
             yield number
 
     def _sizes(self, name: str, by_setup: _BySetup, printed: _Printed) -> Iterator[dict[str, object]]:

@@ -322,6 +322,7 @@ class Table6:
         lines = main.frame.to_dict("records")
         for line, (labels, ours) in zip(lines, vocab.groups(rows, "network"), strict=True):
             name, count = labels["network"], self._literal_count(ours)
+            at = ours[(ours["method"] == _LITERAL) & (ours["threshold"] == self.counted_threshold)]
             yield from vocab.numbers_of(
                 name, {quantity: line[quantity] for quantity in ("n_features", "subsets")}, ours
             )
@@ -329,7 +330,7 @@ class Table6:
                 own = ours[ours["method"] == method]
                 for quantity in (f"{method}_{measured}" for measured in _MEASURED):
                     is_counted = quantity == _TRIM_EVALUATIONS and not math.isnan(count)
-                    explanation = vocab.Explanation(setup, count) if is_counted else None
+                    explanation = vocab.Explanation(setup, count, jobs=tuple(at["job"])) if is_counted else None
                     yield vocab.number_of(name, quantity, line[quantity], own, explanation=explanation)
 
 

@@ -33,11 +33,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a number is under a set-up that is not the paper's in words, but was inferred from what it prints."""
+    """What a number is under a set-up that was inferred from printed numbers, and the keys of the jobs behind it."""
 
     setup: str
     value: float
     interval: Interval | None = None
+    jobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

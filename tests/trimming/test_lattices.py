@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
@@ -15,6 +15,7 @@ from trimbench.trimming import kernels
 from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.engines.lattice import (
     Lattice,
+    Limited,
     Polynomials,
     Spectra,
     Weights,
@@ -23,9 +24,9 @@ from trimbench.trimming.engines.lattice import (
     decided_roughly,
 )
 from trimbench.trimming.engines.log_odds import LogOddsEngine
-from trimbench.trimming.limits import Limits
-from trimbench.trimming.result import SearchResult
-from trimbench.trimming.search.lattices import LatticeSearch
+from trimbench.trimming.limits import FREE, REMOVED, Limits
+from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
+from trimbench.trimming.search.lattices import LatticeSearch, _Node, _units_that_are
 
 KINDS = (Spectra, Polynomials)
 
@@ -137,6 +138,35 @@ def test_the_search_finds_what_enumeration_finds(compiled: bool, seed: int) -> N
             assert found.agreement <= best + 1e-12 <= found.upper_bound + 2e-12
             assert choice.is_affordable(found.features)
     check(search.run(Limits()), classifier, choice, best)
+
+
+@given(seed=st.integers(0, 10**6), level=st.sampled_from([0.02, 0.1, 0.3, 2.0]), most=st.sampled_from([1, 10**6]))
+@settings(max_examples=60)
+def test_compiled_loops_go_through_the_nodes_of_the_search(seed: int, level: float, most: int) -> None:
+    classifier = random_classifier(seed)
+    options = brute_force.random_options(np.random.default_rng(seed), classifier.features)
+    choice = checked_choice(classifier.features, **options)
+    plain, compiled = (LatticeSearch(classifier, choice, None, compiled=one) for one in (False, True))
+    laws: Any = compiled._laws
+    assume(next(plain._steps, 0) is None)  # unless everything is affordable
+    laws.prepare(plain._order, plain._costs, plain._copies)  # of equal losses, rounding decides which comes first
+    plain._best = level + AGREEMENT_TOLERANCE
+    ends: list[list[bytes]] = [[], []]
+    waiting = [(0.0, bytes(len(plain._units)))]
+    while waiting:
+        for state, low, _ in plain._below(_Node(waiting[-1][0], 0, waiting.pop()[1])):
+            if FREE not in state:
+                ends[0].append(state)
+            elif low < level:
+                waiting.append((low, state))
+    waiting = [(0.0, bytes(len(plain._units)))]
+    while waiting:
+        nodes, found, _ = laws.explore(laws, *waiting.pop(), Limited(compiled._left, level, most))
+        waiting += nodes
+        ends[1] += found
+    losses = {state: laws.loss((), _units_that_are(REMOVED, state))[0] for state in ends[0]}
+    assert {state for state in losses if losses[state] < level} <= {*ends[1]} <= losses.keys()
+    assert len({*ends[1]}) == len(ends[1])
 
 
 def test_without_exact_values_a_gap_is_certified() -> None:

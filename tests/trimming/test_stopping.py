@@ -100,12 +100,6 @@ def test_progress_tells_incumbent_and_bound(kind: str, monkeypatch: pytest.Monke
     assert all(now.agreement <= now.upper_bound + 1e-12 for now in told)
 
 
-def test_progress_of_a_large_classifier_tells_its_bound() -> None:
-    told: list[Progress] = []
-    found = tb.trim(random_classifier(50), 2, evaluation_limit=200, progress=told.append)
-    assert told[-1].upper_bound == pytest.approx(found.upper_bound)
-
-
 def test_certified_selection_goes_on_where_it_was_stopped() -> None:
     classifier = random_classifier(66)  # too large for a search of its subsets
     whole = tb.trim(classifier, 4)
@@ -120,7 +114,9 @@ def test_certified_selection_goes_on_where_it_was_stopped() -> None:
 
 
 def test_a_search_after_a_certified_selection_goes_on_where_it_was_stopped() -> None:
-    found = tb.trim(random_classifier(50), 4, evaluation_limit=400)
+    told: list[Progress] = []
+    found = tb.trim(random_classifier(50), 4, evaluation_limit=400, progress=told.append)
+    assert told[-1].upper_bound == pytest.approx(found.upper_bound)
     more = found.resume(evaluation_limit=600)
     assert more.n_evaluations > found.n_evaluations
     assert more.agreement_interval[0] >= found.agreement_interval[0]

@@ -202,10 +202,6 @@ def test_an_error_ends_the_turn_and_says_how_far_the_jobs_are(
         assert not waits
 
 
-def count(marks: Path) -> Counter[str]:
-    return Counter(mark.name.split(".")[0] for mark in marks.iterdir())
-
-
 def test_the_turn_of_a_killed_program_ends_at_once(
     store: JobStore, marks: Path, programs: list[subprocess.Popen[str]]
 ) -> None:
@@ -217,7 +213,7 @@ def test_the_turn_of_a_killed_program_ends_at_once(
     programs[0].kill()
     marks.with_name("hold").unlink()
     assert programs[1].wait(timeout=300) == 0
-    counts = count(marks)
+    counts = Counter(mark.name.split(".")[0] for mark in marks.iterdir())
     assert set(counts) == {str(token) for token in range(20)}
     assert sum(counts.values()) <= 21, "only the job that was running runs again"
 

@@ -146,7 +146,7 @@ _LIST = re.compile(r"(^|=)\[([^\[\]]*)\]$")
 _UNCLEAR = re.compile(r"__|^[^=]*-.*=|\[.*-")
 
 
-def settings_name(settings: Sequence[str], longest: int = _LONGEST) -> str:
+def settings_name(settings: Sequence[str]) -> str:
     """Return the name for settings as the command line has them, for example ``threshold-0.4__networks-heart-voting``.
 
     Different settings of one key have different names, apart from a value and the list of this value alone: no key
@@ -154,10 +154,10 @@ def settings_name(settings: Sequence[str], longest: int = _LONGEST) -> str:
     """
     plain = [_LIST.sub(lambda found: found[1] + re.sub(r", *", "-", found[2]), one) for one in settings]
     meant = settings if any(map(_UNCLEAR.search, settings)) else None
-    return safe_name(*(one.replace("=", "-", 1) for one in plain), stands_for=meant, longest=longest)
+    return safe_name(*(one.replace("=", "-", 1) for one in plain), stands_for=meant)
 
 
-def safe_name(*parts: str, stands_for: object = None, longest: int = _LONGEST) -> str:
+def safe_name(*parts: str, stands_for: object = None) -> str:
     """Return texts, joined by two underscores, as a name that every file system accepts.
 
     If that changes a text, a few digits of a hash keep different texts apart, as they do if the name alone does not
@@ -166,10 +166,10 @@ def safe_name(*parts: str, stands_for: object = None, longest: int = _LONGEST) -
     text = "__".join(parts)
     if stands_for is None and len(parts) > 1 and text.split("__") != [*parts]:
         stands_for = parts
-    if is_accepted(text) and text == text.lower() and stands_for is None and len(text) <= longest:
+    if is_accepted(text) and text == text.lower() and stands_for is None:
         return text
     digits = hashlib.sha256(repr((text, stands_for)).encode()).hexdigest()[:_HASH_DIGITS]
-    return f"{_accepted(text)[:longest]}-{digits}"
+    return f"{_accepted(text)[:_LONGEST]}-{digits}"
 
 
 def is_accepted(text: str) -> bool:
@@ -273,13 +273,13 @@ def remove_temporary_folders(above: Path | None = None, stem: str = "trimbench")
         # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
         with contextlib.suppress(OSError):
             held = next((folder / name for name in (_LOCK, _UNNAMED) if (folder / name).exists()), None)
-            if held is None:  # its maker ended at once, or will make another
-                folder.rmdir()
+            if held is None:
+                remove_abandoned([folder])  # what could not be removed whole, as somebody still wrote there
+                folder.rmdir()  # its maker ended at once, or will make another
                 continue
             descriptor = _opened(held)
             try:
-                found = _locked(descriptor)
-                if found:
+                if found := _locked(descriptor):
                     shutil.rmtree(folder)
                 elif found is None:
                     remove_abandoned([folder])

@@ -46,6 +46,9 @@ def test_the_folder_of_a_dead_process_is_removed_by_the_next(tmp_path: Path, mon
         run_jobs([], store, ProcessExecutor(workers=1))
         run_jobs(jobs, store, SerialExecutor(), progress=False)
         assert set(room.iterdir()) == {living}
+    lost = room / "trimbench.lost.tmp"
+    (lost / "part").mkdir(parents=True)
+    os.utime(lost, (0, 0))  # its lock is gone: a part could not be removed
     run_jobs(jobs, store, SerialExecutor(), progress=False)
     assert not list(room.iterdir()), "also without workers, and if nothing is left to run"
 

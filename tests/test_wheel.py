@@ -103,6 +103,7 @@ def test_its_metadata(wheel: Path) -> None:
     assert 1 <= len(direct) <= 7
     assert {"sdd", "solvers", "papers"} <= set(metadata.get_all("Provides-Extra", []))
     assert {"trimbench/__init__.pyi", "trimbench/estimators/__init__.pyi", "trimbench/py.typed"} <= names
+    assert "trimbench/papers/CITATION.cff" in names, "what an archive cites"
     assert any(name.startswith("trimbench/papers/conf/experiment/") for name in names)
     assert not any(name.startswith(("tests/", "conf/")) for name in names)
 

@@ -240,6 +240,8 @@ class Round:
             kind = self._random.choice(("byte", "cut", "empty", "gone", "folder"))
             if path.name == "lock" or path.suffix == ".lock":
                 kind = "gone"
+            elif path.name in ("held", ".held"):  # without it, nobody can tell whether the folder is in use
+                kind = "empty"
             self.story.append(f"{kind} {path.relative_to(self._folder)}")
             self._damaged.add(path)
             match kind:

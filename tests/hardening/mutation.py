@@ -18,6 +18,7 @@ import random
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -79,10 +80,12 @@ class _Watch:
         started = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, 5 * _TEST_SECONDS)
         sys.settrace(self._follow)
+        threading.settrace(self._follow)
         try:
             result = yield
         finally:
             sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
             signal.setitimer(signal.ITIMER_PROF, 0)
         seconds = time.process_time() - started
         lines = self._lines.union(*(self._of_fixture.get(name, ()) for name in item.fixturenames))

@@ -73,4 +73,3 @@ def test_balances_of_packed_features_are_those_of_numpy(candidates: list[int]) -
 def test_a_decision_is_lost_to_an_equally_probable_class_before_it() -> None:
     logs, none = np.array([[-TIE_TOLERANCE, 0.0]]), np.zeros(1, dtype=np.int64)
     assert kernels.agreement(logs, none, none, np.zeros((1, 2)), none + 1, np.ones(1)) == 0.0
-    assert kernels.agreement(1.001 * logs, none, none, np.zeros((1, 2)), none + 1, np.ones(1)) == 1.0

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.configuration import Catalogue
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.reporting.archive import write_archive
 from trimbench.papers.validation import ConfigurationError
@@ -231,8 +231,3 @@ def test_only_sound_records_are_archived(tmp_path: Path) -> None:
     (run / "family/one.json").write_text(json.dumps({"experiment": "family/one", "jobs": {}}))
     with pytest.raises(ConfigurationError, match=r"family/one\.json of the run must say computed_with"):
         archived(run)
-
-
-def test_a_wheel_has_what_the_citation_is_made_of() -> None:
-    project = (configuration_folder().parent / "pyproject.toml").read_text(encoding="utf-8")
-    assert '"CITATION.cff" = "trimbench/papers/CITATION.cff"' in project

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from trimbench.papers.execution.code_hash import code_version
 from trimbench.papers.execution.job import (
     COUNT,
+    PERCENT,
     SHARE,
     TEXT,
     Job,
@@ -51,7 +52,6 @@ def test_key_is_the_hash_of_the_four_fields() -> None:
     assert job.key == hashlib.sha256(text.encode()).hexdigest()
     assert job.data == (("a", SHA[::-1]), ("b", SHA))
     assert job.parameters == {"x": 0.5}
-    # A function by name and by object makes one job.
     assert Job.create(sample_jobs.square, {"x": 2}) == Job.create(f"{MODULE}:square", {"x": np.int64(2)})
 
 
@@ -245,11 +245,11 @@ def test_a_job_function_declares_its_result(function: str) -> None:
 
 
 def test_a_pattern_stands_for_the_other_names() -> None:
-    declare_result(f"{MODULE}:square", {"*_share": SHARE, "whole_share": COUNT, "title": TEXT})
+    declare_result(f"{MODULE}:square", {"*_share": SHARE, "*_percent": PERCENT, "whole_share": COUNT, "title": TEXT})
     try:
         check_result(f"{MODULE}:square", {"a_share": 0.5, "whole_share": 3, "title": "x"})
         check_result(f"{MODULE}:square", {"whole_share": 3, "title": "x"})
-        for wrong in ({"a_share": 2.0}, {"whole_share": 0.5}, {"other": 1}):
+        for wrong in ({"a_share": 1.01}, {"a_percent": 100.5}, {"whole_share": 0.5}, {"other": 1}):
             with pytest.raises(ValueError, match="is not what it declares"):
                 check_result(f"{MODULE}:square", {"whole_share": 3, "title": "x", **wrong})
         with pytest.raises(ValueError, match=r"missing are .'title'., unknown .'other'"):

@@ -64,7 +64,6 @@ def assert_readable(canvas: Any, least_points: float = 0.0) -> list[Text]:
     return texts
 
 
-# What is noted of the parts of a picture.
 _LOOKS = (
     *("zorder", "text", "fontsize", "rotation", "parse_math", "color", "linewidth", "marker", "markersize"),
     *("markeredgewidth", "facecolor", "xlim", "ylim", "xscale", "yscale", "axisbelow", "size_inches"),

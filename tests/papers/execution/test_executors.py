@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -32,10 +33,7 @@ def workers_alive() -> list[int | None]:
 
 
 def test_nothing_to_run_starts_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(**settings: Any) -> None:
-        raise AssertionError("a pool was made")
-
-    monkeypatch.setattr("pebble.ProcessPool", refuse)
+    monkeypatch.setattr("pebble.ProcessPool", Mock(side_effect=AssertionError("a pool was made")))
     assert run(ProcessExecutor(workers=2), []) == {}
     with pytest.raises(AssertionError, match="a pool was made"):
         run(ProcessExecutor(workers=2), squares(1))
@@ -212,10 +210,8 @@ def test_workers_stop_although_it_comes_while_locks_of_their_jobs_are_taken(monk
 
 
 def test_where_workers_cannot_be_started_another_executor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "no room for a semaphore")
-
-    monkeypatch.setattr("multiprocessing.synchronize._multiprocessing.SemLock", refuse)
+    full = Mock(side_effect=OSError(errno.ENOSPC, "no room for a semaphore"))
+    monkeypatch.setattr("multiprocessing.synchronize._multiprocessing.SemLock", full)
     with pytest.raises(ExecutorError, match=r"cannot be started here: .*no room.*; run with executor=serial"):
         ProcessExecutor(workers=1).run(squares(2), lambda record: None)
 

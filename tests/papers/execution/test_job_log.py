@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -53,11 +56,6 @@ def check_ends_and_logs(found: dict[str, Record]) -> None:
         assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log
 
 
-def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
-    """Show a warning as Python does; pytest records it instead."""
-    sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
-
-
 def test_a_worker_keeps_all_that_a_job_writes_until_its_end(capfd: pytest.CaptureFixture[str]) -> None:
     check_ends_and_logs(run(ProcessExecutor(workers=1, timeout=3.0), SPEAKING))
     assert capfd.readouterr() == ("", "")
@@ -69,7 +67,7 @@ def test_each_job_has_its_own_text_with_all_its_warnings(executor: Executor, mon
     jobs = [Job.create(sample_jobs.speak, {"end": "ok", "token": token, "deep": False}) for token in range(3)]
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # as outside of the tests
-        monkeypatch.setattr(warnings, "showwarning", _show)
+        monkeypatch.setattr(warnings, "showwarning", lambda *w: sys.stderr.write(warnings.formatwarning(*w[:4])))
         found = run(executor, jobs)
     for token, job in enumerate(jobs):
         log = found[job.key].log
@@ -83,6 +81,20 @@ def test_a_log_handler_that_a_job_leaves_behind_writes_to_the_next_log() -> None
     jobs = [Job.create(sample_jobs.log_with_a_handler, {"token": token}) for token in range(3)]
     found = run(ProcessExecutor(workers=1), jobs)
     assert [found[job.key].log for job in jobs] == [f"token {token}\n" for token in range(3)]
+
+
+def test_a_worker_notes_when_and_where_it_runs_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = [0.0] * 8
+    monkeypatch.setattr(workers, "_starts", Mock(get=lambda: notes))
+    monkeypatch.setattr(workers, "_fresh", Mock(get=lambda: 1.0))
+    log = tmp_path / "new/log"
+    found = [workers.work(Job.create(sample_jobs.fail, {"kind": kind}), 1, log) for kind in ("plain", "interrupt")]
+    assert [(record.status, record.log) for record in found] == [("failed", "")] * 2
+    assert (log.exists(), log.parent.stat().st_mode & 0o777) == (False, 0o700)
+    began, held, pid, ended = notes[4:]
+    assert (notes[:4], pid, (held + 1) % 1024) == ([0.0] * 4, os.getpid(), 0)
+    assert 0 < found[1].seconds <= ended - began < time.monotonic()
+    assert workers.work(squares(1)[0], 0, Path(__file__, "log")).status == "failed", "no place for a log"
 
 
 def test_a_log_belongs_to_the_record_beside_it(tmp_path: Path) -> None:

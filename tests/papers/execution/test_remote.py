@@ -36,6 +36,7 @@ from trimbench.papers.files import user_cache
 
 from . import sample_jobs
 from .programs import run, squares
+from .test_store import sealed
 
 
 def answer(records: Sequence[Record]) -> bytes:
@@ -160,9 +161,8 @@ def edited(content: bytes, **changes: Any) -> bytes:
     text, *rest_of_line = json.loads(content.split(b"\n")[0])
     fields = json.loads(text) | changes
     del fields["sha256"]
-    rest = json.dumps(fields, separators=(",", ":"))[1:]
-    sealed = f'{{"sha256":"{hashlib.sha256(rest.encode()).hexdigest()}",{rest}'
-    return b"\n".join([json.dumps([sealed, *rest_of_line]).encode(), *content.split(b"\n")[1:]])
+    whole = sealed(fields).decode().removesuffix("\n")
+    return b"\n".join([json.dumps([whole, *rest_of_line]).encode(), *content.split(b"\n")[1:]])
 
 
 SENT_BACK: dict[str, tuple[int, Callable[[bytes], Any]]] = {

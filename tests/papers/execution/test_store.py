@@ -95,8 +95,7 @@ def sealed(fields: dict[str, Any]) -> bytes:
     return f'{{"sha256":"{hashlib.sha256(text.encode()).hexdigest()}",{text}\n'.encode()
 
 
-# Whole and sound, but in the wrong file.
-OF_ANOTHER = replace(OK, job=OTHER).to_json().encode() + b"\n"
+OF_ANOTHER = replace(OK, job=OTHER).to_json().encode() + b"\n"  # in the wrong file
 
 
 def damaged_texts() -> list[bytes]:

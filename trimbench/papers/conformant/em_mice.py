@@ -126,8 +126,8 @@ class EmMice(Sweep):
             notes.append(_TRAIN_NOTE)
         if nothing:
             notes.append(
-                f"Of {', '.join(nothing)} the smallest share hides no feature (numbers of features are rounded down): "
-                "such a share has no lines."
+                f"On {', '.join(nothing)} the smallest share hides no feature (numbers of features are rounded down), "
+                "so it has no lines."
             )
         return notes
 

@@ -129,7 +129,7 @@ class Figure6:
         panels = {
             "sufficient explanation": "sufficient",
             f"beyond the paper: {holds}": "kept",
-            "beyond the paper: change it if they change": "changed",
+            "beyond the paper: change the class if they change": "changed",
         }
         title = vocab.shown_name(job["dataset"], job["title"])
         title = f"{title}: the paper's explanations and those beyond it; grey pixels are not chosen"

@@ -335,14 +335,14 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
     for name in names:
         mark = figure.marks.get(name, "line")
         place = places.get(name, 0)
-        before = _lines_before(figure, methods, name)
+        again = place // len(colours) + _lines_before(figure, methods, name)
         colour = {"cloud": _LIGHT_GREY, "guide": GREY}.get(mark, colours[place % len(colours)])
-        dashes = _LINES[(place // len(colours) + before) % len(_LINES)]
+        dashes = _LINES[again % len(_LINES)]
         if mark == "reference":
             pattern = _REFERENCES[kinds.index(kind_of(name)) % len(_REFERENCES)]
             # Shifted, so that references that coincide take turns.
             dashes = (sum(pattern) * references.index(name) / len(references), pattern)
-        marker = "o" if mark == "cloud" else _MARKERS[(place + before) % len(_MARKERS)]
+        marker = "o" if mark == "cloud" else _MARKERS[(place + again) % len(_MARKERS)]
         points = figure.points[figure.points["series"] == name].sort_values("x")
         drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
         if len(drawn):

@@ -56,8 +56,7 @@ class _Watch:
 
     def __init__(self, folder: Path) -> None:
         self.found: list[tuple[str, float, list[tuple[str, int]]]] = []
-        # Tests change the working directory.
-        self._root, self._folder = Path.cwd(), f"{folder.absolute()}{os.sep}"
+        self._root, self._folder = Path.cwd(), f"{folder.absolute()}{os.sep}"  # tests change the working directory
         self._lines: set[tuple[str, int]] = set()
         self._of_fixture: dict[str, set[tuple[str, int]]] = {}
 
@@ -193,6 +192,7 @@ def fate(mutant: Mutant, ran: Ran) -> str:
     def work() -> int:
         sys.meta_path.insert(0, _Finder(mutant))  # type: ignore[arg-type]
         signal.setitimer(signal.ITIMER_PROF, 3 * _MUTANT_SECONDS)  # a loop that never ends is noticed, too
+        signal.alarm(300)  # and so is waiting for ever
         return int(pytest.main([*_COMMON, *chosen]))
 
     return "survives" if _in_a_child(work) == 0 else "killed"

@@ -232,7 +232,7 @@ STANDINGS: Mapping[str, str] = {
     "better": "on the better side of the printed number",
     "explained": "differs; an inferred set-up gives it",
     "contradicted": "differs; the paper contradicts itself",
-    "chance": "differs; over 1 % of random draws do as much",
+    "chance": "differs; over 1 % of draws do as much",
     "open": "differs; nothing tried explains it",
     "not run": "not computed in this run",
 }

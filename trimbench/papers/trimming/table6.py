@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -388,6 +389,7 @@ def _claims(better: pd.DataFrame, ratios: vocab.Table, done: pd.DataFrame) -> li
     n_instances = int((better["reading"] == FAVOURABLE).sum())
     setup = f"FS-SDD's features at their best threshold, most favourable tie, all {n_instances} instances"
     explanation = vocab.Explanation(setup, percents[FAVOURABLE]) if FAVOURABLE in percents else None
+    done = done[done["method"].isin(_TWO)]
     worded = vocab.number_of("all", "strictly_better_percent", percents.get(KEPT), done, explanation=explanation)
     trimmed, selected = (done[done["method"] == method].set_index(["network", "threshold"]) for method in _TWO)
     behind = selected["agreement"] - trimmed["agreement"] > _STRICTLY
@@ -397,12 +399,8 @@ def _claims(better: pd.DataFrame, ratios: vocab.Table, done: pd.DataFrame) -> li
         if set(names) <= set(own.index):
             means = {"seconds_by_fs_sdd": "ours"}
             means |= {"evaluations_by_subsets": "our evaluations by subsets"} if row.startswith("larger") else {}
-            # Geometric means of ratios.
-            values = {
-                quantity: math.exp(sum(map(math.log, own.loc[[*names], title])) / len(names))
-                for quantity, title in means.items()
-            }
-            numbers += vocab.numbers_of(row, values, done)
+            values = {quantity: geometric_mean(own.loc[[*names], title]) for quantity, title in means.items()}
+            numbers += vocab.numbers_of(row, values, done[done["network"].isin(names)])
     return numbers
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,12 +18,7 @@ from trimbench.trimming.thresholds import TIE_TOLERANCE, TIED_LOG_ODDS
 def test_kernels_work_without_a_folder_for_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     import numba
 
-    def refuse(*arguments: Any, cache: bool = False, **options: Any) -> Any:
-        if cache:
-            raise RuntimeError("no locator available")
-        return lambda function: function
-
-    monkeypatch.setattr(numba, "njit", refuse)
+    monkeypatch.setattr(numba, "njit", Mock(side_effect=[RuntimeError("no locator available"), lambda one: one]))
     assert _numba.compiled(math.sqrt)(4.0) == 2.0
 
 

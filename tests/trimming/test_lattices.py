@@ -162,6 +162,15 @@ def test_compiled_loops_go_through_the_nodes_of_the_search(seed: int, level: flo
     assert len({*ends[1]}) == len(ends[1])
 
 
+def test_a_proof_takes_as_many_evaluations_as_ever() -> None:
+    for n_features, n_evaluations in ((10, 346), (12, 337), (14, 404)):
+        rng = np.random.default_rng(n_features)
+        classifier = brute_force.random_classifier(rng, [2] * n_features, 0.4)
+        choice = checked_choice(classifier.features, n_features / 2, rng.choice([0.5, 1.0, 2.0], n_features).tolist())
+        found = LatticeSearch(classifier, choice, None, compiled=True).run(Limits())
+        assert found.n_evaluations == pytest.approx(n_evaluations, rel=0.02)
+
+
 def test_without_exact_values_a_gap_is_certified() -> None:
     classifier = random_classifier(10, threshold=0.4)
     choice = checked_choice(classifier.features, 2)

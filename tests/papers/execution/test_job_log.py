@@ -50,7 +50,6 @@ SPEAKING = [Job.create(sample_jobs.speak, {"end": end}) for end in ENDS]
 
 
 def check_ends_and_logs(found: dict[str, Record]) -> None:
-    """Check the records of the speaking jobs."""
     assert [found[job.key].status for job in SPEAKING] == list(ENDS.values())
     for job in SPEAKING:
         assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log

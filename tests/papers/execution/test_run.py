@@ -27,8 +27,6 @@ from .programs import start_program, wait_for
 
 
 class CountingExecutor:
-    """Runs serially and remembers what it ran."""
-
     def __init__(self) -> None:
         self.ran: list[Job] = []
 
@@ -142,8 +140,6 @@ def test_on_a_terminal_there_is_a_bar_with_failures(store: JobStore, monkeypatch
 
 
 class HeldExecutor:
-    """Waits for a sign before it runs the jobs."""
-
     def __init__(self) -> None:
         self.started, self.finish = threading.Event(), threading.Event()
 

@@ -69,7 +69,7 @@ def test_settings_of_a_sweep(settings: dict[str, Any], least: int, most: int, ac
 @pytest.mark.usefixtures("undrawn")
 def test_figure_1_has_two_models_of_one_classifier(command: Command) -> None:
     answer = command("experiment=conformant/figure1", "executor=serial")
-    assert "2 of 2 numbers reproduced (2 as printed), with profile=quick\n" in answer.out
+    assert "2 of 2 identities hold, with profile=quick\n" in answer.out
     table = table_of("conformant/figure1_table")
     for model in ("P1", "P2"):
         np.testing.assert_allclose(table[f"{model}(c | x)"], table["F"], atol=1e-12)
@@ -186,7 +186,7 @@ def test_em_and_mice_are_compared_with_the_text() -> None:
     assert not experiment.outcome(rows.assign(dataset="adult")).numbers, "the text says nothing of others"
     nothing = experiment.outcome(rows.assign(missing_percent=0.0))
     assert nothing.tables[0].frame.empty
-    assert "Of mnist the smallest share hides no feature" in nothing.notes[-1]
+    assert "On mnist the smallest share hides no feature" in nothing.notes[-1]
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,9 @@ def left_over(folder: Path) -> list[str]:
         os.utime(path, (time.time() - 61,) * 2)
     JobStore(folder / "results/jobs")
     found = [*folder.glob("results/**/*.tmp"), *folder.glob("cache/**/*.tmp"), *folder.glob("tmp/trimbench.*")]
-    return sorted(str(path.relative_to(folder)) for path in found)
+    # A folder with files and without its lock stays for a day: nobody can tell whether it is in use.
+    names = {path: {one.name for one in path.glob("*")} for path in found}
+    return sorted(str(path.relative_to(folder)) for path, own in names.items() if not own or own & {"held", ".held"})
 
 
 class Round:
@@ -240,8 +242,6 @@ class Round:
             kind = self._random.choice(("byte", "cut", "empty", "gone", "folder"))
             if path.name == "lock" or path.suffix == ".lock":
                 kind = "gone"
-            elif path.name in ("held", ".held"):  # without it, nobody can tell whether the folder is in use
-                kind = "empty"
             self.story.append(f"{kind} {path.relative_to(self._folder)}")
             self._damaged.add(path)
             match kind:

@@ -61,7 +61,8 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
 def _files(folder: Path) -> list[Path]:
     """Return the files of a run, without those that are being written or that git alone reads."""
     found = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return sorted(f for f in found if not any(p[0] == "." or p.endswith(".tmp") for p in f.relative_to(folder).parts))
+    parts = {path: path.relative_to(folder).parts for path in found}
+    return sorted(path for path in found if not any(one.startswith(".") or one.endswith(".tmp") for one in parts[path]))
 
 
 def _records(about: Mapping[str, Any], store: JobStore) -> Iterator[Path]:

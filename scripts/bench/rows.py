@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import trimbench as tb
 from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.search.cross_fitting import RowsWeight, trim_on_rows
 from trimbench.trimming.search.row_scores import (
     AdditiveScores,
@@ -126,7 +127,7 @@ def main() -> None:
     weights: list[RowsWeight] = [1.0, 0.5, "auto"]
     for weight in weights:
         start = time.process_time()
-        found = trim_on_rows(classifier, choice, frame, rows_weight=weight)
+        found = trim_on_rows(classifier, choice, frame, Limits(), rows_weight=weight)
         agreement = found.rows_agreement
         print(
             f"rows_weight={weight!r}: {time.process_time() - start:.1f} s with cross-fitting, "

@@ -13,7 +13,7 @@ import pytest
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.costs import checked_choice
-from trimbench.trimming.limits import Progress
+from trimbench.trimming.limits import Limits, Progress
 from trimbench.trimming.result import RowsAgreement, wilson_interval
 from trimbench.trimming.search.cross_fitting import dealt_folds, trim_on_rows
 from trimbench.trimming.search.rows import MAX_INSTANCES, RowProblem
@@ -140,20 +140,20 @@ def test_the_cheapest_subset_is_within_one_standard_error() -> None:
 def test_the_result_does_not_depend_on_the_number_of_jobs(weight: Any) -> None:
     classifier, rows = classifier_and_rows(3)
     choice = checked_choice(classifier.features, 3)
-    one, two = (trim_on_rows(classifier, choice, rows, rows_weight=weight, n_jobs=n) for n in (1, 3))
+    one, two = (trim_on_rows(classifier, choice, rows, Limits(n_jobs=n), rows_weight=weight) for n in (1, 3))
     assert one == two
 
 
 def test_a_time_limit_stops_the_selection() -> None:
     classifier, rows = classifier_and_rows(3)
     choice = checked_choice(classifier.features, 3)
-    found = trim_on_rows(classifier, choice, rows, time_limit=1e-9)
+    found = trim_on_rows(classifier, choice, rows, Limits(1e-9))
     assert not found.finished
     assert found.rows_agreement.n_rows == 0
     assert math.isnan(found.rows_agreement.value)
     assert found.rows_agreement.interval == (0.0, 1.0)
     assert choice.is_affordable(found.features)
-    assert trim_on_rows(classifier, choice, rows, time_limit=60).finished
+    assert trim_on_rows(classifier, choice, rows, Limits(60)).finished
 
 
 def test_rows_from_a_large_model_have_its_distribution() -> None:
@@ -217,7 +217,7 @@ def test_several_classes_are_judged_by_the_most_probable_one() -> None:
     classifier = tb.BayesianClassifier(model)
     rows = model.sample(60, rng)
     choice = checked_choice(classifier.features, 2)
-    found = trim_on_rows(classifier, choice, rows, rows_weight=0.5)
+    found = trim_on_rows(classifier, choice, rows, Limits(), rows_weight=0.5)
     mass = classifier.joint(range(4)).sum(axis=0)
     every = pd.DataFrame(np.array(list(itertools.product(*classifier.value_names))), columns=list(classifier.features))
 
@@ -229,7 +229,7 @@ def test_several_classes_are_judged_by_the_most_probable_one() -> None:
     assert blend(found.features) == pytest.approx(max(blend(subset) for subset in brute_force.all_subsets(4, 2)))
     assert found.threshold is None
     assert found.rows_agreement.weight == 0.5
-    assert trim_on_rows(classifier, choice, rows).rows_agreement.n_rows == 60
+    assert trim_on_rows(classifier, choice, rows, Limits()).rows_agreement.n_rows == 60
 
 
 # See statsmodels/statsmodels#7386 (none or all of some) and microsoft/haste#116 (2 of 199).

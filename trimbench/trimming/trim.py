@@ -181,12 +181,10 @@ def trim_by_rows(
         classifier,
         choice,
         rows,
+        limits.part(1.0 if is_searchable else _ON_ROWS),
         rows_weight=rows_weight,
         prefer=prefer,
         by_model=None if by_model is None else (by_model.kept, cut),
-        time_limit=limits.part(1.0 if is_searchable else _ON_ROWS).seconds_left(),
-        evaluation_limit=limits.evaluation_limit,
-        n_jobs=limits.n_jobs,
     )
     stopped = not found.finished or (by_model is not None and by_model.may_go_on)
 

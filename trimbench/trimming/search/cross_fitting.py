@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench._numba import clock
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice, highest_cost
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import RowsAgreement, rows_agreement
 from trimbench.trimming.search.row_scores import WeightedRows, pooled
-from trimbench.trimming.search.rows import TOLERANCE, RowProblem, Selection, select
+from trimbench.trimming.search.rows import TOLERANCE, RowProblem, select
 from trimbench.trimming.thresholds import Cut
 
 if TYPE_CHECKING:
@@ -32,12 +32,27 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Fitted:
-    """Features and threshold, selected on weighted rows."""
+    """Features and threshold, selected on weighted rows.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Positions of the kept features, in the order of the classifier.
+    cut : Cut or None
+        Where the threshold may lie, and the blended agreement; None for a classifier without threshold.
+    threshold : float or None
+        That of the original if it is in `cut`, else the middle.
+    """
 
     features: tuple[int, ...]
     cut: Cut | None
     threshold: float | None
-    selection: Selection | None = None
+
+    @classmethod
+    def of(cls, features: tuple[int, ...], cut: Cut | None, problem: RowProblem) -> Fitted:
+        """Return what was selected, with its threshold."""
+        level = None if cut is None or problem.threshold is None else cut.representative(problem.threshold)
+        return cls(features, cut, level)
 
 
 @dataclass(frozen=True, order=True)
@@ -57,6 +72,8 @@ class CrossFitting:
         What stands for the model; None where every weight is 1.
     by_model : Fitted, optional
         What the model alone selects within the budget of `choice`, where that is known.
+    limits : Limits
+        They may be replaced; evaluations count on.
     """
 
     def __init__(
@@ -67,13 +84,14 @@ class CrossFitting:
         model: WeightedRows | None,
         *,
         by_model: Fitted | None,
-        may_go_on: Callable[[int], bool],
-        n_jobs: int,
+        limits: Limits,
         rng: np.random.Generator,
     ) -> None:
         self._problem, self._choice, self._rows, self._model = problem, choice, rows, model
         self._by_model = by_model
-        self._may_go_on, self._n_jobs = may_go_on, n_jobs
+        self.limits = limits
+        # Threads would share the evaluations differently each time.
+        self._n_jobs = limits.n_jobs if limits.evaluation_limit is None else 1
         self.folds = dealt_folds(rows.decisions, N_FOLDS, rng)
         self.n_folds = int(self.folds.max()) + 1
         self.n_evaluations = 0
@@ -95,10 +113,9 @@ class CrossFitting:
         objective = self._problem.objective(pooled(self._model, rows, setup.weight))
         choice = replace(self._choice, budget=setup.budget)
         before = self.n_evaluations
-        selection = select(objective, choice, lambda n_evaluations: self._may_go_on(before + n_evaluations))
+        selection = select(objective, choice, lambda n_evaluations: self.limits.may_go_on(before + n_evaluations))
         features = choice.features(selection.units)
-        cut = objective.cut(features)
-        found = _fitted(features, cut, self._problem, selection)
+        found = Fitted.of(features, objective.cut(features), self._problem)
         self.n_evaluations += selection.n_evaluations
         self.finished = self.finished and selection.finished
         if setup.weight == 0.0:
@@ -118,7 +135,7 @@ class CrossFitting:
             if setup.weight == 0.0:  # does not depend on the rows: selected once, before the threads start
                 self.fitted(setup)
         for fold in range(self.n_folds if open_ else 0):
-            if not self._may_go_on(self.n_evaluations):
+            if not self.limits.may_go_on(self.n_evaluations):
                 self.finished = False
                 return
             held_out = self.folds == fold
@@ -127,7 +144,7 @@ class CrossFitting:
             else:
                 with ThreadPoolExecutor(self._n_jobs) as pool:
                     parts = list(pool.map(partial(self._judged_part, held_out=held_out), open_))
-            if not self._may_go_on(self.n_evaluations):  # some of these selections may have been cut short
+            if not self.limits.may_go_on(self.n_evaluations):  # some of these selections may have been cut short
                 self.finished = False
                 return
             for setup, part in zip(open_, parts, strict=True):
@@ -244,17 +261,11 @@ _SHARE = 0.75
 
 
 @dataclass(frozen=True)
-class RowsTrimming:
+class RowsTrimming(Fitted):
     """What was selected by rows.
 
     Attributes
     ----------
-    features : tuple of int
-        Positions of the kept features, in the order of the classifier.
-    cut : Cut or None
-        Where the threshold may lie, and the blended agreement; None for a classifier without threshold.
-    threshold : float or None
-        That of the original if it is in `cut`, else the middle.
     rows_agreement : RowsAgreement
     n_evaluations : int
         Agreements of feature subsets that were computed, in all parts of the cross-validation.
@@ -262,9 +273,6 @@ class RowsTrimming:
         Whether the selection ended by itself, not by a limit.
     """
 
-    features: tuple[int, ...]
-    cut: Cut | None
-    threshold: float | None
     rows_agreement: RowsAgreement
     n_evaluations: int
     finished: bool
@@ -287,77 +295,43 @@ def trim_on_rows(
     classifier: BayesianClassifier,
     choice: Choice,
     rows: pd.DataFrame,
+    limits: Limits,
     *,
     rows_weight: RowsWeight = "auto",
     prefer: Prefer = "best",
     by_model: tuple[Sequence[int], Cut | None] | None = None,
-    time_limit: float | None = None,
-    evaluation_limit: int | None = None,
-    n_jobs: int = 1,
-    seed: int = 0,
 ) -> RowsTrimming:
     """Select features and threshold by how often they agree with the original on rows, blended with the model.
 
-    `by_model` is what the model alone selects within the budget, where that is known: features and cut. The `seed`
-    decides the parts of the cross-validation, and the rows that are drawn from a large model. Other parameters are as
-    in `trim`. Raises ValueError if the rows do not fit the classifier.
+    `by_model` is what the model alone selects within the budget, where that is known: features and cut. Other
+    parameters are as in `trim`. Raises ValueError if the rows do not fit the classifier.
     """
     check_rows_settings(rows_weight, prefer)
     problem = RowProblem(classifier)
-    rng = np.random.default_rng(seed)
+    # It decides the parts of the cross-validation, and the rows that are drawn from a large model.
+    rng = np.random.default_rng(0)
     weighted = problem.rows(rows)
-    deadline = _Deadline(time_limit, evaluation_limit, _SHARE)
-    known = None if by_model is None else _fitted(tuple(sorted(by_model[0])), by_model[1], problem)
+    known = None if by_model is None else Fitted.of(tuple(sorted(by_model[0])), by_model[1], problem)
     weights: Sequence[float] = WEIGHTS if rows_weight == "auto" else (float(rows_weight),)
-    fitting = CrossFitting(
-        problem,
-        choice,
-        weighted,
-        None if weights == (1.0,) else problem.model_rows(rng),
-        by_model=known,
-        may_go_on=deadline.may_go_on,
-        # Threads would share the evaluations differently each time.
-        n_jobs=n_jobs if evaluation_limit is None else 1,
-        rng=rng,
-    )
+    first = limits.part(_SHARE)
+    if limits.evaluation_limit is not None:
+        first = first.up_to(math.ceil(_SHARE * limits.evaluation_limit))
+    model = None if weights == (1.0,) else problem.model_rows(rng)
+    fitting = CrossFitting(problem, choice, weighted, model, by_model=known, limits=first, rng=rng)
     rule = best_weight(fitting, weights, choice.budget)
     if prefer == "cheapest":
         rule = cheapest(fitting, rule, _budgets(choice))
     parts = cross_fitted(fitting, rule)
     setup = rule(np.ones(len(weighted), dtype=np.bool_))
-    deadline.share = 1.0
+    fitting.limits = limits
     found = fitting.fitted(setup)
     apparent = float(fitting.agrees(found, weighted).mean())
     return RowsTrimming(
-        found.features,
-        found.cut,
-        found.threshold,
-        rows_agreement(parts, weight=setup.weight, apparent=apparent),
-        fitting.n_evaluations,
-        fitting.finished,
+        **vars(found),
+        rows_agreement=rows_agreement(parts, weight=setup.weight, apparent=apparent),
+        n_evaluations=fitting.n_evaluations,
+        finished=fitting.finished,
     )
-
-
-@dataclass
-class _Deadline:
-    """Limits of time and evaluations, of which only a share may be used at first."""
-
-    seconds: float | None
-    evaluations: int | None
-    share: float
-    start: float = field(default_factory=clock)
-
-    def may_go_on(self, n_evaluations: int) -> bool:
-        if self.evaluations is not None and n_evaluations >= self.share * self.evaluations:
-            return False
-        return self.seconds is None or clock() - self.start < self.share * self.seconds
-
-
-def _fitted(
-    features: tuple[int, ...], cut: Cut | None, problem: RowProblem, selection: Selection | None = None
-) -> Fitted:
-    level = None if cut is None or problem.threshold is None else cut.representative(problem.threshold)
-    return Fitted(features, cut, level, selection)
 
 
 def _budgets(choice: Choice) -> list[float]:

@@ -117,24 +117,17 @@ def select_features(
     for name, (given, whose) in named.items():
         if by != whose and given is not None and given is not False:
             raise ValueError(f"{name} must be left out for by={by!r}; it is for by={whose!r}")
+    checked_classifier(classifier)
     if by == "same_decision":
-        return select_by_same_decision(classifier, budget, costs)
-    if by == "information_gain":
-        return FeatureSelection(select_by_information_gain(classifier, budget, costs, joint=joint, engine=engine))
+        return _by_same_decision(classifier, budget, costs)
+    if by == gain:
+        choice = checked_choice(classifier.features, budget, costs)
+        return FeatureSelection(_by_information_gain(classifier, choice, joint, engine))
     if rows is None or target is None or costs is not None:
         raise ValueError("by='accuracy' needs rows and target, and takes no costs, as it counts features")
-    checked_classifier(classifier)
-    chosen = select_by_accuracy(
-        rows[list(classifier.features)],
-        target,
-        checked_budget(budget),
-        positive=classifier.positive,
-        threshold=classifier.threshold,
-        n_folds=n_folds,
-        rng=np.random.default_rng(random_state),
-        smoothing=smoothing,
-    )
-    return FeatureSelection(chosen)
+    sides, rng = (classifier.positive, classifier.threshold), np.random.default_rng(random_state)
+    folds = folds_of(rows[list(classifier.features)], target, *sides, n_folds, rng, smoothing)
+    return FeatureSelection(_by_accuracy(classifier.features, folds, checked_budget(budget)))
 
 
 # Feature selection by information gain: what the features say about the class, not the classifier.
@@ -166,16 +159,10 @@ def information_gains(
     return np.array(gains)
 
 
-def select_by_information_gain(
-    classifier: BayesianClassifier,
-    budget: float,
-    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
-    *,
-    joint: bool = False,
-    engine: Engine | None = None,
+def _by_information_gain(
+    classifier: BayesianClassifier, choice: Choice, joint: bool, engine: Engine | None
 ) -> tuple[str, ...]:
-    """Return features by information gain, the most informative affordable one first, as in `select_features`."""
-    choice = checked_choice(checked_classifier(classifier).features, budget, costs)
+    """Return features by information gain, the most informative affordable one first."""
     chosen: list[int] = []
     gains = information_gains(classifier, engine=engine)
     while open_ := choice.open_units(chosen):
@@ -216,46 +203,13 @@ def _mutual_information(table: NDArray[np.float64]) -> float:
 # Selection by the cross-validated accuracy of naive Bayes classifiers.
 
 
-def select_by_accuracy(
-    features: pd.DataFrame,
-    target: pd.Series,
-    budget: float,
-    *,
-    positive: str,
-    threshold: float = 0.5,
-    n_folds: int = 10,
-    rng: np.random.Generator,
-    smoothing: float = 1.0,
-) -> tuple[str, ...]:
+def _by_accuracy(features: Sequence[str], folds: Sequence[Fold], budget: float) -> tuple[str, ...]:
     """Select features one by one, each time the one that gives naive Bayes the highest cross-validated accuracy.
 
     The first m of them are the selection for the budget m.
-
-    Raises ValueError if there are too few rows for the folds, or no classifier can be learned from the data.
-
-    Parameters
-    ----------
-    features : DataFrame of shape (n_rows, n_features)
-        Categories.
-    target : Series of length n_rows
-        Two classes.
-    budget : float
-        Number of features.
-    positive : str
-        The class whose probability is compared with the threshold.
-    threshold : float in (0, 1)
-    n_folds : int
-        Between 2 and the number of rows.
-    rng : numpy.random.Generator
-        Assigns the rows to the folds.
-    smoothing : float
-        Pseudo-count of the naive Bayes classifier.
     """
-    if budget < 0:
-        raise ValueError(f"budget must be a number of features, 0 or more, got {budget!r}")
-    folds = folds_of(features, target, positive, threshold, n_folds, rng, smoothing)
     scores = [np.zeros(len(fold.truth)) for fold in folds]
-    open_ = list(range(features.shape[1]))
+    open_ = list(range(len(features)))
     chosen: list[int] = []
     while open_ and len(chosen) < budget:
         accuracies = np.zeros(len(open_))
@@ -265,7 +219,7 @@ def select_by_accuracy(
         best = open_.pop(int(np.argmax(accuracies)))
         chosen.append(best)
         scores = [score + fold.weights[:, best] for fold, score in zip(folds, scores, strict=True)]
-    return tuple(str(features.columns[i]) for i in chosen)
+    return tuple(features[i] for i in chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +250,26 @@ def folds_of(
     rng: np.random.Generator,
     smoothing: float,
 ) -> list[Fold]:
-    """Return what naive Bayes models say that are learned without each part of the rows in turn."""
+    """Return what naive Bayes models say that are learned without each part of the rows in turn.
+
+    Raises ValueError if there are too few rows for the folds, or no classifier can be learned from the data.
+
+    Parameters
+    ----------
+    features : DataFrame of shape (n_rows, n_features)
+        Categories.
+    target : Series of length n_rows
+        Two classes.
+    positive : str
+        The class whose probability is compared with the threshold.
+    threshold : float in (0, 1)
+    n_folds : int
+        Between 2 and the number of rows.
+    rng : numpy.random.Generator
+        Assigns the rows to the folds.
+    smoothing : float
+        Pseudo-count of the naive Bayes classifier.
+    """
     if not 2 <= n_folds <= len(features):
         raise ValueError(f"n_folds must be between 2 and the number of rows, {len(features)}, got {n_folds}")
     if not 0 < threshold < 1:
@@ -323,13 +296,13 @@ def folds_of(
 # Feature selection by expected same-decision probability: the threshold stays, every subset is tried.
 
 
-def select_by_same_decision(
+def _by_same_decision(
     classifier: BayesianClassifier,
     budget: float,
     costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
 ) -> FeatureSelection:
     """Select the features within a budget that keep the most decisions, at the original threshold."""
-    price = checked_costs(checked_classifier(classifier).features, costs)
+    price = checked_costs(classifier.features, costs)
     root = DenseEngine.build(classifier).root
     batches = subset_batches(root, price, checked_budget(budget))
     highest, leaders, n_subsets = leading((batch.kept, _same_decision(classifier, batch)) for batch in batches)

@@ -39,7 +39,7 @@ from trimbench.papers.own_table.report import (
 from trimbench.papers.own_table.settings import StoredTable, StudySettings, keep_table
 from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, choose_budget, keeping, reliability
 from trimbench.papers.own_table.study import Study, prepared
-from trimbench.trimming.baselines import select_by_information_gain
+from trimbench.trimming.baselines import select_features
 from trimbench.trimming.result import wilson_interval
 
 from .studies import SMALL, breast_cancer, iris, studied
@@ -115,7 +115,8 @@ def test_the_trimming(cancer: Study, rows: Rows) -> None:
         assert (found[f"rows_agreement{end}"], found[f"model_agreement{end}"]) == (ours, others)
         assert found[f"blended_agreement{end}"] == of_rows.weight * ours + (1 - of_rows.weight) * others
     other = next(one for one in cancer.steps.frontier[0]["methods"] if one["method"] == INFORMATION)
-    assert sorted(other["features"]) == sorted(select_by_information_gain(full.trimming_.original, 2))
+    by_gain = select_features(full.trimming_.original, 2, by="information_gain").features
+    assert sorted(other["features"]) == sorted(by_gain)
     left_out = [name for name in X if name not in other["features"]]
     alone = TrimmedClassifier(budget=6, required=other["features"], forbidden=left_out, rows_weight=0).fit(X, y)
     assert other["accuracy"] == (alone.predict(X_test) == y_test).mean()

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from trimbench.papers import vocabulary as vocab
@@ -24,7 +23,7 @@ from trimbench.papers.trimming.classifiers import (
     Split,
     network_classifier,
 )
-from trimbench.trimming.baselines import select_by_accuracy, select_by_information_gain
+from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.curve import trimming_curve
 from trimbench.trimming.engines.bounds import CertifiedEngine
@@ -197,17 +196,20 @@ def trim_many_features(
     return {**split.sizes, **facts, "agreement_low": low, "agreement_high": high}
 
 
-def _by_accuracy(_: BayesianClassifier, split: Split, learning: Learning, most: int, n_folds: int) -> Sequence[str]:
-    how: dict[str, Any] = {"threshold": learning.threshold, "smoothing": learning.smoothing, "n_folds": n_folds}
-    rng = np.random.default_rng(learning.split_seed)
-    return select_by_accuracy(split.train, split.target, most, positive=POSITIVE_SIDE, rng=rng, **how)
+def _by_accuracy(
+    classifier: BayesianClassifier, split: Split, learning: Learning, most: int, n_folds: int
+) -> Sequence[str]:
+    how: dict[str, Any] = {"smoothing": learning.smoothing, "n_folds": n_folds, "random_state": learning.split_seed}
+    found = select_features(classifier, most, by="accuracy", rows=split.train, target=split.target, **how)
+    return found.features
 
 
 # Jobs, tables and figures follow from this. A selection takes a classifier, the rows and how it was learned, and the
 # numbers of features and of folds. It returns names in order: the first few are the selection for a smaller budget.
 BASELINES = {
     "information_gain": vocab.Method(
-        "information gain", lambda classifier, _, __, most, ___: select_by_information_gain(classifier, most)
+        "information gain",
+        lambda classifier, _, __, most, ___: select_features(classifier, most, by="information_gain").features,
     ),
     "accuracy": vocab.Method("greedy accuracy", _by_accuracy),
 }

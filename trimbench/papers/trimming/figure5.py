@@ -23,7 +23,7 @@ from trimbench.papers.trimming.classifiers import (
     Split,
     two_classes,
 )
-from trimbench.trimming.baselines import folds_of, select_by_information_gain
+from trimbench.trimming.baselines import folds_of, select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import make_engine
 from trimbench.trimming.engines.table import DenseEngine, subset_batches
@@ -404,7 +404,7 @@ def cross_validated_accuracy(
     ----------
     subsets : ndarray of bool, shape (n_subsets, n_features)
     features, target, positive, threshold, n_folds, rng, smoothing
-        As in `select_by_accuracy`.
+        As in `folds_of`.
 
     Returns
     -------
@@ -443,11 +443,11 @@ def agreement_and_accuracy(
         rng=np.random.default_rng(learning.split_seed),
         smoothing=learning.smoothing,
     ).tolist()
-    by_gain = sorted(classifier.features.index(name) for name in select_by_information_gain(classifier, budget))
+    by_gain = select_features(classifier, budget, by="information_gain").features
     picks = {
         "optimal_eca": int(np.argmax(agreements)),
         "optimal_accuracy": int(np.argmax(accuracies)),
-        "information_gain": kept.index(tuple(by_gain)),
+        "information_gain": kept.index(tuple(sorted(map(classifier.features.index, by_gain)))),
     }
     result: dict[str, vocab.Json] = {
         "n_rows": len(loaded.features),

@@ -18,7 +18,7 @@ from trimbench.papers import vocabulary as vocab
 from trimbench.papers.data.encodings import categorize
 from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
 from trimbench.papers.trimming.classifiers import NAMES, PROBLEM_ENTRIES, TRIMMED, Problem
-from trimbench.trimming.baselines import select_by_information_gain
+from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import Engine, EngineName, TableLimits, make_engine
 from trimbench.trimming.engines.sdd import CircuitError
@@ -27,8 +27,10 @@ from trimbench.trimming.trim import trim
 
 # The selections to compare with, by the prefix of their results: they take the classifier, the budget and the engine.
 SELECTIONS = {
-    "gain": vocab.Method("information gain", select_by_information_gain),
-    "joint_gain": vocab.Method("joint information gain", functools.partial(select_by_information_gain, joint=True)),
+    "gain": vocab.Method("information gain", functools.partial(select_features, by="information_gain")),
+    "joint_gain": vocab.Method(
+        "joint information gain", functools.partial(select_features, by="information_gain", joint=True)
+    ),
 }
 _CLASS = {"target": TEXT, "n_features": COUNT, "budget": COUNT}
 _POINT = fields(
@@ -130,7 +132,7 @@ def _against_information_gain(
         engine, built = timed(lambda: _ready(make_engine(classifier, name, limits=limits)))
     except (ContractionTooLarge, CircuitError) as error:
         return facts | {"refused": str(error)}
-    selections = {name: by.run(classifier, budget, engine=engine) for name, by in SELECTIONS.items()}
+    selections = {name: by.run(classifier, budget, engine=engine).features for name, by in SELECTIONS.items()}
     points = [
         _point(classifier, budget, float(level), engine.with_threshold(level), selections) for level in thresholds
     ]

@@ -16,7 +16,7 @@ from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, timed, timed_warm
 from trimbench.papers.trimming.classifiers import SEARCHED, TRIMMED, classifier_input, network_classifier
 from trimbench.trimming.agreement import maximum_achievable_agreement
-from trimbench.trimming.baselines import select_by_same_decision
+from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import EngineName, SignedMeasure, make_engine
 from trimbench.trimming.result import AGREEMENT_TOLERANCE
@@ -420,7 +420,7 @@ def trim_network(
 def select_from_network(network: vocab.Input, threshold: float, budget_divisor: int) -> dict[str, vocab.Json]:
     """Select features of a network input by expected same-decision probability (FS-SDD), at unit costs."""
     classifier, budget = _problem(network, threshold, budget_divisor)
-    selection, seconds = timed_warm(lambda: select_by_same_decision(classifier, budget))
+    selection, seconds = timed_warm(lambda: select_features(classifier, budget))
     at_best_threshold = [maximum_achievable_agreement(classifier, features)[0] for features in selection.tied]
     own = {"agreement_at_best_threshold": at_best_threshold[0], "agreement_of_best_tie": max(at_best_threshold)}
     return _found(classifier, budget, selection.features, selection, seconds, **own, n_tied=len(selection.tied))

@@ -93,7 +93,7 @@ def test_columns_that_are_left_out_may_hold_anything_and_kept_ones_may_be_missin
 
 @pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented", "mixture"])
 def test_a_stopped_search_fills_the_budget_and_says_so(density: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.search.cross_fitting.clock", itertools.count(10**9).__next__)
+    monkeypatch.setattr("trimbench.trimming.limits.clock", itertools.count(10**9).__next__)
     X, y = (part[::2] for part in load_digits(return_X_y=True))
     trimmed = TrimmedClassifier(8, density=density, time_limit=1e-6)
     with pytest.warns(
@@ -136,7 +136,7 @@ def test_the_result_on_a_slow_machine_is_the_same_or_a_warning_says_why(
     X, y = patients()
     expected = TrimmedClassifier(2, density=density, time_limit=None).fit(X, y)
     for slowness in (1.0, 1e2, 1e4, 1e6):
-        for name in ("limits.clock", "search.cross_fitting.clock", "sampled.seconds_now"):
+        for name in ("limits.clock", "sampled.seconds_now"):
             monkeypatch.setattr(f"trimbench.trimming.{name}", lambda factor=slowness: factor * clock())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)

@@ -27,7 +27,7 @@ from trimbench.papers.conformant.solvers import SOLVERS, SolverName
 from trimbench.papers.conformant.tasks import EncodedRows, encoded_rows, fitted, make_task
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.masks import exactly_missing
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.cells import Inputs
 
 from .measure import Call, Row, absent, growth, version_of, versus
 from .missing_values import drawn

@@ -15,10 +15,10 @@ from statistics import fmean
 
 import yaml
 
-from trimbench.papers.commands.tasks import GROUP, measured
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.store import Record
-from trimbench.papers.reporting.runs import SHORT_KEY
+from trimbench.papers.reporting.page import SHORT_KEY
+from trimbench.papers.vocabulary.planning import COST, measured
 
 HEAD = "# Mean processor seconds of a job by experiment and function, as `scripts/bench/run cost` found them.\n"
 Costs = dict[str, dict[str, float]]
@@ -38,7 +38,7 @@ def main() -> None:
     catalogue = Catalogue((configuration_folder(),))
     for profile, new in found.items():
         merged = {**measured(catalogue, profile), **new}
-        path = configuration_folder() / GROUP / f"{profile}.yaml"
+        path = configuration_folder() / COST / f"{profile}.yaml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(HEAD + as_yaml(merged), encoding="utf-8")
         print(f"{path}: {len(new)} experiments written, {len(merged) - len(new)} kept")

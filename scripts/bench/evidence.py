@@ -22,7 +22,7 @@ from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.trimming.figure7 import binary_roots, draw_class
-from trimbench.papers.vocabulary.inputs import Inputs, network_of
+from trimbench.papers.vocabulary.cells import Inputs, network_of
 
 NETWORKS = ("cpcs54", *(f"bn_{i}" for i in range(13)), "bn_14")
 # Each of these is to take less than this many seconds.

@@ -20,7 +20,7 @@ from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.mask_sweep import conformant_model
 from trimbench.papers.conformant.tasks import encoded_rows, make_task
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.cells import Inputs
 
 _DELTAS = (0.8, 0.9, 0.95, 0.99, 1.0)
 _ROWS = 20

@@ -21,7 +21,7 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, provenance
 from trimbench.papers.validation import Json
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.cells import Inputs
 from trimbench.papers.vocabulary.planning import make_experiment
 
 # Number of records: profile, and random masks of the small data sets.

@@ -36,11 +36,10 @@ from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.here import ProcessExecutor, Workers
 from trimbench.papers.execution.job import Job, JobLimits
 from trimbench.papers.execution.remote import RayExecutor
-from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.run import Executor, SerialExecutor, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
-from trimbench.papers.execution.workers import Executor, SerialExecutor
-from trimbench.papers.trimming.table4 import best_threshold
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.trimming.examples import best_threshold
+from trimbench.papers.vocabulary.cells import Inputs
 
 from .measure import Call, Row, growth, ratio_of, version_of, versus
 

@@ -29,7 +29,7 @@ from trimbench.papers.beyond.budgets import TwoSides, select_many_features, trim
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.trimming.classifiers import Learning
-from trimbench.papers.vocabulary.inputs import Inputs, network_of
+from trimbench.papers.vocabulary.cells import Inputs, network_of
 from trimbench.papers.vocabulary.reported import printed_numbers
 from trimbench.trimming.engines.choice import make_engine
 

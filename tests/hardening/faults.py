@@ -24,8 +24,7 @@ from trimbench.papers.commands import cli
 from trimbench.papers.commands.arguments import CommandLine
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.reporting.figures import drawing as figures
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.vocabulary.figures import Figure
+from trimbench.papers.vocabulary.outcome import Figure, FigureSettings
 
 from .fault_hooks import KINDS, Fault
 

@@ -35,10 +35,10 @@ from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, remember
 from trimbench.papers.reporting.figures.drawing import StoredFigure, draw, read_points
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import render_pages
 from trimbench.papers.reporting.runs import check_profile, described_in, read_about, read_run, write_findings
 from trimbench.papers.validation import ConfigurationError, DataUnavailable
+from trimbench.papers.vocabulary.outcome import FigureSettings
 from trimbench.papers.vocabulary.planning import make_experiment
 from trimbench.papers.vocabulary.reported import Literature
 

@@ -16,8 +16,7 @@ from PIL import Image
 from trimbench.papers.commands import arguments, cli
 from trimbench.papers.commands.arguments import Composer
 from trimbench.papers.configuration import load
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.vocabulary.figures import Figure
+from trimbench.papers.vocabulary.outcome import Figure, FigureSettings
 
 from . import command_line
 

@@ -8,8 +8,8 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import run_job_function
 from trimbench.papers.trimming.classifiers import Problem
-from trimbench.papers.vocabulary.cells import Experiment, Outcome
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.cells import Experiment, Inputs
+from trimbench.papers.vocabulary.outcome import Outcome
 
 from .command_line import PROJECT
 

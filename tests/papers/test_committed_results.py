@@ -17,8 +17,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from trimbench.papers.commands.arguments import SHARED_KEYS, Composer
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.page import render_pages
-from trimbench.papers.reporting.runs import Entry, part_of
+from trimbench.papers.reporting.page import Entry, part_of, render_pages
 from trimbench.papers.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.planning import make_experiment

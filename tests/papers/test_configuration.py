@@ -19,8 +19,8 @@ from trimbench.papers import configuration
 from trimbench.papers.commands.arguments import SHARED_KEYS, Composer, setting
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.vocabulary.outcome import shown_name
 from trimbench.papers.vocabulary.reported import Literature
-from trimbench.papers.vocabulary.tables import shown_name
 
 from .command_line import PROJECT
 

@@ -16,7 +16,7 @@ from trimbench.papers.configuration import NOT_SETTINGS
 from trimbench.papers.conformant.tasks import Protocol
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.validation import ConfigurationError, must_be, settings, unknown, validated
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.cells import Inputs
 from trimbench.papers.vocabulary.planning import make_experiment
 
 from .command_line import PROJECT, Command

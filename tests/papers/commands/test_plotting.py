@@ -15,10 +15,9 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.reporting.figures.drawing import read_points, write_figures
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import make_run
 from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.outcome import FigureSettings, LineFigure
 
 from ..command_line import Command
 

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from trimbench.papers.commands import cli, publishing
+from trimbench.papers.commands import cli, tasks
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.execution.store import provenance
 from trimbench.papers.files import settings_name
@@ -143,7 +143,7 @@ def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     folder = project_of(tmp_path / "conf", "trimming/table4")
     monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
     state = {**provenance(), "commit": "a" * 40, "dirty": False}
-    for module in (publishing, runs, reporting_page):
+    for module in (tasks, runs, reporting_page):
         monkeypatch.setattr(module, "provenance", lambda: dict(state))
     return state
 
@@ -228,7 +228,7 @@ def test_only_what_this_commit_has_written_is_published(
     about.write_bytes(kept.replace(b'"page"', b'"else"'))
     assert "table4.json cannot be read: missing are ['page']" in refused("run=mine")
     about.write_bytes(kept)
-    monkeypatch.setattr(publishing, "_MOST_MEGABYTES", 0.001)
+    monkeypatch.setattr(tasks, "_MOST_MEGABYTES", 0.001)
     assert "a published run must take at most 0.001 MB, got 0." in refused("run=mine")
     (tmp_path / "results/mine/trimming/table4.json").unlink()
     assert "run must have an experiment to publish, got none in results/mine" in refused("run=mine")

@@ -17,7 +17,7 @@ from tests.networks.ace_encoder import encode_ace
 from trimbench.papers.commands.tasks import measured
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.execution.run import duration
-from trimbench.papers.trimming import table4
+from trimbench.papers.trimming import examples
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, write
 from ..stored_runs import TABLE, run
@@ -204,7 +204,7 @@ def test_fetch_compares_figures_with_the_files_that_are_there(
 def test_a_number_that_is_not_reported_fails_the_experiment_alone(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table4, "_EXAMPLE", "F1, F3")
+    monkeypatch.setattr(examples, "_EXAMPLE", "F1, F3")
     answer = command(T4, "executor=serial", code=1)
     assert "F1, F3/agreement is computed, but not reported; correct its row" in answer.out
     assert "did you mean 'F1, F2/agreement'?" in answer.out

@@ -19,9 +19,7 @@ from trimbench.papers.conformant.solvers import solve_synthetic
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
 from trimbench.papers.conformant.tasks import Table2
 from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.cells import Outcome
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.outcome import LineFigure, Number, Outcome
 from trimbench.papers.vocabulary.reported import interpolated, stored_curves
 
 from ..command_line import PROJECT, Command, table_of, write

@@ -30,8 +30,7 @@ from trimbench.papers.conformant.tables_4_and_5 import (
 )
 from trimbench.papers.conformant.tasks import distinct_rows, encoded_rows, fit_lbfgs, make_task, rows_at_hand
 from trimbench.papers.validation import ConfigurationError, validated
-from trimbench.papers.vocabulary.cells import Outcome
-from trimbench.papers.vocabulary.numbers import Explanation
+from trimbench.papers.vocabulary.outcome import Explanation, Outcome
 from trimbench.papers.vocabulary.reported import printed_numbers, stored_curves
 
 from ..experiments import inputs_of

@@ -16,7 +16,7 @@ from trimbench.papers.conformant.tasks import feature_codes
 from trimbench.papers.data.masks import Missingness
 from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
-from trimbench.papers.vocabulary.numbers import mean_of
+from trimbench.papers.vocabulary.outcome import mean_of
 
 from ..experiments import inputs_of, rows_of
 

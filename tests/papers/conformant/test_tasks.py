@@ -31,8 +31,7 @@ from trimbench.papers.data.dataset import Dataset
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.cells import Cell
-from trimbench.papers.vocabulary.inputs import dataset_of
+from trimbench.papers.vocabulary.cells import Cell, dataset_of
 
 from ..command_line import PROJECT
 from ..experiments import inputs_of

@@ -33,10 +33,10 @@ from trimbench.papers.data.declarations import (
 from trimbench.papers.data.downloads import CacheOnlyFile, FileDeclaration, UnverifiedFile
 from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
 from trimbench.papers.data.table_texts import MISSING_VALUES
+from trimbench.papers.execution.run import SerialExecutor
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.validation import ConfigurationError, DataUnavailable, DeclarationError
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.cells import Inputs
 from trimbench.papers.vocabulary.planning import Surroundings
 
 from .loopback import Loopback

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.run import TARGETS, Executor
 from trimbench.papers.execution.store import Record
-from trimbench.papers.execution.workers import TARGETS, Executor
 
 from . import sample_jobs
 
@@ -36,7 +36,7 @@ sys.path[:0] = {paths!r}
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.execution.workers import executor_of
+from trimbench.papers.execution.run import executor_of
 if __name__ == "__main__":
     jobs = import_module({module!r})
     sweep = [Job.create(getattr(jobs, {function!r}), {{**{shared!r}, {axis!r}: n}}) for n in range({n})]

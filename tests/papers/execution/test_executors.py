@@ -19,8 +19,8 @@ from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.execution.here import HeldInterrupts, ProcessExecutor
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import RayExecutor, SlurmExecutor
+from trimbench.papers.execution.run import TARGETS, Executor, ExecutorError, SerialExecutor, executor_of
 from trimbench.papers.execution.store import Record
-from trimbench.papers.execution.workers import TARGETS, Executor, ExecutorError, SerialExecutor, executor_of
 from trimbench.papers.validation import ConfigurationError
 
 from ..command_line import run_here, tables

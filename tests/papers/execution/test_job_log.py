@@ -14,21 +14,20 @@ from unittest.mock import Mock
 
 import pytest
 
-from trimbench.papers.execution import workers
-from trimbench.papers.execution.here import ProcessExecutor
+from trimbench.papers.execution import here
+from trimbench.papers.execution import run as execution_run
+from trimbench.papers.execution.here import ProcessExecutor, can_measure, memory_held
 from trimbench.papers.execution.job import Job, size_in_bytes
-from trimbench.papers.execution.run import run_jobs
-from trimbench.papers.execution.store import JobStore, Record
-from trimbench.papers.execution.workers import (
+from trimbench.papers.execution.run import (
     BoundedText,
     Executor,
     ExecutorError,
     SerialExecutor,
-    can_measure,
-    memory_held,
+    run_jobs,
     shorten_file,
     take,
 )
+from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.files import without_homes
 
 from . import sample_jobs
@@ -84,16 +83,16 @@ def test_a_log_handler_that_a_job_leaves_behind_writes_to_the_next_log() -> None
 
 def test_a_worker_notes_when_and_where_it_runs_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes = [0.0] * 8
-    monkeypatch.setattr(workers, "_starts", Mock(get=lambda: notes))
-    monkeypatch.setattr(workers, "_fresh", Mock(get=lambda: 1.0))
+    monkeypatch.setattr(here, "_starts", Mock(get=lambda: notes))
+    monkeypatch.setattr(here, "_fresh", Mock(get=lambda: 1.0))
     log = tmp_path / "new/log"
-    found = [workers.work(Job.create(sample_jobs.fail, {"kind": kind}), 1, log) for kind in ("plain", "interrupt")]
+    found = [here.work(Job.create(sample_jobs.fail, {"kind": kind}), 1, log) for kind in ("plain", "interrupt")]
     assert [(record.status, record.log) for record in found] == [("failed", "")] * 2
     assert (log.exists(), log.parent.stat().st_mode & 0o777) == (False, 0o700)
     began, held, pid, ended = notes[4:]
     assert (notes[:4], pid, (held + 1) % 1024) == ([0.0] * 4, os.getpid(), 0)
     assert 0 < found[1].seconds <= ended - began < time.monotonic()
-    assert workers.work(squares(1)[0], 0, Path(__file__, "log")).status == "failed", "no place for a log"
+    assert here.work(squares(1)[0], 0, Path(__file__, "log")).status == "failed", "no place for a log"
 
 
 def test_a_log_belongs_to_the_record_beside_it(tmp_path: Path) -> None:
@@ -221,7 +220,7 @@ def test_nothing_that_a_job_started_outlives_the_program(
 
 
 def test_where_memory_cannot_be_measured_its_limit_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(workers, "_PROC", tmp_path)
+    monkeypatch.setattr(here, "_PROC", tmp_path)
     with pytest.raises(ExecutorError, match="memory can be limited on Linux only"):
         ProcessExecutor(workers=1, memory="1GB").run(squares(1), lambda _: None)
     assert memory_held(1) == 0
@@ -255,7 +254,7 @@ def test_a_long_log_keeps_its_ends_and_says_what_was_cut(executor: Executor) -> 
 
 
 def test_a_log_is_cut_again_and_again_while_it_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "LOG_BYTES", 2000)
+    monkeypatch.setattr(execution_run, "LOG_BYTES", 2000)
     path, memory = tmp_path / "log", BoundedText()
     written = 0
     with path.open("ab", buffering=0) as job:

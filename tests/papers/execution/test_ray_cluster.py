@@ -24,9 +24,8 @@ from trimbench.papers.commands import arguments, cli
 from trimbench.papers.data.declarations import declare_network
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import RayExecutor, ray_folder
-from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.run import SerialExecutor, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
-from trimbench.papers.execution.workers import SerialExecutor
 
 from ..command_line import PROJECT, run_here, tables
 from . import sample_jobs

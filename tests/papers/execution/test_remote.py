@@ -24,14 +24,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import remote, workers
+from trimbench.papers.execution import remote
+from trimbench.papers.execution import run as execution_run
 from trimbench.papers.execution import task as tasks
 from trimbench.papers.execution.job import Job, JobLimits
 from trimbench.papers.execution.remote import Cluster, RayCluster, RayExecutor, RemoteExecutor, TaskLost
-from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.run import ExecutorError, execute, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.task import Terms, read_answer, run_task
-from trimbench.papers.execution.workers import ExecutorError, execute
 from trimbench.papers.files import user_cache
 
 from . import sample_jobs
@@ -412,7 +412,7 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
     ],
 )
 def test_what_a_job_fails_with_where_a_machine_lacks_something(error: Exception, lacking: bool) -> None:
-    assert workers._is_lacking(error) is lacking
+    assert execution_run.is_lacking(error) is lacking
     outer = RuntimeError("around it")
     outer.__cause__ = error
-    assert workers._is_lacking(outer) is lacking
+    assert execution_run.is_lacking(outer) is lacking

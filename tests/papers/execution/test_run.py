@@ -13,14 +13,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from trimbench.papers.commands.tasks import GROUP, expected_seconds, measured
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import Work, duration, run_jobs
+from trimbench.papers.execution.run import SerialExecutor, Work, duration, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
-from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.files import user_cache
 from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.vocabulary.planning import COST, expected_seconds, measured
 
 from . import sample_jobs
 from .programs import start_program, wait_for
@@ -288,22 +287,22 @@ def test_stored_jobs_of_the_same_function_count_before_what_is_typical() -> None
     "text", ["f/e: {run: abc}", "f/e: 5", "f/e: {run: -.inf}", "f/e: {run: .nan}", "f/e: {run: 1e99}"]
 )
 def test_costs_that_are_no_seconds_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / GROUP).mkdir()
-    (tmp_path / GROUP / "mine.yaml").write_text(text)
+    (tmp_path / COST).mkdir()
+    (tmp_path / COST / "mine.yaml").write_text(text)
     with pytest.raises(ConfigurationError, match=r"cost/mine\.yaml must have the seconds of functions: f/e must be"):
         measured(Catalogue((tmp_path, configuration_folder())), "mine")
 
 
 def test_a_profile_that_was_never_measured(tmp_path: Path) -> None:
-    (tmp_path / GROUP).mkdir()
-    (tmp_path / GROUP / "mine.yaml").write_text("trimming/table6: {trim_network: 1}\n")
+    (tmp_path / COST).mkdir()
+    (tmp_path / COST / "mine.yaml").write_text("trimming/table6: {trim_network: 1}\n")
     assert measured(Catalogue((tmp_path,)), "mine") == {"trimming/table6": {"trim_network": 1.0}}
     assert measured(Catalogue((tmp_path,)), "other") == {}
 
 
 def test_costs_are_of_experiments_that_exist() -> None:
     project = Catalogue((configuration_folder(),))
-    for profile in project.names(GROUP):
+    for profile in project.names(COST):
         costs = measured(project, profile)
         assert profile in project.names("profile")
         assert set(costs) <= set(project.names("experiment")), "a new experiment was not measured yet"

@@ -15,8 +15,8 @@ import pytest
 from trimbench.papers.execution import remote, task
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import SlurmExecutor
+from trimbench.papers.execution.run import ExecutorError, SerialExecutor
 from trimbench.papers.execution.store import Record
-from trimbench.papers.execution.workers import ExecutorError, SerialExecutor
 
 from . import sample_jobs
 from .programs import ON_CLUSTER, run, squares

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from trimbench.papers.execution import store as store_module
 from trimbench.papers.execution.job import COUNT, Job, check_result, declare_result
-from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.run import SerialExecutor, execute, run_jobs
 from trimbench.papers.execution.store import (
     JobStore,
     Record,
@@ -34,7 +34,6 @@ from trimbench.papers.execution.store import (
     remember,
     usable_cpus,
 )
-from trimbench.papers.execution.workers import SerialExecutor, execute
 
 from . import sample_jobs
 

@@ -13,9 +13,8 @@ import pytest
 
 from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.run import SerialExecutor, run_jobs
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.files import lock, remove_abandoned, remove_temporary_folders, temporary_folder, write_text
 
 from . import sample_jobs

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_iris
 
+from trimbench.papers.execution.run import SerialExecutor
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.study import Study, prepared, run_study
 from trimbench.papers.vocabulary.planning import Surroundings

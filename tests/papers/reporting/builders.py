@@ -10,13 +10,10 @@ import pandas as pd
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record
 from trimbench.papers.reporting.verdicts import Judgement, compare
-from trimbench.papers.trimming import table4
-from trimbench.papers.vocabulary.cells import Outcome
-from trimbench.papers.vocabulary.figures import Figure, LineFigure
-from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.trimming import examples
+from trimbench.papers.vocabulary.outcome import Figure, LineFigure, Number, Outcome, Table
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Reported, Rule
-from trimbench.papers.vocabulary.tables import Table
 
 POINTS = pd.DataFrame({"series": ["s", "s"], "x": [1, 2], "y": [0.1 + 0.2, 1 / 3]})
 MAIN = Table.of("Main table", [{"row": "a", "value": 0.1 + 0.2}, {"row": "b"}], {"row": "", "value": ".3f"})
@@ -24,7 +21,7 @@ MAIN = Table.of("Main table", [{"row": "a", "value": 0.1 + 0.2}, {"row": "b"}], 
 
 def record(number: int, status: str = "ok", error: str | None = None) -> Record:
     parameters = {"instances": [[0.5, 0.1, number / 100]]}
-    job = Job.create(table4.best_threshold, parameters, {f"dataset/{number}": "0" * 64})
+    job = Job.create(examples.best_threshold, parameters, {f"dataset/{number}": "0" * 64})
     return Record(job, status, {"value": number} if status == "ok" else None, error, 0.5, {"python": "3"})
 
 

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from trimbench.papers.execution.store import Record
 from trimbench.papers.files import safe_name, settings_name
 from trimbench.papers.reporting.figures import drawing as figure_files
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import check_profile, make_run, profile_of, unattempted, write_findings
 from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.vocabulary.tables import Table
+from trimbench.papers.vocabulary.outcome import FigureSettings, Table
 
 from ..command_line import results
 from .builders import POINTS, findings, judged, line_figure, record, reported

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.overview import Overview, say
+from trimbench.papers.reporting.runs import Overview, say
+from trimbench.papers.vocabulary.outcome import FigureSettings
 from trimbench.papers.vocabulary.reported import Literature
 
 from .builders import findings, record

@@ -18,15 +18,24 @@ from hypothesis import strategies as st
 
 from trimbench.papers.execution import store
 from trimbench.papers.reporting import page as reporting_page
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.page import assets, counted, facts_of, render_pages, table_part
-from trimbench.papers.reporting.runs import Entry, as_ranges, in_ranges, job_list, part_of, read_about, write_findings
+from trimbench.papers.reporting.page import (
+    Entry,
+    as_ranges,
+    assets,
+    counted,
+    facts_of,
+    in_ranges,
+    job_list,
+    part_of,
+    render_pages,
+    table_part,
+)
+from trimbench.papers.reporting.runs import read_about, write_findings
 from trimbench.papers.reporting.verdicts import CAUSES, NOT_ATTEMPTED, Counted, compare, counted_once, once
 from trimbench.papers.validation import ConfigurationError, Json
-from trimbench.papers.vocabulary.numbers import Explanation, Number
+from trimbench.papers.vocabulary.outcome import Explanation, FigureSettings, Number, Table
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature, Paper, ReportedExperiment
-from trimbench.papers.vocabulary.tables import Table
 
 from .builders import findings, record, reported
 

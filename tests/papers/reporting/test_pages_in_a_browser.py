@@ -11,11 +11,10 @@ import pytest
 
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.reporting.comparison import compare_runs, write_comparison
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import facts_of, render
 from trimbench.papers.reporting.runs import read_run
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
-from trimbench.papers.vocabulary.tables import Table
+from trimbench.papers.vocabulary.outcome import FigureSettings, Table
 
 from ..stored_runs import REPORTED, TABLE, run
 from .builders import findings

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.reporting.figures.drawing import StoredFigure
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import write_findings
 from trimbench.papers.reporting.sweeps import (
     MOST_FIGURES,
@@ -26,8 +25,7 @@ from trimbench.papers.reporting.sweeps import (
     write_sweep,
 )
 from trimbench.papers.validation import Json
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.tables import Table
+from trimbench.papers.vocabulary.outcome import FigureSettings, LineFigure, Table
 
 from .builders import findings, line_figure, record
 

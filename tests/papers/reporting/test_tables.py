@@ -20,7 +20,6 @@ from markdown_it import MarkdownIt
 
 from trimbench.papers.files import _tame, as_it_was, write_csv
 from trimbench.papers.reporting.figures.drawing import read_points, write_figures
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.page import render_pages
 from trimbench.papers.reporting.runs import read_about, write_findings
 from trimbench.papers.reporting.tables import (
@@ -34,10 +33,8 @@ from trimbench.papers.reporting.tables import (
     side_by_side,
 )
 from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.vocabulary.figures import LineFigure
-from trimbench.papers.vocabulary.numbers import Explanation, Number, Probability
+from trimbench.papers.vocabulary.outcome import Explanation, FigureSettings, LineFigure, Number, Probability, Table
 from trimbench.papers.vocabulary.reported import Literature
-from trimbench.papers.vocabulary.tables import Table
 
 from .builders import findings, judged, line_figure, record, reported
 

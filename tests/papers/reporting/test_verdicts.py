@@ -24,7 +24,7 @@ from trimbench.papers.reporting.verdicts import (
     judge,
     tally,
 )
-from trimbench.papers.vocabulary.numbers import Explanation, Interval, IntervalKind, Number, Probability
+from trimbench.papers.vocabulary.outcome import Explanation, Interval, IntervalKind, Number, Probability
 from trimbench.papers.vocabulary.reported import SUBJECTS
 
 from .builders import judged, reported

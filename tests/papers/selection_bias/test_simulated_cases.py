@@ -11,11 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.selection_bias.alpha_posterior import AlphaPosterior
 from trimbench.papers.selection_bias.correlations import CorrelationTable, SelectionScatter
 from trimbench.papers.selection_bias.simulated_cases import PriorSettings
-from trimbench.papers.selection_bias.simulation import Calibration, Runtime, Simulation, gains
-from trimbench.papers.vocabulary.numbers import Interval
+from trimbench.papers.selection_bias.simulation import AlphaPosterior, Calibration, Runtime, Simulation, gains
+from trimbench.papers.vocabulary.outcome import Interval
 from trimbench.papers.vocabulary.reported import Literature
 
 from ..command_line import PROJECT

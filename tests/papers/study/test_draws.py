@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from trimbench.papers.vocabulary.numbers import Draws, Probability
+from trimbench.papers.vocabulary.outcome import Draws, Probability
 
 NAN = float("nan")
 LEVELS = (0.01, 0.05, 0.1, 0.2, 0.5)

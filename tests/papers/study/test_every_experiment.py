@@ -17,7 +17,7 @@ import yaml
 from trimbench.papers.commands.arguments import SHARED_KEYS, CommandLine, Composer
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.data.declarations import DatasetDeclaration, Declaration, Figures
-from trimbench.papers.reporting import overview
+from trimbench.papers.reporting import runs
 from trimbench.papers.reporting.runs import write_findings
 from trimbench.papers.vocabulary.cells import Cell
 from trimbench.papers.vocabulary.planning import Findings, make_experiment
@@ -53,7 +53,7 @@ def test_every_experiment_runs_without_a_network(command: Command, name: str, mo
         kept.append(findings)
         return write_findings(findings, *others, **about)
 
-    monkeypatch.setattr(overview, "write_findings", write_and_keep)
+    monkeypatch.setattr(runs, "write_findings", write_and_keep)
     words = (f"experiment={name}", *small_settings(name), "offline=true", "executor=serial")
     answer = command(*words, code=0)
     altered = r"__[^:\s]+" if small_settings(name) else ""

@@ -9,8 +9,7 @@ from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import Job, located
 from trimbench.papers.validation import DataUnavailable, FactsMismatch
-from trimbench.papers.vocabulary.cells import Cell, check_axis
-from trimbench.papers.vocabulary.inputs import Input, Inputs, dataset_of, network_of
+from trimbench.papers.vocabulary.cells import Cell, Input, Inputs, check_axis, dataset_of, network_of
 
 from ..execution.sample_jobs import numpy_result, square
 

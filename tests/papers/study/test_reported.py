@@ -13,9 +13,17 @@ from scipy import stats
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.cells import successes
-from trimbench.papers.vocabulary.numbers import Explanation, Interval, Mean, Number, mean_of, number_of, numbers_of
+from trimbench.papers.vocabulary.outcome import (
+    Explanation,
+    Interval,
+    Mean,
+    Number,
+    Table,
+    mean_of,
+    number_of,
+    numbers_of,
+)
 from trimbench.papers.vocabulary.reported import Literature, Reported, Rule, check_numbers, printed_numbers
-from trimbench.papers.vocabulary.tables import Table
 
 REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for quantity in ("error", "seconds")]
 ERROR, SECONDS = Number("vote", "error", 0.5), Number("vote", "seconds", 2.0)

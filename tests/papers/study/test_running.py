@@ -14,16 +14,14 @@ import pytest
 from trimbench.papers.commands import cli
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.execution.run import SerialExecutor
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.execution.workers import SerialExecutor
-from trimbench.papers.trimming.table4 import best_threshold
+from trimbench.papers.trimming.examples import best_threshold
 from trimbench.papers.validation import ConfigurationError, settings
-from trimbench.papers.vocabulary.cells import Cell, Outcome
-from trimbench.papers.vocabulary.inputs import Input, Inputs
-from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.cells import Cell, Input, Inputs
+from trimbench.papers.vocabulary.outcome import Number, Outcome, Table
 from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, make_experiment, run_plans
 from trimbench.papers.vocabulary.reported import Reported, Rule
-from trimbench.papers.vocabulary.tables import Table
 
 from ..command_line import SMALL, Command, file_of, table_of, write
 
@@ -161,7 +159,7 @@ def test_a_trusted_module_that_is_not_found_has_a_next_step() -> None:
 OTHERS = [None, "", "Sample", "nowhere:Sample", f"{__name__}:Absent", "json:dumps", ":x", "this", "this:s"]
 
 
-@pytest.mark.parametrize("runner", [*OTHERS, "trimbench.papers.vocabulary.tables:Table"])
+@pytest.mark.parametrize("runner", [*OTHERS, "trimbench.papers.vocabulary.outcome:Table"])
 def test_a_runner_that_is_no_experiment_of_the_package_is_not_imported(
     monkeypatch: pytest.MonkeyPatch, runner: str | None
 ) -> None:

@@ -15,12 +15,12 @@ from tests.trimming import brute_force
 from trimbench.papers.data.encodings import categorize
 from trimbench.papers.data.masks import split_rows
 from trimbench.papers.execution.job import seed_for
-from trimbench.papers.trimming import quiz as trimming_quiz
+from trimbench.papers.trimming import examples
 from trimbench.papers.trimming.classifiers import two_classes
+from trimbench.papers.trimming.examples import Quiz
 from trimbench.papers.trimming.figure5 import Figure5, is_share, stated_sizes
-from trimbench.papers.trimming.quiz import Quiz
 from trimbench.papers.validation import validated
-from trimbench.papers.vocabulary.numbers import Draws
+from trimbench.papers.vocabulary.outcome import Draws
 from trimbench.papers.vocabulary.reported import printed_numbers
 
 from ..experiments import TOY, inputs_of, rows_of, values_of
@@ -163,18 +163,18 @@ def test_several_classes_but_the_positive_one_are_one_class() -> None:
 
 
 def test_the_printed_numbers_of_the_quiz_contradict_each_other() -> None:
-    found = trimming_quiz.smallest_deviation(0.1, 0.4, [[0.175, 0.185], [0.075, 0.085]], AGREEMENTS, 2)
+    found = examples.smallest_deviation(0.1, 0.4, [[0.175, 0.185], [0.075, 0.085]], AGREEMENTS, 2)
     assert found["guess_low"] == pytest.approx(0.1958, abs=1e-4)
     assert found["guess_high"] == pytest.approx(0.2095, abs=1e-4)
     assert found["deviation"] > 0.005, "half a printed digit"
 
 
 def test_the_numbers_of_a_real_quiz_are_not_called_a_contradiction() -> None:
-    quiz = trimming_quiz._quiz(0.1, 0.4, np.array([0.9, 0.3, 0.9, 0.55, 0.2]), 0.07)
-    numbers = trimming_quiz._numbers(quiz, THRESHOLDS)
+    quiz = examples._quiz(0.1, 0.4, np.array([0.9, 0.3, 0.9, 0.55, 0.2]), 0.07)
+    numbers = examples._numbers(quiz, THRESHOLDS)
     assert numbers["wrong"] == 0
     agreements = {name: numbers[name] for name in AGREEMENTS}
-    found = trimming_quiz.smallest_deviation(0.1, 0.4, [[0.175, 0.185], [0.075, 0.085]], agreements, 2)
+    found = examples.smallest_deviation(0.1, 0.4, [[0.175, 0.185], [0.075, 0.085]], agreements, 2)
     assert found["deviation"] < 0.005
     assert numbers["pass"] == pytest.approx(
         sum(p * a1 * (a2 * 1 + (1 - a2) * a3) for p, a1, a2, a3 in ((0.1, 0.9, 0.9, 0.4), (0.9, 0.3, 0.55, 0.2)))
@@ -182,7 +182,7 @@ def test_the_numbers_of_a_real_quiz_are_not_called_a_contradiction() -> None:
 
 
 def test_q3_alone_disagrees_on_the_outcomes_of_footnote_1() -> None:
-    quiz = trimming_quiz._quiz(0.1, 0.4, np.array([0.9, 0.3, 0.9, 0.55, 0.2]), 0.07)
+    quiz = examples._quiz(0.1, 0.4, np.array([0.9, 0.3, 0.9, 0.55, 0.2]), 0.07)
     alone = brute_force.instances(quiz, [2])
     outcomes = brute_force.whole(quiz)
     passed = {answers for answers, joint in outcomes.items() if brute_force.positive(joint, 0.07)}
@@ -192,7 +192,7 @@ def test_q3_alone_disagrees_on_the_outcomes_of_footnote_1() -> None:
 
 def test_posteriors_that_no_quiz_has_are_refused() -> None:
     with pytest.raises(ValueError, match=r"posteriors must leave a value for Pr\(Q3 = \+ \| C = -\), got"):
-        trimming_quiz.smallest_deviation(0.1, 0.4, [[0.9, 0.91], [0.8, 0.81]], AGREEMENTS, 2)
+        examples.smallest_deviation(0.1, 0.4, [[0.9, 0.91], [0.8, 0.81]], AGREEMENTS, 2)
 
 
 def test_posteriors_of_the_nearest_quiz_follow_from_its_tables() -> None:
@@ -201,7 +201,7 @@ def test_posteriors_of_the_nearest_quiz_follow_from_its_tables() -> None:
     assert right == pytest.approx(0.04 / (0.04 + 0.18))
     assert wrong == pytest.approx(0.06 / (0.06 + 0.72))
     # A wrong answer leaves 0.06 against 0.882, which is below the threshold of the quiz.
-    tables = dict(zip(trimming_quiz.PARAMETERS, (0.9, 0.3, 0.9, 0.55, 0.02), strict=True))
+    tables = dict(zip(examples.PARAMETERS, (0.9, 0.3, 0.9, 0.55, 0.02), strict=True))
     assert experiment._with_q3_alone(tables) == pytest.approx({"pass_q3": 100 * 0.058, "same_outcomes": 6})
 
 
@@ -211,7 +211,7 @@ def test_the_quiz_is_contradictory_if_the_bound_holds_between_the_values_of_the_
 ) -> None:
     experiment = validated(Quiz, QUIZ | {"n_grid": 5}, "experiment")
     bound = {"guess_low": 0.1958, "guess_high": 0.2095, "deviation": deviation, "n_programs": 1280}
-    nearest = {"deviation": 0.035, "wrong_outcomes": 0, **AGREEMENTS, **dict.fromkeys(trimming_quiz.PARAMETERS, 0.3)}
+    nearest = {"deviation": 0.035, "wrong_outcomes": 0, **AGREEMENTS, **dict.fromkeys(examples.PARAMETERS, 0.3)}
     rows = [{"question": "bound", "job": "b", **bound}, {"question": "nearest", "job": "n", **nearest}]
     outcome = experiment.outcome(pd.DataFrame([{"status": "ok", **row} for row in rows]))
     assert len(outcome.numbers) == 8
@@ -225,6 +225,6 @@ def test_the_quiz_is_contradictory_if_the_bound_holds_between_the_values_of_the_
 
 
 def test_the_bound_moves_no_faster_than_the_proof_assumes() -> None:
-    low = [trimming_quiz._relaxed_deviation(0.1, 0.4, g, AGREEMENTS, *_PATTERNS) for g in (0.196, 0.2, 0.209)]
+    low = [examples._relaxed_deviation(0.1, 0.4, g, AGREEMENTS, *_PATTERNS) for g in (0.196, 0.2, 0.209)]
     for (first, second), step in zip(itertools.pairwise(low), (0.004, 0.009), strict=True):
         assert abs(first - second) <= 0.9 * step + 1e-9

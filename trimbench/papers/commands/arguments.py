@@ -10,7 +10,6 @@ import functools
 import itertools
 import json
 import math
-import os
 import re
 import shlex
 import sys
@@ -20,7 +19,7 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import hydra
 import yaml
@@ -33,8 +32,10 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, checked_text, configuration_folder, load, plain
 from trimbench.papers.files import is_accepted, named_folder
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.validation import ConfigurationError, Json, brief, settings, unknown, validated
+
+if TYPE_CHECKING:
+    from trimbench.papers.vocabulary.outcome import FigureSettings
 
 Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "study"]
 TASKS: tuple[Task, ...] = typing.get_args(Task)
@@ -517,8 +518,6 @@ def _is_merged_last(path: Path) -> bool:
 # What a folder of configuration from somewhere else may not do.
 
 _OPTION = "--allow-code"
-# The variables that a configuration may read.
-READABLE = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
 # Parts of Hydra's own settings that follow from the command line, and one of the part of the job.
 _OF_THE_COMMAND, _OVERRIDES = ("runtime", "overrides", "searchpath"), "override_dirname"
 # Settings of Hydra that name no code.
@@ -544,22 +543,6 @@ def _check_code(options: argparse.Namespace, settings: Sequence[str]) -> None:
             f"{found[0]} may make Hydra run code that files or settings name; add {_OPTION}=hydra if you trust them, "
             "or use --config-dir"
         )
-
-
-def limit_environment() -> None:
-    """Let ``${oc.env:...}`` read only the variables that are `READABLE`: others may hold secrets."""
-    OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
-
-
-def _variable(name: str, *default: str | None) -> str | None:
-    if name not in READABLE:
-        raise ConfigurationError(
-            f"a configuration may read the environment variables {' and '.join(READABLE)}, got {name!r}; write the "
-            "value itself, or give it on the command line"
-        )
-    if name not in os.environ and not default:
-        raise ConfigurationError(f"the environment variable {name!r} must be set; the configuration reads it")
-    return os.environ.get(name, *default)
 
 
 def _check_folder(folder: Path, overrides: Sequence[Override], composer: Composer) -> None:

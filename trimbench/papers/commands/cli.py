@@ -23,7 +23,7 @@ from hydra._internal.utils import _run_hydra, get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers.commands.arguments import (
@@ -36,16 +36,16 @@ from trimbench.papers.commands.arguments import (
     Invocation,
     Point,
     check_settings,
-    limit_environment,
     setting,
     value_text,
 )
 from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder, plain
 from trimbench.papers.files import settings_name
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.validation import ConfigurationError, Json, fitted, unknown, validated
 
 _DIGITS = 8  # of the hash of a file
+# The variables that a configuration may read.
+READABLE = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
 _COLUMN = 24  # of the help, where the meaning of a setting begins
 _DEEP = ("executor", "figure")  # groups whose own settings are described with the others
 # What in the meaning of a setting stands for its choices: the keys of another one; the names in a group do, too.
@@ -109,6 +109,22 @@ def _settle() -> None:
         atexit.register(remove_temporary_folder, home)
         os.environ["HOME"] = str(home)
         sys.stderr.write("There is no home folder, so nothing is kept there; set HOME to keep what is downloaded.\n")
+
+
+def limit_environment() -> None:
+    """Let ``${oc.env:...}`` read only the variables that are `READABLE`: others may hold secrets."""
+    OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
+
+
+def _variable(name: str, *default: str | None) -> str | None:
+    if name not in READABLE:
+        raise ConfigurationError(
+            f"a configuration may read the environment variables {' and '.join(READABLE)}, got {name!r}; write the "
+            "value itself, or give it on the command line"
+        )
+    if name not in os.environ and not default:
+        raise ConfigurationError(f"the environment variable {name!r} must be set; the configuration reads it")
+    return os.environ.get(name, *default)
 
 
 @contextmanager
@@ -203,7 +219,7 @@ def _value(value: Json) -> str:
 def _run(invocation: Invocation) -> int:
     # These load numpy and pandas, which `trimbench --help` does without.
     from trimbench.papers.commands.tasks import PERFORM
-    from trimbench.papers.execution.workers import ExecutorError
+    from trimbench.papers.execution.run import ExecutorError
     from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch
 
     try:
@@ -215,6 +231,9 @@ def _run(invocation: Invocation) -> int:
 
 
 def _invocation(line: CommandLine, composer: Composer) -> Invocation:
+    # It loads NumPy, which `trimbench --help` does without.
+    from trimbench.papers.vocabulary.outcome import FigureSettings
+
     catalogue, first, is_sweep = composer.catalogue, line.points[0], bool(line.options.multirun)
     config, choices = composer.chosen(first)
     values = plain(config)

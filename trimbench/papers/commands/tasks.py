@@ -1,21 +1,20 @@
-"""The tasks of the command: run, report, plot, list, fetch, compare and study, and what they cost."""
+"""The tasks of the command: run, report, plot, list, fetch, compare, study and publish."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from typing import Any
 from urllib.parse import urlsplit
 
 from trimbench.papers.commands.arguments import PUBLISHED, SHARED_KEYS, Invocation, Point, Task
-from trimbench.papers.commands.publishing import publish
-from trimbench.papers.configuration import NOT_SETTINGS, Catalogue
+from trimbench.papers.configuration import NOT_SETTINGS
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import (
     DatasetDeclaration,
@@ -25,40 +24,43 @@ from trimbench.papers.data.declarations import (
     is_here,
     obstacle,
 )
-from trimbench.papers.execution.job import Job, faults, fields, number
-from trimbench.papers.execution.run import Work, duration
-from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
-from trimbench.papers.execution.workers import executor_of, n_workers
-from trimbench.papers.files import remove_temporary_folders, safe_name, settings_name, write_csv
+from trimbench.papers.execution.run import Work, duration, executor_of, n_workers
+from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit, provenance
+from trimbench.papers.files import remove_temporary_folders, safe_name, settings_name, temporary_folder, write_csv
 from trimbench.papers.reporting.archive import write_archive
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.overview import Overview, say
+from trimbench.papers.reporting.page import Part
 from trimbench.papers.reporting.runs import (
     NOT_FAMILIES,
+    Overview,
     check_profile,
     described_in,
     folder_of,
     is_run,
     make_run,
+    read_about,
     read_run,
     runs_in,
+    say,
+    write_profile,
+    write_summary,
 )
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.papers.reporting.tables import cut, markdown, markdown_rows
-from trimbench.papers.validation import ConfigurationError, brief, by_host, terminal_width, validated, ways_out
-from trimbench.papers.vocabulary.cells import Experiment
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.validation import ConfigurationError, Json, brief, by_host, terminal_width, validated, ways_out
+from trimbench.papers.vocabulary.cells import Experiment, Inputs
+from trimbench.papers.vocabulary.outcome import FigureSettings, Table
 from trimbench.papers.vocabulary.planning import (
     Plan,
     Surroundings,
+    expected_seconds,
     held_against_servers,
     make_experiment,
+    measured,
     run_plans,
 )
 from trimbench.papers.vocabulary.planning import fetch as fetch_one
 from trimbench.papers.vocabulary.reported import Literature, NumbersError
-from trimbench.papers.vocabulary.tables import Table
 
 # Of the table of a sweep; more are only in the files.
 _MOST_ROWS = 40
@@ -453,39 +455,142 @@ def study(invocation: Invocation) -> int:
     return 1 if n_open else 0
 
 
-# What jobs are expected to cost: the processor time of each, from stored records or from an earlier run.
+# The task ``publish``: put the experiments of a run in the place of the published ones.
 
-GROUP = "cost"
+# The published outcome is part of every clone.
+_MOST_MEGABYTES = 15
+_STEM = "publishing"  # of temporary folders
+_AGAIN = "write it again with trimbench task=report"
+_RESTORE = f"restore results/{PUBLISHED} with git, or publish a run that has this experiment"
 
 
-def measured(catalogue: Catalogue, profile: str) -> dict[str, dict[str, float]]:
-    """Return the mean seconds of a job by experiment and the name of its function, as an earlier run measured them.
+def publish(invocation: Invocation) -> int:
+    """Publish the experiments of a run, which this commit must have written; those it lacks stay as published.
 
-    Empty for a profile that was never measured. Raises ConfigurationError if its file has anything but seconds.
+    The page and the counts of verdicts are made of both; of the published run itself, they are written again.
     """
-    if profile not in catalogue.names(GROUP):
-        return {}
-    found = catalogue.mapping(GROUP, profile)
-    if wrong := faults(found, {"*": fields(**{"*": number(0, 1e9)})}):
-        raise ConfigurationError(f"{catalogue.path(GROUP, profile)} must have the seconds of functions: {wrong}")
-    return found
+    target = invocation.root / PUBLISHED
+    source = folder_of(invocation.root, invocation.run)
+    check_profile(source, invocation.profile)
+    _undo_killed(target)
+    here = provenance()
+    if here["commit"] is None or here["dirty"]:
+        found = "changes that are not committed" if here["commit"] else no_commit() or "no git repository"
+        raise ConfigurationError(f"task=publish needs a clean commit of trimbench, got {found}; commit first")
+    names = invocation.catalogue.names("experiment")
+    renewed = [name for name in names if name in invocation.experiments and (source / f"{name}.json").is_file()]
+    if source == target:
+        renewed = []
+    elif not renewed:
+        raise ConfigurationError(f"run must have an experiment to publish, got none in {source}; {_AGAIN}")
+    folders = {name: source if name in renewed else target for name in names}
+    for name in renewed:
+        _check(name, _about(source, name), invocation.experiments[name], str(here["commit"]))
+    if len(renewed) < len(names):
+        check_profile(target, invocation.profile)
+    _replace(target, folders, invocation)
+    if source == target:
+        say(f"The page and the summary in {target} are written again; commit them.")
+    else:
+        _say_new(target, folders, source)
+    return 0
 
 
-def expected_seconds(jobs: Iterable[Job], done: Mapping[str, float], typical: Mapping[str, float]) -> dict[str, float]:
-    """Return the processor seconds that the jobs of an experiment are expected to take, by key, where known.
+def _about(folder: Path, name: str) -> Mapping[str, Any]:
+    file = folder / f"{name}.json"
+    try:
+        content = read_about(folder, name)
+        content["written_with"]["commit"], content["written_with"]["dirty"]
+    except (OSError, ValueError, KeyError) as error:
+        if folder.name == PUBLISHED and (file.exists() or (folder / f"{name}.csv").exists()):
+            raise ConfigurationError(
+                f"the published run must say in {file} how {name} was run, got {error}; {_RESTORE}"
+            ) from error
+        raise ConfigurationError(
+            f"run must have every experiment that is not published yet, got none for {name} ({error}); run it first"
+        ) from error
+    return content
 
-    `done` has what the stored ones took, by key. Each other takes the mean of those of its function; if none is stored,
-    what `typical`, which is `measured` for this experiment, has for it.
+
+def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], here: str) -> None:
+    """Raise ConfigurationError unless this commit has written an experiment with the settings of its declaration."""
+    found = about["configuration"]
+    ignored = {*SHARED_KEYS} - {"seed", "profile"}  # which change nothing in what it finds
+    wanted, has = ({key: value for key, value in one.items() if key not in ignored} for one in (declared, found))
+    if wanted != has:
+        raise ConfigurationError(f"run must have the settings of the declarations, got others for {name}; {_AGAIN}")
+    commit, dirty = about["written_with"]["commit"], about["written_with"]["dirty"]
+    if commit != here or dirty:
+        got = f"{name} of {str(commit)[:12]}{' with changes' if dirty else ''}"
+        raise ConfigurationError(f"run must be written by the present commit {here[:12]}, got {got}; {_AGAIN}")
+
+
+def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) -> None:
+    """Make a new folder of the files of all experiments, which then takes the place of the old one."""
+    with temporary_folder(target.parent, _STEM) as beside:
+        new, old = beside / "new", beside / "old"
+        parts = [_copied(name, folder, new) for name, folder in folders.items()]
+        literature = Literature.of(invocation.catalogue)
+        write_summary(parts, literature, new, run=PUBLISHED, profile=invocation.profile, place=target)
+        write_profile(new, invocation.profile)
+        size = _megabytes(new)
+        if size > _MOST_MEGABYTES:
+            raise ConfigurationError(
+                f"a published run must take at most {_MOST_MEGABYTES} MB, got {size:.1f} MB; run it with fewer formats "
+                "of figures or smaller tables"
+            )
+        try:
+            if target.exists():
+                target.rename(old)
+            new.rename(target)
+        except BaseException:
+            if old.exists() and not target.exists():
+                old.rename(target)
+            raise
+
+
+def _undo_killed(target: Path) -> None:
+    """Put back the published outcome where a kill came between the two renames, and remove what it left."""
+    for old in target.parent.glob(f"{_STEM}.*.tmp/old"):
+        if not target.exists():
+            old.rename(target)
+    remove_temporary_folders(target.parent, _STEM)
+
+
+def _copied(name: str, folder: Path, new: Path) -> Part:
+    """Copy what belongs to an experiment, and return what the page shows of it.
+
+    Raises ConfigurationError if a file is missing, or a job is not done.
     """
-    function_of = {job.key: job.function.rpartition(":")[2] for job in jobs}
-    stored: dict[str, list[float]] = defaultdict(list)
-    for key, function in function_of.items():
-        if key in done:
-            stored[function].append(done[key])
-    means = {**typical, **{function: fmean(seconds) for function, seconds in stored.items()}}
-    return {
-        key: done.get(key, means[function]) for key, function in function_of.items() if key in done or function in means
-    }
+    which, again = ("the published run", _RESTORE) if folder.name == PUBLISHED else ("run", _AGAIN)
+    about, path = _about(folder, name), folder / f"{name}.json"
+    part: Part = about["page"]
+    for file in (path.with_name(file) for file in about["files"]):
+        copy = new / file.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(file, copy)
+        except FileNotFoundError as error:
+            raise ConfigurationError(f"{which} must have all files of {name}, got no {file}; {again}") from error
+    if part["status"] != "complete":
+        raise ConfigurationError(
+            f"{which} must have all jobs of each experiment, got {name} with {part['status']}; run it again"
+        )
+    return part
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def _say_new(target: Path, folders: Mapping[str, Path], source: Path) -> None:
+    kept: dict[str, list[str]] = {}
+    for name in [name for name, folder in folders.items() if folder != source]:
+        kept.setdefault(str(_about(target, name)["written_with"]["commit"]), []).append(name)
+    for commit, names in kept.items():
+        say(f"As before, written by {commit[:12]}: {', '.join(names)}.")
+    n_new = sum(folder == source for folder in folders.values())
+    say(f"{n_new} of {len(folders)} experiments are new in {target}, {_megabytes(target):.1f} MB; commit them.")
 
 
 # The tasks of the command line by name. Importing this module loads numpy and pandas, which `--help` does without.

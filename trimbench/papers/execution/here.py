@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import multiprocessing
+import os
 import signal
+import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, MutableSequence, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from multiprocessing import resource_tracker
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from trimbench.papers.execution.job import Job, JobLimits, in_megabytes
-from trimbench.papers.execution.store import Record, usable_cpus
-from trimbench.papers.execution.workers import (
+from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, in_megabytes
+from trimbench.papers.execution.run import (
     ExecutorError,
     Files,
     OnRecord,
-    Running,
-    Watch,
     WorkerSettings,
-    can_measure,
+    attempt,
     describe,
-    end_group,
     failure,
-    prepare_worker,
+    is_lacking,
+    shorten_file,
     take,
-    work,
+    written_to,
 )
-from trimbench.papers.files import make_temporary_folder, remove_temporary_folder
+from trimbench.papers.execution.store import Record, usable_cpus
+from trimbench.papers.files import make_temporary_folder, remove_temporary_folder, without_homes
 from trimbench.papers.validation import settings
 
 
@@ -358,3 +361,189 @@ def _prepare(turn_seconds: float, *shared: Any) -> None:
 
 def _children() -> set[int | None]:
     return {process.pid for process in multiprocessing.active_children()}
+
+
+# What happens in a worker process.
+
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+# Set once by `prepare_worker`: shared memory can only be handed over when a process starts, not with each job.
+_starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
+# What this worker held before its first job.
+_fresh: ContextVar[int] = ContextVar("_fresh")
+
+
+def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
+    """Set up a new worker process: one thread for linear algebra, its temporary files, and an end with its parent.
+
+    The shared array `starts` has the numbers of `watch.Running` for each job in hand, which `work` fills in. The owner
+    of the folder `temporary` removes it, even if the worker is killed.
+    """
+    import threadpoolctl
+
+    _starts.set(starts)
+    with contextlib.suppress(OSError, AttributeError):
+        os.setsid()
+    # With a thread for each processor, several workers would be slower than one. The variables reach the libraries that
+    # a job loads later, threadpoolctl those that are loaded already.
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    threadpoolctl.threadpool_limits(1)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
+    _fresh.set(memory_held(os.getpid()))
+    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+
+
+def work(job: Job, place: int, log: Path) -> Record:
+    """Run one job in a worker that `prepare_worker` set up. Nothing is raised.
+
+    `place` is where in the shared array to write what `watch.Running` has; the file `log` keeps what the job, C code
+    and child processes write, until there is a record.
+    """
+    starts = _starts.get()
+    starts[4 * place] = started = time.monotonic()
+    starts[4 * place + 1] = memory_held(os.getpid()) - _fresh.get()
+    starts[4 * place + 2] = os.getpid()  # last: a reader takes a process number as the sign that all are there
+    try:
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have tidied up
+        with written_to(log):
+            record = attempt(job, (BaseException,))  # workers ignore Ctrl-C, so the job itself must have raised it
+        return replace(record, log=without_homes(take(log)))
+    except BaseException as error:  # noqa: BLE001  (a log that cannot be written, or a job that broke its streams)
+        return failure(job, "failed", describe(error), time.monotonic() - started, lacking=is_lacking(error))
+    finally:
+        starts[4 * place + 3] = time.monotonic()
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent to die by ``kill -9`` or the like, which leaves it no time to stop its workers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        end_group(os.getpid())
+        os._exit(1)
+
+
+def end_group(pid: int) -> None:
+    """Kill a worker and all that it started, even if it has ended: each worker leads a group of processes."""
+    with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+# A watch on running jobs: those that hold too much memory are ended, and logs that grow too long are cut.
+
+_PROC = Path("/proc")
+# A process can fill some 100 MB between two looks. Without a limit of memory, only the logs are looked at.
+_LOOK_SECONDS, _LOG_SECONDS = 0.05, 0.5
+_KIBI = 1024
+
+
+class Running(NamedTuple):
+    """What a worker writes into shared memory when it takes a job.
+
+    `started` and `ended` (0 until then) are on the monotonic clock, `left` has the bytes that earlier jobs have left in
+    the worker, and `pid` is its process number, 0 until the others are there.
+    """
+
+    started: float
+    left: float
+    pid: int
+    ended: float
+
+
+def can_measure() -> bool:
+    """Tell whether the memory of a process can be measured here, as on Linux."""
+    return (_PROC / "self/status").is_file()
+
+
+def memory_held(pid: int) -> int:
+    """Return the bytes that a process and those that it started hold, in memory or swapped out; 0 if it has ended.
+
+    Of files that are only mapped, what is in memory counts too. Pages that several of them share count once.
+    """
+    tree = process_tree(pid)
+    shared = len(tree) > 1
+    return sum(_held_by(one, shared) for one in tree) * _KIBI
+
+
+def process_tree(pid: int) -> list[int]:
+    """Return a process and all that it started and the system knows of; parents come first."""
+    tree = [pid]
+    for one in tree:  # which grows meanwhile
+        # A process or thread that has ended meanwhile has no children.
+        with contextlib.suppress(OSError):
+            for thread in list((_PROC / str(one) / "task").iterdir()):
+                with contextlib.suppress(OSError):
+                    tree += map(int, (thread / "children").read_text().split())
+    return tree
+
+
+class Watch:
+    """A thread that looks at the workers of this process.
+
+    `running` returns what the workers say of their jobs, `logs` the files of the jobs that may be running. `over` has
+    the job that each worker was ended for, by its process number, with the bytes that were held.
+    """
+
+    def __init__(
+        self,
+        limit: int | None,
+        running: Callable[[], Sequence[Running]],
+        logs: Callable[[], Collection[Path]],
+    ) -> None:
+        self.over: dict[int, tuple[Running, int]] = {}
+        self._limit, self._running, self._logs = limit, running, logs
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="watch-jobs", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._end.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        n_looks, looks_for_logs = 0, 1 if self._limit is None else round(_LOG_SECONDS / _LOOK_SECONDS)
+        while not self._end.wait(_LOG_SECONDS if self._limit is None else _LOOK_SECONDS):
+            if self._limit is not None:
+                self._end_large(self._limit)
+            if n_looks % looks_for_logs == 0:
+                for log in self._logs():
+                    with contextlib.suppress(OSError):  # the job has ended
+                        shorten_file(log, 2 * LOG_BYTES)
+            n_looks += 1
+
+    def _end_large(self, limit: int) -> None:
+        # Of the jobs that a worker took, the last is running, or has just ended.
+        for job in {one.pid: one for one in sorted(self._running()) if one.pid and one.pid not in self.over}.values():
+            # The number of a worker that has ended may be another's.
+            is_child = _kibibytes(_PROC / str(job.pid) / "status", ("PPid:",)) == [os.getpid()]
+            held = memory_held(job.pid) if is_child else 0
+            if held > limit:
+                self.over[job.pid] = job, held
+                for pid in process_tree(job.pid):  # also those that left the group
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+                end_group(job.pid)
+
+
+def _held_by(pid: int, shared: bool) -> int:
+    """Return the kibibytes that one process holds, with its part of the pages that are `shared`, if they are."""
+    parts = _kibibytes(_PROC / str(pid) / "smaps_rollup", ("Pss:", "SwapPss:")) if shared else []
+    return sum(parts or _kibibytes(_PROC / str(pid) / "status", ("VmRSS:", "VmSwap:")))
+
+
+def _kibibytes(path: Path, names: Collection[str]) -> list[int]:
+    """Return the numbers after some names in a file of the system; none if the process has ended."""
+    try:
+        lines = [line.split() for line in path.read_text(errors="replace").splitlines()]
+    except OSError:
+        return []
+    return [int(words[1]) for words in lines if words and words[0] in names]

@@ -28,9 +28,9 @@ from typing import Any, Literal
 from trimbench._extras import MissingExtraError, check_installed
 from trimbench.papers.execution import ray_task
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.run import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
 from trimbench.papers.execution.store import Record, usable_cpus
 from trimbench.papers.execution.task import ANSWER, Terms, last_line, machines_of, only_data, read_answer, write_task
-from trimbench.papers.execution.workers import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
 from trimbench.papers.files import temporary_folder, without_homes
 from trimbench.papers.validation import reason, settings
 

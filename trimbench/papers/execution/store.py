@@ -17,7 +17,7 @@ import secrets
 import stat
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -498,6 +498,22 @@ def provenance() -> dict[str, Json]:
 def provenance_of(job: Job) -> dict[str, Json]:
     """Return the `provenance` of a job that ran in this process, with ``roads``: where it had its data from."""
     return provenance() | {"roads": {name: _roads[sha256] for name, sha256 in job.data if sha256 in _roads}}
+
+
+def commit_of(where: Mapping[str, Json]) -> str:
+    """Return the commit of an environment as pages show it."""
+    return f"{str(where.get('commit') or 'unknown')[:12]}{' and uncommitted changes' if where.get('dirty') else ''}"
+
+
+def computed_with(records: Sequence[Record]) -> list[dict[str, Json]]:
+    """Return the environments in which jobs ran, each once: versions and machine."""
+    entries = [environment_of(record) for record in records if record.provenance]
+    return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
+
+
+def environment_of(record: Record) -> dict[str, Json]:
+    """Return what a job ran with, whatever data it read."""
+    return {name: value for name, value in record.provenance.items() if name != "roads"}
 
 
 def note_road(sha256: str, road: str) -> None:

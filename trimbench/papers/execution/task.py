@@ -23,15 +23,8 @@ from typing import NamedTuple
 
 from trimbench.papers.execution.here import Workers
 from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
+from trimbench.papers.execution.run import LONGEST_LOG, TRACEBACK_CHARACTERS, ExecutorError, Files, describe, failure
 from trimbench.papers.execution.store import PROVENANCE, RUN_VARIABLE, Record, deciding_versions
-from trimbench.papers.execution.workers import (
-    LONGEST_LOG,
-    TRACEBACK_CHARACTERS,
-    ExecutorError,
-    Files,
-    describe,
-    failure,
-)
 from trimbench.papers.files import remove_abandoned, user_cache, write_bytes
 from trimbench.papers.validation import reason
 

@@ -26,11 +26,10 @@ from trimbench.papers.own_table.steps import (
     SEQUENTIAL_ROWS,
     TRIMMING,
 )
-from trimbench.papers.reporting.page import facts_of, render, table_parts
-from trimbench.papers.reporting.runs import filled, read_about
-from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.reporting.page import facts_of, filled, render, table_parts
+from trimbench.papers.reporting.runs import read_about
+from trimbench.papers.vocabulary.outcome import LineFigure, Table
 from trimbench.papers.vocabulary.planning import Findings
-from trimbench.papers.vocabulary.tables import Table
 from trimbench.trimming.result import wilson_interval
 
 

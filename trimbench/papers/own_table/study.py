@@ -19,8 +19,8 @@ from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.run import Executor, SerialExecutor
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.execution.workers import Executor, SerialExecutor
 from trimbench.papers.files import write_text
 from trimbench.papers.own_table.report import (
     Share,
@@ -53,12 +53,11 @@ from trimbench.papers.own_table.steps import (
     predict_with_gaps,
     select_within,
 )
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import make_run, write_findings
 from trimbench.papers.reporting.tables import cut, markdown
 from trimbench.papers.validation import ConfigurationError, Json, fitted, terminal_width, validated
-from trimbench.papers.vocabulary.cells import Cell, Label, Outcome
-from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.cells import Cell, Inputs, Label
+from trimbench.papers.vocabulary.outcome import FigureSettings, Outcome
 from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, run_plans
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import POINTS, REPORTED, StoredExperiment, StoredRun
 from trimbench.papers.reporting.tables import label_columns, markdown, markdown_page, markdown_text
 from trimbench.papers.validation import some, terminal_width
-from trimbench.papers.vocabulary.tables import Table
+from trimbench.papers.vocabulary.outcome import Table
 
 # What a command does, where it writes, and how the experiment is programmed and tested.
 _NOT_SETTINGS = ("task", "results", "run", "runs", *NOT_SETTINGS)

@@ -3,57 +3,67 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
-import math
-import operator
+import os
 import re
-import struct
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import quote, unquote
+from typing import TYPE_CHECKING, Any
 
-from trimbench.papers.data.cache import is_inside
-from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, NUMBER, TEXT, Kind, faults, fields
+from trimbench.papers.configuration import Catalogue
+from trimbench.papers.execution.job import NOTHING, NUMBER, TEXT, Kind, faults, fields
 from trimbench.papers.execution.job import listed as each
-from trimbench.papers.execution.store import Record, provenance
-from trimbench.papers.files import (
-    as_it_was,
-    beside,
-    csv_ending,
-    remove_temporary_folders,
-    without_homes,
-    write_csv,
-    write_text,
+from trimbench.papers.execution.store import computed_with, provenance
+from trimbench.papers.files import beside, csv_ending, remove_temporary_folders, without_homes, write_csv, write_text
+from trimbench.papers.reporting.figures.drawing import write_figures
+from trimbench.papers.reporting.page import (
+    PAGE,
+    SHORT_KEY,
+    SHOWN,
+    Entry,
+    Part,
+    assets,
+    counted,
+    part_of,
+    read_texts,
+    render_pages,
 )
-from trimbench.papers.reporting.figures.drawing import points_name, write_figures
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.tables import (
-    asked,
-    comparison,
-    differences,
-    latex,
-    markdown_page,
-    shown,
-    side_by_side,
+from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, markdown_page, side_by_side
+from trimbench.papers.reporting.verdicts import (
+    COLUMNS,
+    NOT_ATTEMPTED,
+    PAPER,
+    Judgement,
+    compare,
+    counted_once,
+    in_words,
+    tally,
 )
-from trimbench.papers.reporting.verdicts import CAUSES, DIFFERENCES, NOT_ATTEMPTED, VERDICTS_ON, Judgement
-from trimbench.papers.validation import ConfigurationError, Json, brief, reason, unknown
-from trimbench.papers.vocabulary.planning import Findings
-from trimbench.papers.vocabulary.tables import Table
+from trimbench.papers.validation import (
+    ConfigurationError,
+    Json,
+    brief,
+    by_host,
+    fitted,
+    reason,
+    terminal_width,
+    unknown,
+    ways_out,
+)
+from trimbench.papers.vocabulary.outcome import FigureSettings, Table
+from trimbench.papers.vocabulary.planning import NO_DATA, Findings
+from trimbench.papers.vocabulary.reported import Literature, NumbersError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-# The formats that a browser shows as pictures.
-_SHOWN = (".png", ".svg")
 _ABSENT = object()  # no value of a setting
-# Enough of a job's key to find its record in the store; the rows have all of it.
-SHORT_KEY = 12
 
 
 def write_findings(
@@ -155,28 +165,12 @@ def provenance_of(findings: Sequence[Findings]) -> dict[str, Json]:
     }
 
 
-def commit_of(where: Mapping[str, Json]) -> str:
-    """Return the commit of an environment as pages show it."""
-    return f"{str(where.get('commit') or 'unknown')[:12]}{' and uncommitted changes' if where.get('dirty') else ''}"
-
-
-def computed_with(records: Sequence[Record]) -> list[dict[str, Json]]:
-    """Return the environments in which jobs ran, each once: versions and machine."""
-    entries = [environment_of(record) for record in records if record.provenance]
-    return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
-
-
-def environment_of(record: Record) -> dict[str, Json]:
-    """Return what a job ran with, whatever data it read."""
-    return {name: value for name, value in record.provenance.items() if name != "roads"}
-
-
 def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> str:
     notes = findings.notes
     if findings.failures:
         failed = f"{findings.failures} of {len(findings.rows)} jobs failed"
         notes.append(f"{failed}, the first with: {findings.first_failure}")
-    named = [[beside(Path(findings.stem), one.name, end).name for end in _SHOWN] for one in findings.outcome.figures]
+    named = [[beside(Path(findings.stem), one.name, end).name for end in SHOWN] for one in findings.outcome.figures]
     found = [shown_picture([name for name in names if name in files]) for names in named]
     pictures = [(figure.title, name) for figure, name in zip(findings.outcome.figures, found, strict=True)]
     return markdown_page(findings.stem, pictures=pictures, tables=tables, notes=notes)
@@ -184,7 +178,7 @@ def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> 
 
 def shown_picture(names: Sequence[str]) -> str:
     """Return the first picture that Markdown and a browser show, which PDF is not; empty if there is none."""
-    return next((name for name in names if name.endswith(_SHOWN)), "")
+    return next((name for name in names if name.endswith(SHOWN)), "")
 
 
 def flat(rows: pd.DataFrame) -> pd.DataFrame:
@@ -284,7 +278,7 @@ class StoredRun:
 # What a run, which may be from somebody else, says of an experiment or a sweep: its files are beside what it says.
 _ANY = Kind("anything", lambda _: True)
 _BESIDE = TEXT.when("the name of a file beside it", lambda t: t.isprintable() and Path(t).name == t not in ("", ".."))
-_PICTURE = _BESIDE.when("the name of a picture beside it", lambda name: name.endswith((*_SHOWN, ".pdf")))
+_PICTURE = _BESIDE.when("the name of a picture beside it", lambda name: name.endswith((*SHOWN, ".pdf")))
 _MAPPING, _TEXTS, _NUMBERS = fields(**{"*": _ANY}), fields(**{"*": TEXT}), fields(**{"*": NUMBER})
 _FIGURE = fields(
     kind=TEXT,
@@ -343,7 +337,7 @@ def _said_in(path: Path, *, page: bool = False) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
         content: dict[str, Any] = found if isinstance(found, dict) and "experiment" in found else {}
         wrong = faults(content, {key: _SAID.get(key, _ANY) for key in (*content, *(_NEEDED if page else ()))})
-        if wrong or (page and (wrong := faults(content["page"], _PAGE))):
+        if wrong or (page and (wrong := faults(content["page"], PAGE))):
             raise ValueError(wrong)
         json.dumps(content, ensure_ascii=False).encode()  # what is shown needs whole characters
     except (ValueError, RecursionError) as error:
@@ -379,306 +373,207 @@ def _tables(about: Path, files: Sequence[str]) -> dict[str, pd.DataFrame]:
     for name in files:
         plain = name.removesuffix(".gz")
         if plain.endswith(".csv") and not plain.endswith("_rows.csv"):
-            frame = _read(about.with_name(name))
+            frame = read_texts(about.with_name(name))
             part = plain.removeprefix(stem).removesuffix(".csv").lstrip("_") or MAIN
             tables[REPORTED if {"cell", "reproduced", "verdict"} <= set(frame) else part] = frame
     return tables
 
 
-def _read(path: Path) -> pd.DataFrame:
-    import pandas as pd
+# The page of a run over all its experiments, and the summary at the end of a command.
 
-    try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
-    except pd.errors.EmptyDataError:  # a table without columns
-        return pd.DataFrame()
-    except (OSError, ValueError, EOFError, zlib.error) as error:
-        raise ConfigurationError(f"runs: {path} cannot be read ({error}); write it again with task=report") from error
-
-
-# What the page of a run shows of one experiment: in its .json, apart from what its tables and rows have.
-
-# Values of JSON alone: what is read again is what was written.
-Part: TypeAlias = Mapping[str, Any]
-# Of an experiment: a page shows all as a table; and of rows, a number or a range.
-_MOST_NUMBERS, _RUN = 500, "[0-9]{1,9}(-[0-9]{1,9})?"
+FAILED = "failed"
+_COMPLETE = "complete"
+# What is green or red on a terminal that has colours; the words say it all.
+_OUTCOME = re.compile(
+    r"(?P<none>\b0\s+of\s+[\d,]+\s+\w+\s+\w+|→ reproduced)"
+    r"|\b(?:(?P<good>reproduced|holds?|followed|shorter)|differs?|fails?|(?i:failed)|unexplained)\b"
+)
 
 
-def _are_ranges(text: str) -> bool:
-    ends = [int(end) for end in re.findall("[0-9]+", text)]
-    return bool(re.fullmatch(rf"({_RUN}( {_RUN})*)?", text)) and ends == sorted({*ends})
+class Overview:
+    """Writes the files of each experiment as it ends, prints its tables, and keeps a line for the summary.
 
-
-def _is_judged(number: Part) -> bool:
-    subject, verdict, differs = number["subject"], number["verdict"], number["verdict"] in DIFFERENCES
-    causes = CAUSES if differs and subject != "time" else (None,)
-    known = subject in VERDICTS_ON and verdict in (*VERDICTS_ON[subject], NOT_ATTEMPTED)
-    return known and number["differs"] is differs and number["cause"] in causes
-
-
-_FILE = TEXT.when("the address of a file of the run", lambda a: is_inside(b := unquote(a)) and _address(Path(b)) == a)
-_LINK = TEXT.when("empty", operator.not_) | _FILE
-_CSV = _FILE.when("the address of a table of the run", lambda link: link.endswith((".csv", ".csv.gz")))
-_RANGES = TEXT.when("rows in ascending order, such as '0-3 7'", _are_ranges)
-_FORMAT = TEXT.when("a format of numbers of a few digits, such as '.3f'", lambda spec: not re.search("[0-9]{3}", spec))
-_SIZE = NOTHING | each(COUNT).when("width and height", lambda size: len(size) == 2)
-_NUMBER = fields(
-    **dict.fromkeys(("cell", "row", "quantity", "subject", "reported", "source", "ours", "verdict", "reason"), TEXT),
-    **dict.fromkeys(("reading", "inferred", "probability"), TEXT),
-    differs=FLAG,
-    cause=NOTHING | TEXT,
-    n_jobs=COUNT,
-    jobs=_RANGES,
-).when("a number with its verdict", _is_judged)
-_PAGE = {
-    **dict.fromkeys(("name", "status", "error", "about", "commit"), TEXT),
-    **dict.fromkeys(("altered", "notes", "computed*"), each(TEXT)),
-    "numbers": each(_NUMBER).when(f"at most {_MOST_NUMBERS} numbers", lambda found: len(found) <= _MOST_NUMBERS),
-    "figures": each(fields(title=TEXT, picture=_LINK, size=_SIZE, points=_LINK)),
-    "tables": each(fields(title=TEXT, file=_CSV, formats=fields(**{"*": _FORMAT}), texts=each(TEXT))),
-    "jobs": NOTHING | fields(file=_CSV, labels=each(TEXT), texts=each(TEXT), **{"computed with": each(_RANGES)}),
-    "provenance": _LINK,
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """One experiment of a run; without findings, but with an `error`, if it could not run."""
-
-    name: str
-    status: str
-    about: str
-    judgements: Sequence[Judgement]
-    findings: Findings | None
-    error: str = ""
-
-    @property
-    def altered(self) -> Sequence[str]:
-        """The settings that were changed, so that its numbers cannot be compared."""
-        return () if self.findings is None else self.findings.altered
-
-
-def part_of(entry: Entry, folder: Path) -> Part:
-    """Return what the page of a run shows of an experiment, with links to the files that it finds in `folder`.
-
-    Of its tables and its jobs, it says how their files are read, for `filled`.
+    The files are in the `folder` of the run; the names of those of the whole run end with `suffix`, the settings that
+    were changed.
     """
-    found = entry.findings
-    part: dict[str, Any] = {
-        "name": entry.name,
-        "status": entry.status,
-        "error": entry.error,
-        "about": entry.about,
-        "altered": list(entry.altered),
-        "commit": commit_of(provenance()),
-        "numbers": [_number_parts(found, one) for one in entry.judgements],
-    }
-    if found is None:
-        return part | {"figures": [], "tables": [], "notes": [], "jobs": None, "provenance": ""}
-    stem = Path(found.stem)
-    tables = [table for table in found.outcome.tables if table.listed and len(table.frame)]
-    return part | {
-        "computed": [*map(commit_of, computed_with(found.records))],
-        "figures": _figures(found, folder),
-        "tables": [
-            {
-                "title": table.title,
-                "file": _link_to_csv(stem, table.name or "table", folder) or _link_to_csv(stem, "", folder),
-                "formats": dict(table.formats),
-                "texts": texts_of(table.frame),
-            }
-            for table in tables
-        ],
-        "notes": found.notes,
-        "jobs": {
-            "file": _link_to_csv(stem, "rows", folder),
-            "labels": list(found.labels),
-            "texts": texts_of(found.rows[list(found.labels)]),
-            "computed with": _environments(found),
-        },
-        "provenance": _address(beside(stem, "", ".json")),
-    }
+
+    def __init__(
+        self,
+        folder: Path,
+        catalogue: Catalogue,
+        literature: Literature,
+        figure: FigureSettings,
+        *,
+        profile: str,
+        suffix: str = "",
+    ) -> None:
+        self._folder, self._catalogue, self._literature, self._figure = folder, catalogue, literature, figure
+        self._profile, self._suffix = profile, suffix
+        self._entries: list[Entry] = []
+
+    def note(self, findings: Findings) -> None:
+        """Write and print what an experiment found. If none of its jobs is stored, leave the files of before."""
+        reported = self._literature.reported(findings.name)
+        judgements = compare(reported, findings.numbers, unattempted(findings))
+        status = _status(findings)
+        entry = self._keep(findings.name, status, judgements, findings)
+        say(f"\n## {findings.stem}{f': {status}' if status != _COMPLETE else ''}\n")
+        if nothing_stored(findings):
+            files = f"{self._folder / findings.stem}.*"
+            say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
+            return
+        make_run(self._folder, self._profile)
+        write_findings(findings, judgements, self._folder, self._figure, status=entry.status, about=entry.about)
+        for table in findings.outcome.tables:
+            if table.listed and len(table.frame):
+                say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
+        if judgements and findings.altered:
+            say(f"The paper reports other settings than {', '.join(findings.altered)}, so nothing is compared.\n")
+        elif judgements:
+            say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements), terminal_width())}\n")
+        if findings.failures:
+            say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
+        say(_headline(entry, self._profile))
+
+    def note_failure(self, name: str, error: Exception) -> None:
+        """Keep an experiment that could not run as a line of the summary."""
+        reason = without_homes(str(error))
+        self._keep(name, FAILED, compare(self._literature.reported(name), (), reason), None, reason)
+        # The numbers are wrong, not the program: where it was found does not help.
+        text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
+        say(f"\n## {name}: {FAILED}\n\n{text}")
+
+    def close(self, *, summary: bool) -> int:
+        """Report missing data, write the summary or else a page of each experiment, and return the exit code."""
+        found = [entry.findings for entry in self._entries]
+        if found and all(one is not None and nothing_stored(one) for one in found):
+            say("\nNo results are stored for this command, so nothing was written; task=run computes them.")
+            self._say_runs()
+            return 1
+        missing = {name: reason for one in found if one for name, reason in one.missing.items()}
+        if missing:
+            ways = ways_out(missing.values())
+            say(f"\nData that is not available{f' ({ways})' if ways else ''}:")
+            for line in by_host(missing):
+                say(f"  {line}")
+        if any(record.status == "missing" for one in found if one for record in one.records):
+            self._say_runs()
+        if summary:
+            self._summarise()
+        for entry in () if summary else self._entries:
+            if entry.findings and not nothing_stored(entry.findings):
+                say(f"  {self._page(entry, entry.findings.stem)}")
+        return 1 if any(one is None or one.failures for one in found) else 0
+
+    def _keep(
+        self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None, error: str = ""
+    ) -> Entry:
+        about = self._catalogue.about("experiment", name) if name in self._catalogue.names("experiment") else ""
+        entry = Entry(name, status, about, judgements, findings, error)
+        self._entries.append(entry)
+        return entry
+
+    def _summarise(self) -> None:
+        parts = [self._part(entry) for entry in self._entries]
+        make_run(self._folder, self._profile)
+        table, page = write_summary(
+            parts, self._literature, self._folder, run=self._folder.name, profile=self._profile, suffix=self._suffix
+        )
+        say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
+        say(f"{len(parts)} experiments\n  {page}")
+
+    def _page(self, entry: Entry, stem: str) -> Path:
+        parts, run = [self._part(entry)], self._folder.name
+        pages = render_pages(parts, self._literature, run=run, profile=self._profile, folder=self._folder, alone=True)
+        for name, text in assets().items():
+            write_text(text, self._folder / name)
+        return write_text(pages[entry.name], self._folder / f"{stem}.html")
+
+    def _part(self, entry: Entry) -> Part:
+        """Return what the page shows of an experiment; of one without stored results, not the files of before."""
+        if entry.findings is None or nothing_stored(entry.findings):
+            return part_of(dataclasses.replace(entry, findings=None), self._folder)
+        part: Part = read_about(self._folder, entry.findings.stem)["page"]
+        return part
+
+    def _say_runs(self) -> None:
+        """Name the profiles of the other runs here, for which jobs may be stored."""
+        for name in runs_in(self._folder.parent):
+            if (profile := profile_of(self._folder.with_name(name))) not in ("", self._profile):
+                say(f"\nThis is profile={self._profile}; the run {name} has profile={profile}: add profile={profile}.")
 
 
-def texts_of(frame: pd.DataFrame) -> list[str]:
-    """Return the columns that have nothing but text, which a reader takes as it is."""
-    return [str(name) for name, column in frame.items() if len(column) and all(type(v) is str for v in column.tolist())]
+def _status(findings: Findings) -> str:
+    n_rows = len(findings.rows)
+    counts = findings.rows["status"].value_counts()
+    if counts.get("ok", 0) == n_rows:
+        return _COMPLETE
+    if counts.get(NO_DATA, 0) == n_rows:
+        return NO_DATA
+    return ", ".join(f"{count} of {n_rows} jobs {status}" for status, count in counts.items())
 
 
-def filled(part: Part, folder: Path) -> Part:
-    """Return a part of the page with its tables and its list of jobs, from the files in `folder` that it names."""
-    tables = [
-        Table(one["title"], read_cells(folder / unquote(one["file"]), one["texts"]), one["formats"])
-        for one in part["tables"]
+def _headline(entry: Entry, profile: str) -> str:
+    """Say in a line how the jobs went, unless all is well, and what was reproduced."""
+    attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
+    ours = counted_once(entry.judgements)
+    compared = in_words(ours, detailed=True, profile=profile) if attempted and not entry.altered else ""
+    if entry.status != _COMPLETE:
+        return "; ".join(filter(None, [entry.status, compared]))
+    if entry.altered:
+        return "complete, with other settings"
+    return compared or "complete, beyond the papers"
+
+
+def say(text: str) -> None:
+    """Print a line at once, also where the output is read by another program; a terminal shows outcomes in colour."""
+    text = fitted(text)
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if coloured:
+        text = _OUTCOME.sub(lambda w: w[0] if w["none"] else f"\033[{32 if w['good'] else 31}m{w[0]}\033[0m", text)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+# The files of a whole run: the counts of verdicts by experiment, and the page.
+
+
+def _counts(parts: Sequence[Part], literature: Literature, profile: str) -> Table:
+    by_name = {part["name"]: part for part in parts}
+    ordered = [by_name[name] for name in literature.in_order(by_name)]
+    lines = [
+        {
+            "experiment": part["name"],
+            "table": literature.table(part["name"]) or "beyond the papers",
+            "status": ": ".join(filter(None, [part["status"], part["error"]])),
+            **tally(counted(part)),
+        }
+        for part in ordered
     ]
-    jobs = part["jobs"] and job_list(part["jobs"], folder)
-    _check_rows([number["jobs"] for number in part["numbers"]], jobs["length"] if jobs else 0)
-    return {
-        **part,
-        "tables": [{"table": table, "file": one["file"]} for table, one in zip(tables, part["tables"], strict=True)],
-        "jobs": jobs,
-    }
+    title = "Reported and reproduced" + (f", with profile={profile}" if profile != PAPER else "")
+    return Table.of(title, lines, ["experiment", "table", "status", *COLUMNS])
 
 
-def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read a table as it was written: numbers, answers and what is missing, and the columns `texts` as they are."""
-    import pandas as pd
+def write_summary(
+    parts: Sequence[Part],
+    literature: Literature,
+    folder: Path,
+    *,
+    run: str,
+    profile: str,
+    suffix: str = "",
+    place: Path | None = None,
+) -> tuple[Table, Path]:
+    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the pages of the run.
 
-    frame = _read(path).rename(columns=as_it_was)
-    columns: dict[Any, pd.Series[Any]] = {}
-    for place, name in enumerate(frame):
-        if only is not None and name not in only:
-            continue
-        cells = [as_it_was(cell) for cell in frame.iloc[:, place].tolist()]
-        values = cells if name in texts else [_value(cell) for cell in cells]
-        kinds = {type(value) for value in values}
-        # Whole numbers stay whole beside what is missing.
-        dtype = int if kinds == {int} else float if kinds <= {float, type(None)} else object
-        columns[name] = pd.Series(values, dtype=dtype)
-    return pd.DataFrame(columns)
-
-
-def _value(cell: str) -> Json:
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(cell)
-    return {"": None, "True": True, "False": False}.get(cell, cell)
-
-
-def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
-    number, inferred = one.number, one.explanation
-    known = found is not None and number is not None and one.verdict != "not attempted"
-    others = inferred.jobs if inferred and one.differs else ()
-    places = rows_behind(found, (*number.jobs, *others)) if known and found and number else []
-    return {
-        "cell": one.reported.label,
-        "row": one.reported.row,
-        "quantity": one.reported.quantity,
-        "subject": one.subject,
-        "reported": asked(one.reported),
-        "source": one.reported.source,
-        "ours": shown(one),
-        "verdict": one.verdict,
-        "differs": one.differs,
-        "cause": one.cause,
-        "reason": one.account if one.differs else one.reason,
-        "reading": one.reading,
-        "inferred": f"{inferred.value:.4g}" if inferred and one.differs else "",
-        "probability": f"{number.probability.value:.2g}" if number and number.probability else "",
-        "n_jobs": len(places),
-        "jobs": as_ranges(places),
-    }
-
-
-def _link(file: Path, folder: Path) -> str:
-    return _address(file) if (folder / file).is_file() else ""
-
-
-def _address(file: Path) -> str:
-    return quote(file.as_posix(), safe="/,=")
-
-
-def _link_to_csv(stem: Path, part: str, folder: Path) -> str:
-    return _link(beside(stem, part, ".csv"), folder) or _link(beside(stem, part, ".csv.gz"), folder)
-
-
-def _figures(found: Findings, folder: Path) -> list[dict[str, object]]:
-    stem = Path(found.stem)
-    figures: list[dict[str, object]] = []
-    for figure in found.outcome.figures:
-        pictures = [beside(stem, figure.name, ending) for ending in _SHOWN]
-        picture = next((one for one in pictures if (folder / one).is_file()), None)
-        if figure.points.empty or picture is None:
-            continue
-        points = _link_to_csv(stem, points_name(figure), folder)
-        size = _size(folder / picture)
-        figures.append({"title": figure.title, "picture": _link(picture, folder), "size": size, "points": points})
-    return figures
-
-
-def _size(picture: Path) -> tuple[int, int] | None:
-    """Return width and height from the header of a PNG; with them, a page does not move while it loads."""
-    if picture.suffix != ".png":
-        return None
-    with picture.open("rb") as file:
-        width, height = struct.unpack(">II", file.read(24)[16:])
-    return width, height
-
-
-# The jobs of an experiment as the page lists them, and the rows of this list behind a number.
-
-# Enough of seconds to compare them.
-_DIGITS = 3
-
-
-def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the jobs of an experiment from the file with its rows: status, labels, seconds, environment and key.
-
-    A column has each value once: row i has the value ``of[at[i]]``. Where `at` is empty, all rows have the only value,
-    or each its own.
+    A `suffix` of these names says which settings were changed; `place` is where the folder will stand, if it is moved
+    there. Returns the counts and the path of the first page, ``index.html``.
     """
-    labels, path, environments = about["labels"], folder / unquote(about["file"]), about["computed with"]
-    rows = read_cells(path, [*about["texts"], "status", "job"], [*labels, "status", "seconds", "job"])
-    if absent := {*labels, "status", "job"} - {*rows}:
-        raise ConfigurationError(f"{path} must have the column {min(absent)[:80]!r}; task=report writes it again")
-    _check_rows(environments, len(rows))
-    number_of = {row: number for number, ranges in enumerate(environments, start=1) for row in in_ranges(ranges)}
-    seconds = rows["seconds"].tolist() if "seconds" in rows else [None] * len(rows)
-    return {
-        "length": len(rows),
-        "file": about["file"],
-        "columns": [
-            _column("status", rows["status"].tolist()),
-            *(_column(label, rows[label].tolist()) for label in labels),
-            _column("seconds", [float(f"{one:.{_DIGITS}g}") if type(one) in (int, float) else None for one in seconds]),
-            _column("computed with", [number_of.get(row) for row in range(len(rows))]),
-            _column("key", [key[:SHORT_KEY] for key in rows["job"]]),
-        ],
-    }
-
-
-def _environments(found: Findings) -> list[str]:
-    environments = computed_with(found.records)
-    place = {one.job.key: environments.index(environment_of(one)) for one in found.records if one.provenance}
-    numbers = [place.get(key) for key in found.rows["job"]]
-    return [as_ranges([row for row, one in enumerate(numbers) if one == at]) for at in range(len(environments))]
-
-
-def rows_behind(found: Findings, keys: Sequence[str]) -> list[int]:
-    """Return the rows of the list of jobs that have these keys."""
-    wanted = set(keys)
-    return [place for place, key in enumerate(found.rows["job"]) if key in wanted]
-
-
-def as_ranges(places: list[int]) -> str:
-    """Return ascending whole numbers as text, with consecutive ones as a range, for example ``0-3 7``."""
-    runs: list[list[int]] = []
-    for place in places:
-        if runs and place == runs[-1][-1] + 1:
-            runs[-1][1:] = [place]
-        else:
-            runs.append([place])
-    return " ".join("-".join(map(str, run)) for run in runs)
-
-
-def in_ranges(text: str) -> Iterator[int]:
-    """Yield the whole numbers that `as_ranges` wrote."""
-    for run in text.split():
-        first, _, last = run.partition("-")
-        yield from range(int(first), int(last or first) + 1)
-
-
-def _check_rows(ranges: Iterable[str], n_rows: int) -> None:
-    last = max((int(re.split("[ -]", text)[-1]) for text in ranges if text), default=-1)
-    if last >= n_rows:
-        raise ConfigurationError(f"jobs on a page must be among its {n_rows} rows, got {last}; task=report writes both")
-
-
-def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    plain = [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
-    # True and 1 are equal, and yet two values.
-    texts = [json.dumps(value) for value in plain]
-    distinct = dict(zip(texts, plain, strict=True))
-    place = {text: number for number, text in enumerate(distinct)}
-    at = [place[text] for text in texts] if 1 < len(place) < len(texts) else []
-    return {"name": name, "of": [*distinct.values()], "at": at}
+    folder.mkdir(parents=True, exist_ok=True)
+    table = _counts(parts, literature, profile)
+    pages = render_pages(parts, literature, run=run, profile=profile, folder=folder, place=place, suffix=suffix)
+    for name, text in (assets() | {f"{name}{suffix}.html": text for name, text in pages.items()}).items():
+        write_text(text, folder / name)
+    write_csv(table.frame, folder / f"summary{suffix}.csv")
+    write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md")
+    return table, folder / f"index{suffix}.html"

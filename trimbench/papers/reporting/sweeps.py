@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+from trimbench.papers.execution.store import commit_of, computed_with
 from trimbench.papers.files import beside, without_homes, write_csv, write_text
 from trimbench.papers.reporting.figures.drawing import write_figures
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
-from trimbench.papers.reporting.runs import commit_of, computed_with, described, flat, provenance_of, shown_picture
+from trimbench.papers.reporting.runs import described, flat, provenance_of, shown_picture
 from trimbench.papers.reporting.tables import cut, heading, label_columns, latex, markdown_page
 from trimbench.papers.validation import Json, by_host
-from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.outcome import FigureSettings, LineFigure, Table
 from trimbench.papers.vocabulary.planning import Findings
-from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import numpy as np

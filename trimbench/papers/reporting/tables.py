@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from trimbench.papers.reporting.verdicts import Judgement, standing
+from trimbench.papers.vocabulary.outcome import Table, shown_name
 from trimbench.papers.vocabulary.reported import Reported
-from trimbench.papers.vocabulary.tables import Table, shown_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,38 +5,49 @@ from trimbench.papers.vocabulary.cells import (
     Axis,
     Cell,
     Count,
+    Input,
+    Inputs,
     Label,
     Method,
     Natural,
     NotNegative,
-    Outcome,
     Positive,
     Share,
     Threshold,
     at_least,
     check_axis,
     check_names,
+    dataset_of,
     grid,
     groups,
     must,
+    network_of,
     one_of,
     stacked,
     successes,
     unlisted,
     unpacked,
 )
-from trimbench.papers.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
-from trimbench.papers.vocabulary.inputs import Input, Inputs, dataset_of, network_of
-from trimbench.papers.vocabulary.numbers import (
+from trimbench.papers.vocabulary.outcome import (
+    BarFigure,
+    Column,
     Draws,
     Explanation,
+    Figure,
+    ImageFigure,
     Interval,
+    LineFigure,
     Mean,
     Number,
+    Outcome,
     Probability,
+    Table,
+    first,
     mean_of,
+    means,
     number_of,
     numbers_of,
+    shown_name,
     standard_error,
 )
 from trimbench.papers.vocabulary.reported import (
@@ -47,4 +58,3 @@ from trimbench.papers.vocabulary.reported import (
     printed_numbers,
     stored_curves,
 )
-from trimbench.papers.vocabulary.tables import Column, Table, first, means, shown_name

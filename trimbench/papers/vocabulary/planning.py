@@ -1,16 +1,18 @@
-"""Plan an experiment: make it from its configuration, make its cells, and fetch their data."""
+"""Plan an experiment: make it from its configuration, make its cells, fetch their data, and expect what they cost."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
-from trimbench.papers.configuration import NOT_SETTINGS
+from trimbench.papers.configuration import NOT_SETTINGS, Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import (
     DatasetDeclaration,
@@ -22,10 +24,9 @@ from trimbench.papers.data.declarations import (
     load_network,
     obstacle,
 )
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.job import Job, faults, fields, number
+from trimbench.papers.execution.run import Executor, run_jobs
 from trimbench.papers.execution.store import JobStore, Record, read_earlier_arrays
-from trimbench.papers.execution.workers import Executor
 from trimbench.papers.files import without_homes
 from trimbench.papers.validation import (
     ConfigurationError,
@@ -39,11 +40,9 @@ from trimbench.papers.validation import (
     validated,
     ways_out,
 )
-from trimbench.papers.vocabulary.cells import Cell, Experiment, Outcome
-from trimbench.papers.vocabulary.inputs import Input, Inputs
-from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.cells import Cell, Experiment, Input, Inputs
+from trimbench.papers.vocabulary.outcome import Number, Outcome, Table
 from trimbench.papers.vocabulary.reported import Reported, check_numbers
-from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -415,3 +414,38 @@ class Findings:
     @property
     def _errors(self) -> list[str]:
         return [str(record.error) for record in self.records if record.status not in ("ok", "missing")]
+
+
+# What jobs are expected to cost: the processor time of each, from stored records or from an earlier run.
+
+COST = "cost"
+
+
+def measured(catalogue: Catalogue, profile: str) -> dict[str, dict[str, float]]:
+    """Return the mean seconds of a job by experiment and the name of its function, as an earlier run measured them.
+
+    Empty for a profile that was never measured. Raises ConfigurationError if its file has anything but seconds.
+    """
+    if profile not in catalogue.names(COST):
+        return {}
+    found = catalogue.mapping(COST, profile)
+    if wrong := faults(found, {"*": fields(**{"*": number(0, 1e9)})}):
+        raise ConfigurationError(f"{catalogue.path(COST, profile)} must have the seconds of functions: {wrong}")
+    return found
+
+
+def expected_seconds(jobs: Iterable[Job], done: Mapping[str, float], typical: Mapping[str, float]) -> dict[str, float]:
+    """Return the processor seconds that the jobs of an experiment are expected to take, by key, where known.
+
+    `done` has what the stored ones took, by key. Each other takes the mean of those of its function; if none is stored,
+    what `typical`, which is `measured` for this experiment, has for it.
+    """
+    function_of = {job.key: job.function.rpartition(":")[2] for job in jobs}
+    stored: dict[str, list[float]] = defaultdict(list)
+    for key, function in function_of.items():
+        if key in done:
+            stored[function].append(done[key])
+    means = {**typical, **{function: fmean(seconds) for function, seconds in stored.items()}}
+    return {
+        key: done.get(key, means[function]) for key, function in function_of.items() if key in done or function in means
+    }

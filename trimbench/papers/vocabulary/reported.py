@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError, settings, unknown, validated
-from trimbench.papers.vocabulary.numbers import Draws, Number, Probability
+from trimbench.papers.vocabulary.outcome import Draws, Number, Probability
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,9 +11,8 @@ from matplotlib.text import Text
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.reporting.figures.drawing import drawn, style
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.validation import validated
-from trimbench.papers.vocabulary.figures import Figure
+from trimbench.papers.vocabulary.outcome import Figure, FigureSettings
 
 # Boxes may share so much of a pixel; sizes are sums.
 _ROUNDING = 0.01

@@ -15,8 +15,7 @@ from PIL import Image
 
 from trimbench.papers.reporting.figures.drawing import draw, drawn
 from trimbench.papers.reporting.figures.lines import draw_axes, series_of
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
+from trimbench.papers.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
 
 from ..builders import line_figure
 from .measured import assert_readable, described, picture, texts_of

@@ -16,9 +16,8 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.reporting.figures.drawing import StoredFigure, draw, read_points, write_figures, write_pictures
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
+from trimbench.papers.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
 
 from ..builders import line_figure
 

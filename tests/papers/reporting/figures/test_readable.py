@@ -15,7 +15,7 @@ from matplotlib.image import imread
 
 from trimbench.papers.reporting.figures.drawing import StoredFigure, draw
 from trimbench.papers.reporting.figures.lines import line_style, series_of
-from trimbench.papers.vocabulary.figures import BarFigure, ImageFigure, LineFigure
+from trimbench.papers.vocabulary.outcome import BarFigure, ImageFigure, LineFigure
 
 from ... import pages
 from .measured import assert_readable, picture, preset

@@ -17,10 +17,9 @@ import numpy as np
 
 from trimbench.papers.files import as_it_was, beside, csv_ending, temporaries, write_csv
 from trimbench.papers.reporting.figures.lines import draw_legend, draw_lines
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
 from trimbench.papers.validation import ConfigurationError, Json, reason, unknown, validated
-from trimbench.papers.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
+from trimbench.papers.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.figures.text import (
     GREY,
     fit,
@@ -24,7 +23,7 @@ from trimbench.papers.reporting.figures.text import (
     slots,
     thin_labels,
 )
-from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.outcome import FigureSettings, LineFigure
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.vocabulary.outcome import FigureSettings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

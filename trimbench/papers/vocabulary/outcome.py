@@ -1,19 +1,323 @@
-"""The reproduced counterparts of reported numbers, and intervals that say what they mean."""
+"""What an experiment concludes: tables, figures, and the counterparts of reported numbers with their intervals."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
+import yaml
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
+
+from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.validation import ConfigurationError, must_be, settings, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
 
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What an experiment found.
+
+    It has exactly one number for each reported number of the experiment. The notes say what a reader needs to know to
+    understand the tables.
+    """
+
+    tables: Sequence[Table]
+    figures: Sequence[Figure] = ()
+    numbers: Sequence[Number] = ()
+    notes: Sequence[str] = ()
+
+
+# Tables: a frame of plain values and how to print them.
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table to be written.
+
+    `formats` maps columns to format specifications, for example ``".4f"``. The name is part of that of its file; the
+    experiment's main table has none. A table that is not `listed`, because it is long, is written as CSV only.
+    """
+
+    title: str
+    frame: pd.DataFrame
+    formats: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+    listed: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        lines: Iterable[Mapping[Any, object] | Sequence[object]],
+        formats: Mapping[str, str] | Sequence[str],
+        *,
+        name: str = "",
+        listed: bool = True,
+    ) -> Table:
+        """Return the table of some lines, each with values by column, or with one for each column.
+
+        `formats` has all columns, in order; an empty format leaves a column as it is. A line may leave columns out, but
+        must not have others.
+        """
+        import pandas as pd
+
+        columns = list(formats)
+        content = [dict(line if isinstance(line, Mapping) else zip(columns, line, strict=True)) for line in lines]
+        for line in content:
+            if strange := [column for column in line if column not in columns]:
+                raise ValueError(f"lines of {title!r} must have the columns {columns}, got {strange} besides")
+        printed = {column: spec for column, spec in formats.items() if spec} if isinstance(formats, Mapping) else {}
+        return cls(title, pd.DataFrame(content, columns=columns), printed, name, listed)
+
+    @classmethod
+    def of_groups(
+        cls,
+        title: str,
+        groups: Iterable[tuple[Mapping[str, object], pd.DataFrame]],
+        columns: Sequence[Column],
+        labels: Mapping[str, str] | None = None,
+        *,
+        name: str = "",
+        listed: bool = True,
+    ) -> Table:
+        """Return the table with a line for each group of rows: its labels, and then the columns.
+
+        `labels` are the formats of labels that have one.
+        """
+        lines = [dict(own) | {k: v for column in columns for k, v in column.of(ours).items()} for own, ours in groups]
+        formats = dict.fromkeys(lines[0] if lines else (), "") | dict(labels or {})
+        for column in columns:
+            formats |= dict.fromkeys(column.titles, column.format)
+        return cls.of(title, lines, formats, name=name, listed=listed)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, said once: its title, the format of its values, and its value for a group of rows.
+
+    With several titles, the value has as many; a value of None leaves the place empty.
+    """
+
+    title: str | tuple[str, ...]
+    format: str
+    value: Callable[[pd.DataFrame], Any]
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Its titles, one or several."""
+        return (self.title,) if isinstance(self.title, str) else self.title
+
+    def of(self, rows: pd.DataFrame) -> dict[str, object]:
+        """Return its values by title."""
+        value = self.value(rows)
+        return {self.title: value} if isinstance(self.title, str) else dict(zip(self.title, value, strict=True))
+
+
+def means(columns: Mapping[str, str], specification: str) -> list[Column]:
+    """Return columns with the means of some results, which are given by title, in one format."""
+    return _columns(columns, specification, lambda values: values.mean())
+
+
+def first(columns: Mapping[str, str], specification: str = "") -> list[Column]:
+    """Return columns with some results of the first row, which are given by title, in one format."""
+    return _columns(columns, specification, lambda values: values.iloc[0])
+
+
+def _columns(columns: Mapping[str, str], specification: str, value: Callable[[Any], Any]) -> list[Column]:
+    def of(name: str) -> Callable[[pd.DataFrame], Any]:
+        return lambda rows: value(rows[name])
+
+    return [Column(title, specification, of(name)) for title, name in columns.items()]
+
+
+def shown_name(name: str, otherwise: str = "") -> str:
+    """Return what ``conf/titles.yaml`` calls a data set, network or column; else `otherwise`, or the name itself.
+
+    >>> shown_name("fashion"), shown_name("my_data")
+    ('Fashion-MNIST', 'my_data')
+    """
+    return _titles().get(name, otherwise or name)
+
+
+@functools.cache
+def _titles() -> dict[str, str]:
+    return dict(yaml.safe_load((configuration_folder() / "titles.yaml").read_text(encoding="utf-8")))
+
+
+# Figures: their points, and how each is to be drawn.
+
+
+@dataclass(frozen=True, eq=False)
+class LineFigure:
+    """Lines over one axis.
+
+    Attributes
+    ----------
+    points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
+    levels : mapping from label to y
+        Horizontal lines for comparison.
+    marks : mapping from series to "line", "density", "cloud", "points", "highlight", "guide" or "reference"
+        How a series is drawn: a line (the default), a line without markers, tiny grey points, small points, large
+        points, a thin grey line for comparison, or a dashed line behind the others in the colour of the series before
+        it.
+    verticals : mapping from label to x
+        Vertical lines for comparison.
+    interval : what low and high are, in a few words
+    methods : mapping from series to method
+        Which method a series belongs to, whose colour it has in every figure; others are methods of their own.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    points: pd.DataFrame
+    name: str = ""
+    levels: Mapping[str, float] = field(default_factory=dict)
+    marks: Mapping[str, str] = field(default_factory=dict)
+    verticals: Mapping[str, float] = field(default_factory=dict)
+    x_scale: Literal["linear", "log"] = "linear"
+    y_scale: Literal["linear", "log"] = "linear"
+    interval: str = ""
+    methods: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, title: str, labels: tuple[str, str], points: Iterable[tuple[object, ...]], **how: Any) -> LineFigure:
+        """Return the figure of points (series, x, y), or (series, x, y, low, high); `labels` are those of the axes."""
+        import pandas as pd
+
+        rows = list(points)
+        columns = ["series", "x", "y", "low", "high"][: max(map(len, rows), default=3)]
+        table = pd.DataFrame([dict(zip(columns, row, strict=False)) for row in rows], columns=columns)
+        return cls(title, *labels, table, **how)
+
+    @classmethod
+    def against_diagonal(
+        cls,
+        title: str,
+        labels: tuple[str, str],
+        points: Iterable[tuple[object, ...]],
+        ends: tuple[float, float],
+        *,
+        mark: str = "points",
+        diagonal: str = "equal",
+        **how: Any,
+    ) -> LineFigure:
+        """Return the figure of points, each series with a `mark` if any, and of the line x = y between its `ends`."""
+        rows = list(points)
+        guide = [(diagonal, end, end) for end in ends] if rows else []
+        marks = dict.fromkeys((str(series) for series, *_ in rows if mark), mark) | {diagonal: "guide"}
+        return cls.of(title, labels, [*rows, *guide], marks=marks, **how)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFigure:
+    """A grid of small images.
+
+    `points` has the columns row, column, y, x and value. Row and column of the grid are labels, in order of appearance;
+    y counts pixels from the top. A value is 0 (black) to 1 (white), or missing (grey).
+    """
+
+    title: str
+    points: pd.DataFrame
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class BarFigure:
+    """Horizontal bars, one below the other.
+
+    `points` has the columns bar (its name), series (why it has its colour), y (which counts bars from the top) and x
+    (its length, which may be negative). Bars of the series `highlight` are coloured, all others grey.
+    """
+
+    title: str
+    x_label: str
+    points: pd.DataFrame
+    highlight: str
+    name: str = ""
+
+
+Figure = LineFigure | ImageFigure | BarFigure
+"""Every kind of figure; `trimbench.papers.reporting.figures.drawing` draws these."""
+
+
+# How figures are drawn: the group `figure` of the configuration.
+
+PictureFormat: TypeAlias = Literal["png", "pdf", "svg"]
+# "okabe-ito" stays distinct under the common colour-vision deficiencies. Its yellow, which is hardly visible on white,
+# is replaced by a brown.
+PALETTES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "okabe-ito": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#7A4B1E"),
+        "grey": ("#000000", "#7f7f7f", "#4d4d4d", "#a6a6a6"),
+    }
+)
+_Inches: TypeAlias = Annotated[float, must_be("a number of inches from 1 to 40", lambda inches: 1 <= inches <= 40)]
+
+
+@settings
+class FigureSettings:
+    """Size, type and colours of figures.
+
+    Attributes
+    ----------
+    width, height : inches
+        A line figure is this wide. It grows in height where its title and its legend leave too little room for the
+        axes; a grid of images is as high as its content.
+    font_size : points
+        Of the labels of axes and ticks. The title is one point larger, the legend one point smaller.
+    formats : a file for each, beside one another
+    dpi : pixels per inch of a PNG
+    title : whether the title is written
+    palette : name of one of `PALETTES`, or a list of colours
+    """
+
+    width: _Inches = 6.8
+    height: _Inches = 3.9
+    font_size: Annotated[float, must_be("a number of points from 4 to 40", lambda size: 4 <= size <= 40)] = 9
+    formats: Annotated[
+        list[PictureFormat],
+        must_be("a list with each of png, pdf, svg at most once", lambda names: 0 < len(names) == len(set(names))),
+    ] = field(default_factory=lambda: ["png"])
+    dpi: Annotated[int, must_be("a whole number from 30 to 1200", lambda dpi: 30 <= dpi <= 1200)] = 160
+    title: bool = True
+    palette: str | list[str] = "okabe-ito"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.palette, str):
+            if self.palette not in PALETTES:
+                raise unknown("palette (a name, or a list of colours)", list(PALETTES), self.palette)
+        elif not self.palette:
+            raise ConfigurationError("palette must be a name or a list of at least one colour, got []")
+        else:
+            for colour in self.palette:
+                _check_colour(colour)
+
+    @property
+    def colours(self) -> Sequence[str]:
+        """The colours of the palette."""
+        return PALETTES[self.palette] if isinstance(self.palette, str) else self.palette
+
+
+def _check_colour(colour: str) -> None:
+    from matplotlib.colors import CSS4_COLORS, is_color_like
+
+    # matplotlib knows others, such as C0, which depend on its own settings.
+    if not (colour.startswith("#") and len(colour) == 7 and is_color_like(colour)) and colour not in CSS4_COLORS:
+        raise ConfigurationError(
+            f"palette must be a list of colours such as '#0072B2' or black, got {colour!r}; quote those with a #"
+        )
+
+
+# The reproduced counterparts of reported numbers, and intervals that say what they mean.
 
 IntervalKind = Literal["confidence", "prediction", "certified"]
 

@@ -299,7 +299,14 @@ def codes(values: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), values)
 
 
+def views(kind: pa.DataType, length: int = 2**20, n: int = 2000) -> pa.Array:
+    """Return views of one text, which is as long as they say only by default."""
+    heads = np.tile(np.array([length, 0x78787878, 0, 0], np.uint32), n)
+    return pa.Array.from_buffers(kind, n, [None, pa.py_buffer(heads), pa.py_buffer(b"x" * 2**20)])
+
+
 LONG = pa.array(["x" * 2**20])
+FIXED = pa.array([b"x" * 2**17], pa.binary(2**17))
 BOMBS = {
     "rows of null": (4 * 10**8, "arrow", lambda: pa.nulls(4 * 10**8), "it becomes 400,000,000 values, where 1,048,576"),
     "runs": (10**9, "arrow", lambda: runs(pa.array([1.0]), 10**9), "it becomes 1,000,000,002 values"),
@@ -308,6 +315,14 @@ BOMBS = {
     "a packed text": (1, "zstd", lambda: pa.array(["x" * 10**8]), r"it becomes 100,000,\d{3} bytes, where 67,108,864"),
     "a packed text in parquet": (1, "parquet", lambda: pa.array(["x" * 10**8]), r"it becomes 100,000,\d{3} bytes"),
     "a text in many rows": (2000, "decoded", lambda: codes(LONG), "it becomes 2,097,152,000 bytes"),
+    "codes of a text": (2000, "zstd", lambda: codes(LONG), "it becomes 2,097,152,000 bytes"),
+    "codes of bytes": (2000, "zstd", lambda: codes(LONG.cast(pa.binary(2**20))), "it becomes 2,097,152,000 bytes"),
+    "codes of a view": (2000, "zstd", lambda: codes(views(pa.string_view(), n=1)), "it becomes 2,097,152,000 bytes"),
+    "views": (2000, "zstd", lambda: views(pa.string_view()), "it becomes 2,097,152,000 bytes"),
+    "views of bytes": (2000, "zstd", lambda: views(pa.binary_view()), "it becomes 2,097,152,000 bytes"),
+    "less than nothing": (2000, "zstd", lambda: views(pa.binary_view(), 2**32 - 1), r"it becomes 8,589,934,590,000 "),
+    "categories": (2000, "parquet", lambda: codes(LONG), "it becomes 2,097,152,000 bytes"),
+    "bytes of one length": (600, "parquet", lambda: FIXED.take(pa.array([0] * 600)), r"it becomes 78,643,\d{3} bytes"),
     "zeros": (3 * 10**7, "parquet", lambda: pa.array(np.zeros(3 * 10**7)), "it becomes 30,000,000 values"),
     "a list": (1, "parquet", lambda: pa.array([[0] * 10**6]), "its column 'a' has list<element: int64> in each cell"),
     "lists": (1, "arrow", lambda: pa.array([{"b": [None]}]), r"has struct<b: list<item: \.\.\. in each cell"),
@@ -329,6 +344,21 @@ def test_what_a_column_becomes_is_known_before_it_is_read(tmp_path: Path, name: 
     assert pa.total_allocated_bytes() - tracked < 2**24
 
 
+def test_codes_without_a_text_and_views_of_other_memory_are_refused(tmp_path: Path) -> None:
+    short = pa.array(["u"])
+    for column in (
+        pa.DictionaryArray.from_arrays(pa.array([5, 5], pa.int32()), short, safe=False),
+        pa.DictionaryArray.from_arrays(pa.array([-1, 0], pa.int32()), short, safe=False),
+        views(pa.string_view(), 2**21, 2),
+        pa.Array.from_buffers(
+            pa.string(), 2, [None, pa.py_buffer(np.array([0, -9, 3], np.int32)), pa.py_buffer(b"uvw")]
+        ),
+    ):
+        (tmp_path / "t").write_bytes(stored(pa.table({"a": column}), "arrow"))
+        with refused("reading it failed"):
+            read_file("t", tmp_path / "t", TableSettings())
+
+
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "lz4", "zstd"])
 def test_sound_columns_of_arrow_are_read_as_they_are(tmp_path: Path, kind: str) -> None:
     table = pa.table(
@@ -338,6 +368,7 @@ def test_sound_columns_of_arrow_are_read_as_they_are(tmp_path: Path, kind: str) 
             "large": pa.array(["u", None, "v"], pa.large_string()),
             "bytes": pa.array([b"u", None, b"v"]),
             "category": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "view": pa.array(["u", None, "more than twelve"]).cast(pa.string_view()),
             "nothing": pa.nulls(3),
             "": pa.array(["u", None, "v"]),
             **({} if kind == "parquet" else {"runs": runs(pa.array([1.0, 2.0]), 1, 3)}),

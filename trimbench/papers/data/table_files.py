@@ -123,7 +123,7 @@ def _content(path: Path) -> bytes:
 
 def _columnar(body: bytes, check: Callable[[list[str]], None]) -> pd.DataFrame:
     import pyarrow as pa
-    from pyarrow import compute, feather, parquet, types
+    from pyarrow import feather, parquet, types
 
     def judge(schema: pa.Schema, n_values: int, n_bytes: int) -> None:
         check(list(schema.names))
@@ -132,26 +132,31 @@ def _columnar(body: bytes, check: Callable[[list[str]], None]) -> pd.DataFrame:
             raise _NoTableError(f"{found}; {_ONE_EACH}")
         _check_size(len(body), n_values, n_bytes)
 
+    def sound(table: pa.Table) -> pa.Table:
+        # A place outside of the file, or a code without a text, would end the process.
+        table.validate()
+        _check_size(len(body), 0, sum(int(_lengths(one).sum()) for column in table.columns for one in column.chunks))
+        for column in table.columns:
+            column.validate(full=not types.is_primitive(column.type))  # times may be longer than a day
+        return table
+
     buffer = pa.py_buffer(body)
     if body.startswith(_FEATHER_1):
-        table = feather.read_table(pa.BufferReader(buffer))
+        table = sound(feather.read_table(pa.BufferReader(buffer)))
         judge(table.schema, table.num_rows * table.num_columns, table.nbytes)
     elif body.startswith(_ARROW):
         # A file is a stream with something before and after it; what a stream becomes is known before it is read.
         stream = buffer.slice(len(_ARROW) + 2)
         judge(pa.ipc.open_stream(stream).schema, *_in_arrow(pa.ipc.MessageReader.open_stream(stream)))
-        table = pa.ipc.open_stream(stream).read_all()
+        table = sound(pa.ipc.open_stream(stream).read_all())
     else:
         about = parquet.read_metadata(pa.BufferReader(buffer))
         schema = about.schema.to_arrow_schema()
         judge(schema, *_in_parquet(about))
         # As codes: a text that is written once may stand in a million rows.
-        table = parquet.read_table(pa.BufferReader(buffer), read_dictionary=list(filter(None, schema.names)))
-        coded = [one for one, field in zip(table.columns, schema, strict=True) if not types.is_dictionary(field.type)]
-        chunks = [chunk for one in coded if types.is_dictionary(one.type) for chunk in one.chunks]
-        lengths = (compute.binary_length(chunk.dictionary).take(chunk.indices) for chunk in chunks)
-        _check_size(len(body), 0, sum(compute.sum(one.cast("int64")).as_py() or 0 for one in lengths))
-        table = table.cast(schema)
+        table = sound(parquet.read_table(pa.BufferReader(buffer), read_dictionary=list(filter(None, schema.names))))
+        whole = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}  # what codes can become
+        table = table.cast(pa.schema([one.with_type(whole.get(one.type, one.type)) for one in schema], schema.metadata))
     return in_pandas(table)
 
 
@@ -163,6 +168,23 @@ def _is_nested(kind: pa.DataType) -> bool:
     if types.is_run_end_encoded(kind):  # of texts, one that is written once may be in a million rows
         return not (types.is_primitive(kind.value_type) or types.is_null(kind.value_type))
     return _is_nested(kind.value_type) if types.is_dictionary(kind) else types.is_nested(kind)
+
+
+def _lengths(values: pa.Array) -> Any:
+    """Return how many bytes there are in each cell that is text, a code of it or a view, which many cells may share."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _lengths(values.storage)
+    if types.is_dictionary(kind):
+        return _lengths(values.dictionary)[values.indices.drop_null().to_numpy()]
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        heads = np.frombuffer(values.buffers()[1], np.uint32)[4 * values.offset :][: 4 * len(values) : 4]
+        return heads[values.is_valid().to_numpy(zero_copy_only=False)].astype(np.int64)
+    is_text = types.is_fixed_size_binary(kind) or str(kind).removeprefix("large_") in ("binary", "string")
+    return compute.binary_length(values).fill_null(0).to_numpy() if is_text else np.zeros(len(values), np.int64)
 
 
 def _check_size(size: int, n_values: int, n_bytes: int) -> None:
@@ -179,10 +201,11 @@ def _check_size(size: int, n_values: int, n_bytes: int) -> None:
 def _in_parquet(about: Any) -> tuple[int, int]:
     """Return how many values, those in lists among them, and bytes a Parquet file becomes."""
     places = itertools.product(range(about.num_row_groups), range(about.num_columns))
-    chunks = [about.row_group(group).column(place) for group, place in places]
-    n_values = max(about.num_rows * about.num_columns, sum(chunk.num_values for chunk in chunks))
-    # Without a name, a column cannot be read as codes.
-    return n_values, sum(one.total_uncompressed_size * (1 if one.path_in_schema else one.num_values) for one in chunks)
+    chunks = [(about.row_group(group).column(place), about.schema.column(place).length) for group, place in places]
+    n_values = max(about.num_rows * about.num_columns, sum(chunk.num_values for chunk, _ in chunks))
+    # Without a name, a column cannot be read as codes; bytes of one length never are.
+    sizes = (one.total_uncompressed_size * (1 if one.path_in_schema else one.num_values) for one, _ in chunks)
+    return n_values, sum(map(max, sizes, (one.num_values * length for one, length in chunks)))
 
 
 def _in_arrow(messages: Iterable[Any]) -> tuple[int, int]:

@@ -31,7 +31,7 @@ from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.engines.table import ClassMeasures, agreements_within
 from trimbench.trimming.limits import Limits, Progress
 from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
-from trimbench.trimming.search.row_scores import numpy_agreement
+from trimbench.trimming.search.row_scores import WeightedRows, agreement_with
 from trimbench.trimming.search.rows import RowProblem
 from trimbench.trimming.trim import trim_by_model
 
@@ -288,17 +288,12 @@ def test_the_kernel_counts_as_numpy_does(seed: int, coarse: bool) -> None:
     with np.errstate(divide="ignore"):
         logs = np.log(distributions(rng, (n_cells, n_classes), coarse=coarse))
         weights = np.log(distributions(rng, (n_classes, n_values), coarse=coarse)).T.copy()
-    arguments = (
-        logs,
-        rng.integers(0, n_cells, size=n_rows),
-        rng.integers(0, n_values, size=n_rows).astype(np.uint8),
-        weights,
-        rng.integers(0, n_classes, size=n_rows),
-        rng.dirichlet(np.ones(n_rows)),
-    )
+    places, values = rng.integers(0, n_cells, size=n_rows), rng.integers(0, n_values, size=(n_rows, 1)).astype(np.uint8)
+    rows = WeightedRows(values, rng.integers(0, n_classes, size=n_rows), rng.dirichlet(np.ones(n_rows)))
     if np.isfinite(logs).all() and np.isfinite(weights).all():
-        plain = numpy_agreement(*arguments, np.zeros(n_classes))
-        assert float(kernels.agreement(*arguments)) == pytest.approx(plain, abs=1e-14)
+        plain = agreement_with(rows, 0, weights, places, logs, np.zeros(n_classes))  # few rows: by NumPy
+        counted = kernels.agreement(logs, places, values[:, 0], weights, rows.decisions, rows.weights)
+        assert float(counted) == pytest.approx(plain, abs=1e-14)
 
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32), budget=st.integers(0, 3))

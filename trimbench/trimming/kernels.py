@@ -149,7 +149,7 @@ def agreement(
     decisions: Integers,
     row_weights: Floats,
 ) -> float:
-    """Return the weight of the rows whose decision stands; the parameters are those of `agreement_with`."""
+    """Return the weight of the rows whose decision stands; `agreement_with` says what the arrays are."""
     n_classes = logs.shape[1]
     agreed = 0.0
     for row in range(places.size):

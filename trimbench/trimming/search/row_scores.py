@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -422,54 +422,34 @@ def _short(text: str, most: int = 100) -> str:
 
 # Agreement on rows of every subset that has one feature more, for naive Bayes models of several classes.
 
-IntArray = NDArray[np.int64]
-
 # Below this many numbers to compare, NumPy is as quick as a compiled kernel.
 _SMALL_CLASS_AGREEMENTS = 20_000
 
 
 def agreement_with(
-    logs: FloatArray,
-    places: IntArray,
-    values: NDArray[Any],
+    rows: WeightedRows,
+    feature: int,
     weights: FloatArray,
-    decisions: IntArray,
-    row_weights: FloatArray,
+    places: NDArray[np.int64],
+    logs: FloatArray,
     prior: FloatArray,
 ) -> float:
     """Return the weight of the rows whose most probable class, with one feature more, is the original's decision.
 
     Parameters
     ----------
-    logs : ndarray of shape (n_cells, n_classes)
-        log Pr(c, f') of each cell.
+    weights : ndarray of shape (n_values, n_classes)
+        log Pr(value | c) of the added feature.
     places : ndarray of int64, shape (n_rows,)
         The cell of each row.
-    values : ndarray of int, shape (n_rows,)
-        The row's value of the added feature.
-    weights : ndarray of shape (n_values, n_classes)
-        log Pr(value | c) of that feature.
-    decisions : ndarray of int64, shape (n_rows,)
-    row_weights : ndarray of shape (n_rows,)
+    logs : ndarray of shape (n_cells, n_classes)
+        log Pr(c, f') of each cell.
     prior : ndarray of shape (n_classes,)
         Logarithms of the probabilities of the classes.
     """
     if len(places) * logs.shape[1] < _SMALL_CLASS_AGREEMENTS or np.isinf(logs).any() or np.isinf(weights).any():
-        return numpy_agreement(logs, places, values, weights, decisions, row_weights, prior)
+        decided = most_probable(decisive(logs[places] + weights[rows.codes[:, feature]], prior).T, logarithms=True)
+        return float(rows.weights[decided == rows.decisions].sum())
     from trimbench.trimming.kernels import agreement
 
-    return float(agreement(logs, places, values, weights, decisions, row_weights))
-
-
-def numpy_agreement(
-    logs: FloatArray,
-    places: IntArray,
-    values: NDArray[Any],
-    weights: FloatArray,
-    decisions: IntArray,
-    row_weights: FloatArray,
-    prior: FloatArray,
-) -> float:
-    """Return what `agreement_with` does, by NumPy."""
-    decided = most_probable(decisive(logs[places] + weights[values], prior).T, logarithms=True)
-    return float(row_weights[decided == decisions].sum())
+    return float(agreement(logs, places, rows.codes[:, feature], weights, rows.decisions, rows.weights))

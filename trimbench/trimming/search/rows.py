@@ -331,9 +331,8 @@ class Objective:
         if self._columns is not None:
             balances = balances_with_each(self._columns, Cells.sorted(places, scores), features)
             return np.clip(0.5 * (1.0 + balances), 0.0, 1.0)
-        rows, prior = self._rows, self._scores.prior
-        columns = ((rows.codes[:, i], weights[i]) for i in features)
-        agreed = (agreement_with(scores, places, *column, rows.decisions, rows.weights, prior) for column in columns)
+        prior = self._scores.prior
+        agreed = (agreement_with(self._rows, i, weights[i], places, scores, prior) for i in features)
         return [min(1.0, value) for value in agreed]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +25,7 @@ from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import Trimming, trimming_of, untrimmed
-from trimbench.trimming.search.exchange import PosteriorSearch, RowSearch, search_rows
+from trimbench.trimming.search.exchange import DrawnRows, PosteriorSearch, RowSearch
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
 # A network is sampled if no exact engine is likely to be ready within this time.
@@ -72,15 +73,11 @@ def trim_by_sampling(
     searching, evaluating, bounding, kicking = (np.random.default_rng([seed, purpose]) for purpose in range(4))
     n_search = _affordable_rows(classifier, clock)
     rows = _drawn(classifier, n_search, searching, clock)
-    search = RowSearch(rows.codes, rows.posterior, rows.decision, classifier.cardinalities)
-
     # Half of the time is for the exact posteriors.
-    found = search_rows(search, choice, partial(clock.has, 0.5 * _SEARCH_SHARE))
-    few = slice(_EXACT_ROWS)
-    may_go_on = partial(clock.has, _SEARCH_SHARE)
-    exact = PosteriorSearch(
-        classifier, choice, rows.codes[few], rows.posterior[few], rows.decision[few], may_go_on, search.n_evaluations
-    )
+    search = RowSearch(classifier, choice, rows, partial(clock.has, 0.5 * _SEARCH_SHARE))
+    found = search.best()
+    few = DrawnRows(rows.codes[:_EXACT_ROWS], rows.posterior[:_EXACT_ROWS], rows.decision[:_EXACT_ROWS], rows.seconds)
+    exact = PosteriorSearch(classifier, choice, few, partial(clock.has, _SEARCH_SHARE), search.n_evaluations)
     improved = exact.best_from(found.units, kicking)
     units = improved.units if improved.score > 0 else found.units
     kept, threshold = _with_threshold(classifier, choice, units, rows, 0.3 * clock.seconds)
@@ -160,23 +157,13 @@ class _Clock:
         """The time limit, but at least a moment."""
         return _LONGEST if self.limit is None else max(self.limit, _MOMENT)
 
-    def rows_left(self, rows: _Rows, operations: int) -> int:
+    def rows_left(self, rows: DrawnRows, operations: int) -> int:
         """Return how many rows the rest of the time allows, after `rows`, where each takes `operations`."""
         if self.limit is None:
             return max(_FEWEST_ROWS, int(_EVALUATION_SHARE * _LONGEST * _OPERATIONS_PER_SECOND / max(operations, 1)))
         left = 0.9 * (self.start + self.limit - seconds_now())
         # The trimmed classifier takes about as long as the original.
         return max(_FEWEST_ROWS, int(left * len(rows.codes) / max(2.0 * rows.seconds, 1e-6)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows with the posterior and the decision of the original, and how long they took."""
-
-    codes: IntegerArray
-    posterior: NDArray[np.float64]
-    decision: NDArray[np.bool_]
-    seconds: float
 
 
 def _affordable_rows(classifier: BayesianClassifier, clock: _Clock) -> int:
@@ -191,7 +178,7 @@ def _affordable_rows(classifier: BayesianClassifier, clock: _Clock) -> int:
     return min(_SEARCH_ROWS, affordable, max(_FEWEST_SEARCH_ROWS, int(clock.seconds * _SEARCH_ROWS_PER_SECOND)))
 
 
-def _drawn(classifier: BayesianClassifier, n_rows: int, rng: np.random.Generator, clock: _Clock) -> _Rows:
+def _drawn(classifier: BayesianClassifier, n_rows: int, rng: np.random.Generator, clock: _Clock) -> DrawnRows:
     """Draw at most `n_rows` rows, fewer if there is no time."""
     start = seconds_now()
     codes, posteriors, decisions = [], [], []
@@ -206,11 +193,11 @@ def _drawn(classifier: BayesianClassifier, n_rows: int, rng: np.random.Generator
             break
     together = np.asfortranarray(np.concatenate(codes))
     seconds = seconds_now() - start
-    return _Rows(together, np.concatenate(posteriors), np.concatenate(decisions), seconds)
+    return DrawnRows(together, np.concatenate(posteriors), np.concatenate(decisions), seconds)
 
 
 def _with_threshold(
-    classifier: BayesianClassifier, choice: Choice, units: Sequence[int], rows: _Rows, seconds: float
+    classifier: BayesianClassifier, choice: Choice, units: Sequence[int], rows: DrawnRows, seconds: float
 ) -> tuple[tuple[int, ...], float]:
     """Return the features of the units with the threshold that is best on the rows.
 
@@ -269,46 +256,34 @@ def upper_bound(
     max_lookups : int
         About how many entries of tables may be looked up.
     """
-    try:
-        return _upper_bound(classifier, choice, ranking_rows, rows, confidence, max_lookups)
-    except ContractionTooLarge:
-        return 1.0
-
-
-def _upper_bound(
-    classifier: BayesianClassifier,
-    choice: Choice,
-    ranking_rows: IntegerArray,
-    rows: IntegerArray,
-    confidence: float,
-    max_lookups: int,
-) -> float:
-    relevant = sorted(classifier.rows.relevant)
-    small = [i for i in relevant if classifier.cardinalities[i] <= _MOST_VALUES]
-    once = sum(hidden.operations for hidden in classifier.whole_rows.sums) // _PRODUCTS
-    each_row = once + sum(_effort(classifier, (i,)) for i in small)
-    # Which features are ranked first does not decide whether the bound holds.
-    ranking = _LeftOutRows.of(classifier, ranking_rows[: max(1, int(max_lookups / max(each_row, 1)))])
-    means = {i: float(ranking.potential((i,)).mean()) for i in small}
-    order = sorted(small, key=means.__getitem__)
-    best: tuple[list[int], int, int] | None = None
-    for left_out in range(1, _MAX_LEFT_OUT + 1):
-        chosen = _cover(choice, order, left_out)
-        if chosen is None:
-            break
-        each_row = once + sum(_effort(classifier, left) for left in itertools.combinations(chosen, left_out))
-        n_rows = min(len(rows), max_lookups // each_row)
-        if n_rows < (len(rows) if best else _FEWEST_ROWS_LEFT_OUT):
-            break
-        best = chosen, left_out, n_rows
-    if best is None:
-        return 1.0
-    chosen, left_out, n_rows = best
-    left_outs = list(itertools.combinations(chosen, left_out))
-    each = 1.0 - (1.0 - confidence) / len(left_outs)
-    measured = _LeftOutRows.of(classifier, rows[:n_rows])
-    width = 1.0 - 1.0 / classifier.n_classes
-    return min(1.0, max(mean_upper_bound(measured.potential(left), width, each) for left in left_outs))
+    with suppress(ContractionTooLarge):
+        relevant = sorted(classifier.rows.relevant)
+        small = [i for i in relevant if classifier.cardinalities[i] <= _MOST_VALUES]
+        once = sum(hidden.operations for hidden in classifier.whole_rows.sums) // _PRODUCTS
+        each_row = once + sum(_effort(classifier, (i,)) for i in small)
+        # Which features are ranked first does not decide whether the bound holds.
+        ranking = _LeftOutRows.of(classifier, ranking_rows[: max(1, int(max_lookups / max(each_row, 1)))])
+        means = {i: float(ranking.potential((i,)).mean()) for i in small}
+        order = sorted(small, key=means.__getitem__)
+        best: tuple[list[int], int, int] | None = None
+        for left_out in range(1, _MAX_LEFT_OUT + 1):
+            chosen = _cover(choice, order, left_out)
+            if chosen is None:
+                break
+            each_row = once + sum(_effort(classifier, left) for left in itertools.combinations(chosen, left_out))
+            n_rows = min(len(rows), max_lookups // each_row)
+            if n_rows < (len(rows) if best else _FEWEST_ROWS_LEFT_OUT):
+                break
+            best = chosen, left_out, n_rows
+        if best is None:
+            return 1.0
+        chosen, left_out, n_rows = best
+        left_outs = list(itertools.combinations(chosen, left_out))
+        each = 1.0 - (1.0 - confidence) / len(left_outs)
+        measured = _LeftOutRows.of(classifier, rows[:n_rows])
+        width = 1.0 - 1.0 / classifier.n_classes
+        return min(1.0, max(mean_upper_bound(measured.potential(left), width, each) for left in left_outs))
+    return 1.0
 
 
 def _decided(classifier: BayesianClassifier, logs: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

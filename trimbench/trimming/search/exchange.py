@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -260,66 +261,6 @@ class _Groups:
     estimate: NDArray[np.float64]
 
 
-@dataclass
-class RowSearch:
-    """Scores of feature subsets on rows.
-
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n_rows, n_features)
-    posterior : ndarray of shape (n_rows,)
-        Pr(c | f).
-    decision : ndarray of bool, shape (n_rows,)
-        The original's.
-    """
-
-    codes: IntegerArray
-    posterior: NDArray[np.float64]
-    decision: NDArray[np.bool_]
-    cardinalities: Sequence[int]
-    n_evaluations: int = 0
-    _half: NDArray[np.int64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._half = np.arange(len(self.posterior), dtype=np.int64) % 2
-
-    def nothing(self) -> _Groups:
-        """Return the rows as one group."""
-        n_rows = len(self.posterior)
-        return _Groups(np.zeros(n_rows, np.int64), 1, np.full(n_rows, self.posterior.mean()))
-
-    def with_features(self, groups: _Groups, features: Sequence[int]) -> _Groups:
-        """Return the rows told apart by more features."""
-        group, n_groups = groups.group, groups.n_groups
-        for feature in features:
-            group = group * self.cardinalities[feature] + self.codes[:, feature]
-            n_groups *= self.cardinalities[feature]
-            if n_groups > 4 * len(group):
-                _, group = np.unique(group, return_inverse=True)
-                n_groups = int(group.max()) + 1
-        both = 2 * group + self._half
-        counts = np.bincount(both, minlength=2 * n_groups)
-        sums = np.bincount(both, weights=self.posterior, minlength=2 * n_groups)
-        other = both ^ 1
-        estimate = (sums[other] + _PRIOR_ROWS * groups.estimate) / (counts[other] + _PRIOR_ROWS)
-        return _Groups(group, n_groups, estimate)
-
-    def score(self, groups: _Groups, tie_break: float = _TIE_BREAK) -> float:
-        """Return the agreement with the best threshold on the estimates, plus a share of what they explain."""
-        self.n_evaluations += 1
-        return best_agreement(groups.estimate, self.decision) + tie_break * self.explained(groups)
-
-    def explained(self, groups: _Groups) -> float:
-        """Return the share of the variance of the posterior that the estimates explain."""
-        return explained_share(self.posterior, groups.estimate)
-
-
-def explained_share(posterior: NDArray[np.float64], estimate: NDArray[np.float64]) -> float:
-    """Return the share of the variance of the posterior that estimates of it explain."""
-    variance = float(posterior.var())
-    return 1.0 - float(np.square(posterior - estimate).mean()) / variance if variance > 0 else 1.0
-
-
 def best_agreement(estimate: NDArray[np.float64], decision: NDArray[np.bool_]) -> float:
     """Return the largest share of rows that a threshold on the estimates decides as `decision` does."""
     levels = np.minimum((estimate * _LEVELS).astype(np.int64), _LEVELS - 1)
@@ -338,42 +279,190 @@ class Found:
     score: float
 
 
-def search_rows(search: RowSearch, choice: Choice, may_go_on: Callable[[int], bool]) -> Found:
-    """Return the best units found; `may_go_on` is asked before each step with the number of evaluations so far.
+@dataclass(frozen=True, eq=False)
+class DrawnRows:
+    """Rows with the posterior Pr(c | f) and the decision of the original, and how long they took.
 
-    Once it returns False, the units that explain most on their own fill the rest of the budget.
-
-    Few subsets are all tried. Otherwise units are bought one by one, once by what they explain of the posterior,
-    once by agreement and once starting from the best pair, and exchanged while that helps.
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n_rows, n_features)
+    posterior, decision : ndarrays of float and bool, shape (n_rows,)
+    seconds : float
     """
-    required = sorted(choice.required_units)
-    start = search.with_features(search.nothing(), choice.features(required))
-    best = Found(tuple(required), search.score(start))
-    subsets = _few_subsets(choice, required)
-    if subsets is not None:
-        for units in subsets:
-            if not may_go_on(search.n_evaluations):
-                return replace(best, units=choice.filled(best.units, _ranked(search, choice, required)))
-            score = search.score(search.with_features(start, choice.features(set(units) - set(required))))
-            if score > best.score:
-                best = Found(tuple(units), score)
+
+    codes: IntegerArray
+    posterior: NDArray[np.float64]
+    decision: NDArray[np.bool_]
+    seconds: float
+
+
+@dataclass
+class _Search:
+    """A search for units by their scores on rows; before each step it asks with the number of evaluations so far."""
+
+    classifier: BayesianClassifier
+    choice: Choice
+    rows: DrawnRows
+    may_go_on: Callable[[int], bool]
+    n_evaluations: int = 0
+
+    def _goes_on(self) -> bool:
+        return self.may_go_on(self.n_evaluations)
+
+    def _score_of(self, estimate: NDArray[np.float64], tie_break: float = _TIE_BREAK) -> float:
+        """Return the agreement with the best threshold on estimates, plus a share of what they explain."""
+        return best_agreement(estimate, self.rows.decision) + tie_break * self._explained(estimate)
+
+    def _explained(self, estimate: NDArray[np.float64]) -> float:
+        """Return the share of the variance of the posterior that estimates of it explain."""
+        posterior = self.rows.posterior
+        variance = float(posterior.var())
+        return 1.0 - float(np.square(posterior - estimate).mean()) / variance if variance > 0 else 1.0
+
+    def _optional(self, units: Sequence[int]) -> list[int]:
+        return [unit for unit in units if unit not in self.choice.required_units]
+
+    def _exchanged(self, best: Found, out: int, score_with: Callable[[Sequence[int]], Callable[[int], float]]) -> Found:
+        """Return the units with the best other one in the place of `out`, or `best` itself if that is no improvement.
+
+        Parameters
+        ----------
+        score_with : callable
+            Gives, for some units, the score of these units with one more; a negative one is never taken.
+        """
+        others = [unit for unit in best.units if unit != out]
+        score = score_with(others)
+        scores = {unit: score(unit) for unit in self.choice.open_units(others) if unit != out}
+        unit = max(scores, key=scores.__getitem__, default=out)
+        if unit == out or scores[unit] <= best.score + _IMPROVEMENT:
+            return best
+        return Found((*others, unit), scores[unit])
+
+
+class RowSearch(_Search):
+    """A search by the posteriors of rows that look alike."""
+
+    def best(self) -> Found:
+        """Return the best units found; of an end before time, with those that explain most on their own added.
+
+        Few subsets are all tried. Otherwise units are bought one by one, once by what they explain of the posterior,
+        once by agreement and once starting from the best pair, and exchanged while that helps.
+        """
+        choice, required = self.choice, sorted(self.choice.required_units)
+        start = self._groups_of(required)
+        best = Found(tuple(required), self._score(start))
+        subsets = _few_subsets(choice)
+        if subsets is not None:
+            for units in subsets:
+                if not self._goes_on():
+                    return replace(best, units=choice.filled(best.units, self._ranked()))
+                score = self._score(self._split(start, choice.features(set(units) - set(required))))
+                if score > best.score:
+                    best = Found(tuple(units), score)
+            return best
+        ranked = self._ranked()
+        for tie_break in (1.0, _TIE_BREAK):
+            best = max(best, self._greedy(required, tie_break), key=lambda found: found.score)
+        best = max(best, self._greedy(self._best_pair(ranked), _TIE_BREAK), key=lambda found: found.score)
+        best = self._with_exchanges(best, set(ranked[:_SHORT_LIST_ROW_SEARCH]))
+        return best if self._goes_on() else replace(best, units=choice.filled(best.units, ranked))
+
+    def _groups_of(self, units: Sequence[int]) -> _Groups:
+        """Return the rows told apart by the features of some units."""
+        posterior = self.rows.posterior
+        together = _Groups(np.zeros(len(posterior), np.int64), 1, np.full(len(posterior), posterior.mean()))
+        return self._split(together, self.choice.features(units))
+
+    def _split(self, groups: _Groups, features: Sequence[int]) -> _Groups:
+        """Return the rows told apart by more features."""
+        group, n_groups = groups.group, groups.n_groups
+        cardinalities = self.classifier.cardinalities
+        for feature in features:
+            group = group * cardinalities[feature] + self.rows.codes[:, feature]
+            n_groups *= cardinalities[feature]
+            if n_groups > 4 * len(group):
+                _, group = np.unique(group, return_inverse=True)
+                n_groups = int(group.max()) + 1
+        both = 2 * group + self._half
+        counts = np.bincount(both, minlength=2 * n_groups)
+        sums = np.bincount(both, weights=self.rows.posterior, minlength=2 * n_groups)
+        other = both ^ 1
+        estimate = (sums[other] + _PRIOR_ROWS * groups.estimate) / (counts[other] + _PRIOR_ROWS)
+        return _Groups(group, n_groups, estimate)
+
+    @cached_property
+    def _half(self) -> NDArray[np.int64]:
+        return np.arange(len(self.rows.codes), dtype=np.int64) % 2
+
+    def _score(self, groups: _Groups, tie_break: float = _TIE_BREAK) -> float:
+        self.n_evaluations += 1
+        return self._score_of(groups.estimate, tie_break)
+
+    def _ranked(self) -> list[int]:
+        """Return the units that are affordable, those that explain most on their own first."""
+        units = self.choice.open_units(self.choice.required_units)
+        explained = {unit: self._explained(self._groups_of([unit]).estimate) for unit in units}
+        return sorted(explained, key=lambda unit: -explained[unit])
+
+    def _best_pair(self, ranked: Sequence[int]) -> list[int]:
+        """Return the required units and the two others that agree most together."""
+        required = sorted(self.choice.required_units)
+        start, short = self._groups_of(required), set(ranked[:_SHORT_LIST_ROW_SEARCH])
+        best, best_score = required, -1.0
+        for one in ranked[:_PAIRED]:
+            groups = self._split(start, self.choice.units[one])
+            others = self.choice.open_units([*required, one])
+            others = [unit for unit in others if unit > one or unit not in ranked[:_PAIRED]]
+            if len(others) > _SHORT_LIST_ROW_SEARCH:
+                others = [unit for unit in others if unit in short]
+            for other in others:
+                if not self._goes_on():
+                    return best
+                score = self._score(self._split(groups, self.choice.units[other]))
+                if score > best_score:
+                    best, best_score = [*required, one, other], score
         return best
-    ranked = _ranked(search, choice, required)
-    for tie_break in (1.0, _TIE_BREAK):
-        best = max(best, _greedy(search, choice, required, tie_break, may_go_on), key=lambda found: found.score)
-    pair = _best_pair(search, choice, required, ranked, may_go_on)
-    best = max(best, _greedy(search, choice, pair, _TIE_BREAK, may_go_on), key=lambda found: found.score)
-    best = _exchange_row_search(search, choice, best, set(ranked[:_SHORT_LIST_ROW_SEARCH]), may_go_on)
-    return best if may_go_on(search.n_evaluations) else replace(best, units=choice.filled(best.units, ranked))
+
+    def _greedy(self, start: Sequence[int], tie_break: float) -> Found:
+        """Buy units one by one; return the best set on the way."""
+        bought = list(start)
+        groups = self._groups_of(bought)
+        best = Found(tuple(bought), self._score(groups))
+        while (candidates := self.choice.open_units(bought)) and self._goes_on():
+            grown = (self._split(groups, self.choice.units[unit]) for unit in candidates)
+            chosen = candidates[int(np.argmax([self._score(more, tie_break) for more in grown]))]
+            groups = self._split(groups, self.choice.units[chosen])
+            bought.append(chosen)
+            score = self._score(groups)
+            if score > best.score:
+                best = Found(tuple(bought), score)
+        return best
+
+    def _with_exchanges(self, best: Found, short: set[int]) -> Found:
+        """Exchange one unit at a time while that helps."""
+
+        def score_with(others: Sequence[int]) -> Callable[[int], float]:
+            groups = self._groups_of(others)
+            return lambda unit: self._score(self._split(groups, self.choice.units[unit])) if unit in short else -1.0
+
+        improved = True
+        while improved:
+            improved = False
+            for out in self._optional(best.units):
+                if not self._goes_on():
+                    return best
+                found = self._exchanged(best, out, score_with)
+                improved, best = improved or found is not best, found
+        return best
 
 
-def _few_subsets(choice: Choice, required: Sequence[int]) -> list[tuple[int, ...]] | None:
+def _few_subsets(choice: Choice) -> list[tuple[int, ...]] | None:
     """Return all affordable subsets that nothing can be added to, or None if there are many."""
     optional = [unit for unit in range(len(choice.units)) if unit not in choice.required_units]
     if math.comb(len(optional), min(choice.n_affordable(optional), len(optional) // 2)) > _FEW_SUBSETS:
         return None
     found: list[tuple[int, ...]] = []
-    stack: list[tuple[tuple[int, ...], int]] = [(tuple(required), 0)]
+    stack: list[tuple[tuple[int, ...], int]] = [(tuple(sorted(choice.required_units)), 0)]
     visited = 0
     while stack:
         units, place = stack.pop()
@@ -390,95 +479,6 @@ def _few_subsets(choice: Choice, required: Sequence[int]) -> list[tuple[int, ...
     return found
 
 
-def _ranked(search: RowSearch, choice: Choice, required: Sequence[int]) -> list[int]:
-    """Return the units that are affordable, those that explain most on their own first."""
-    alone = {unit: search.with_features(search.nothing(), choice.units[unit]) for unit in choice.open_units(required)}
-    return sorted(alone, key=lambda unit: -search.explained(alone[unit]))
-
-
-def _best_pair(
-    search: RowSearch,
-    choice: Choice,
-    required: Sequence[int],
-    ranked: Sequence[int],
-    may_go_on: Callable[[int], bool],
-) -> list[int]:
-    """Return the required units and the two others that agree most together."""
-    start = search.with_features(search.nothing(), choice.features(required))
-    best, best_score = list(required), -1.0
-    for one in ranked[:_PAIRED]:
-        groups = search.with_features(start, choice.units[one])
-        others = [unit for unit in choice.open_units([*required, one]) if unit > one or unit not in ranked[:_PAIRED]]
-        for other in (
-            others
-            if len(others) <= _SHORT_LIST_ROW_SEARCH
-            else [u for u in others if u in set(ranked[:_SHORT_LIST_ROW_SEARCH])]
-        ):
-            if not may_go_on(search.n_evaluations):
-                return best
-            score = search.score(search.with_features(groups, choice.units[other]))
-            if score > best_score:
-                best, best_score = [*required, one, other], score
-    return best
-
-
-def _greedy(
-    search: RowSearch, choice: Choice, start: Sequence[int], tie_break: float, may_go_on: Callable[[int], bool]
-) -> Found:
-    """Buy units one by one; return the best set on the way."""
-    bought = list(start)
-    groups = search.with_features(search.nothing(), choice.features(bought))
-    best = Found(tuple(bought), search.score(groups))
-    while (candidates := choice.open_units(bought)) and may_go_on(search.n_evaluations):
-        grown = (search.with_features(groups, choice.units[unit]) for unit in candidates)
-        chosen = candidates[int(np.argmax([search.score(more, tie_break) for more in grown]))]
-        groups = search.with_features(groups, choice.units[chosen])
-        bought.append(chosen)
-        score = search.score(groups)
-        if score > best.score:
-            best = Found(tuple(bought), score)
-    return best
-
-
-def _exchange_row_search(
-    search: RowSearch, choice: Choice, best: Found, short: set[int], may_go_on: Callable[[int], bool]
-) -> Found:
-    """Exchange one unit at a time while that helps."""
-
-    def score_with(others: Sequence[int]) -> Callable[[int], float]:
-        groups = search.with_features(search.nothing(), choice.features(others))
-        return lambda unit: search.score(search.with_features(groups, choice.units[unit])) if unit in short else -1.0
-
-    improved = True
-    while improved:
-        improved = False
-        for out in [unit for unit in best.units if unit not in choice.required_units]:
-            if not may_go_on(search.n_evaluations):
-                return best
-            found = exchanged(choice, best, out, score_with)
-            improved, best = improved or found is not best, found
-    return best
-
-
-def exchanged(
-    choice: Choice, best: Found, out: int, score_with: Callable[[Sequence[int]], Callable[[int], float]]
-) -> Found:
-    """Return the units with the best other one in the place of `out`, or `best` itself if that is no improvement.
-
-    Parameters
-    ----------
-    score_with : callable
-        Gives, for some units, the score of these units with one more; a negative one is never taken.
-    """
-    others = [unit for unit in best.units if unit != out]
-    score = score_with(others)
-    scores = {unit: score(unit) for unit in choice.open_units(others) if unit != out}
-    unit = max(scores, key=scores.__getitem__, default=out)
-    if unit == out or scores[unit] <= best.score + _IMPROVEMENT:
-        return best
-    return Found((*others, unit), scores[unit])
-
-
 # Improvement of a feature subset on drawn rows, with the exact posterior of the trimmed classifier.
 
 # What one evaluation takes: seconds for each variable, and for each product of two numbers.
@@ -488,36 +488,20 @@ _SECONDS = 12.0
 _MOST_KICKS, _LEFT_OUT = 12, 3
 
 
-@dataclass
-class PosteriorSearch:
-    """Scores of feature subsets on rows, by the trimmed classifier itself.
+class PosteriorSearch(_Search):
+    """A search by the exact posteriors of the trimmed classifiers."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n_rows, n_features)
-    posterior : ndarray of shape (n_rows,)
-        Pr(c | f).
-    decision : ndarray of bool, shape (n_rows,)
-        The original's.
-    may_go_on : callable
-        Asked before each evaluation with their number so far.
-    """
-
-    classifier: BayesianClassifier
-    choice: Choice
-    codes: IntegerArray
-    posterior: NDArray[np.float64]
-    decision: NDArray[np.bool_]
-    may_go_on: Callable[[int], bool]
-    n_evaluations: int = 0
     _work: float = 0.0
-    _scores: dict[frozenset[int], float] = field(default_factory=dict)
+
+    @cached_property
+    def _scores(self) -> dict[frozenset[int], float]:
+        return {}
 
     def best_from(self, units: Sequence[int], rng: np.random.Generator) -> Found:
         """Return the best units found from those given, and after some of them were left out at random."""
         best = self._improved(units)
         for _ in range(_MOST_KICKS):
-            optional = [unit for unit in best.units if unit not in self.choice.required_units]
+            optional = self._optional(best.units)
             if len(optional) < 2 or not self._has_time():
                 break
             out = rng.choice(len(optional), size=min(len(optional), _LEFT_OUT), replace=False)
@@ -538,17 +522,17 @@ class PosteriorSearch:
         improving = True
         while improving and self._has_time():
             improving = False
-            optional = [unit for unit in best.units if unit not in self.choice.required_units]
+            optional = self._optional(best.units)
             # What is missed least is exchanged first.
             for out in sorted(optional, key=lambda unit: -self._score([u for u in best.units if u != unit])):
-                found = exchanged(self.choice, best, out, self._score_with)
+                found = self._exchanged(best, out, self._score_with)
                 if found is not best:
                     best, improving = found, True
                     break
         return best
 
     def _has_time(self) -> bool:
-        return self._work < _SECONDS and self.may_go_on(self.n_evaluations)
+        return self._work < _SECONDS and self._goes_on()
 
     def _score_with(self, units: Sequence[int]) -> Callable[[int], float]:
         return lambda unit: self._score([*units, unit])
@@ -569,12 +553,11 @@ class PosteriorSearch:
             self._work += _SECONDS
             return -1.0
         n_variables = len(kept) + sum(len(hidden.order) for hidden in inference.sums)
-        work = _PER_VARIABLE * n_variables + _PER_PRODUCT * inference.operations * len(self.codes)
+        work = _PER_VARIABLE * n_variables + _PER_PRODUCT * inference.operations * len(self.rows.codes)
         self._work += work
         if work > 0.05 * _SECONDS:
             return -1.0
-        positive, negative = trimmed.weights(self.codes[:, kept])
+        positive, negative = trimmed.weights(self.rows.codes[:, kept])
         estimate = positive / (positive + negative)
-        score = best_agreement(estimate, self.decision) + _TIE_BREAK * explained_share(self.posterior, estimate)
-        self._scores[key] = score
+        self._scores[key] = score = self._score_of(estimate)
         return score

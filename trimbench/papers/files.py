@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
 import fcntl
 import functools
 import getpass
+import gzip
 import hashlib
 import logging
 import os
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-# A longer table is compressed.
-_MOST_LINES = 2000
+# A longer table is compressed; none is as wide as this.
+_MOST_LINES, _MOST_COLUMNS = 2000, 5000
 # What a spreadsheet would compute: text that begins with one of these signs, also a wide one, and is no number. It may
 # begin with apostrophes of its own, so that the one that is added can be taken away again. Where numbers have a decimal
 # comma, a semicolon ends a cell.
@@ -53,6 +55,24 @@ def write_csv(frame: pd.DataFrame, path: Path) -> Path:
     packed: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
     tame = _without_formulas(frame)
     return write(path, lambda temporary: tame.to_csv(temporary, index=False, encoding="utf-8", compression=packed))
+
+
+def read_csv(path: Path) -> pd.DataFrame:
+    """Read a table that `write_csv` wrote, its cells as they are written; ValueError if it is none, or too wide."""
+    import pandas as pd
+
+    open_it: Any = gzip.open if path.suffix == ".gz" else open
+    with open_it(path, "rt", encoding="utf-8", newline="") as stream:
+        try:
+            written, *rows = [*filter(None, csv.reader(stream, strict=True))] or [[]]
+        except csv.Error as error:
+            raise ValueError(str(error)) from error
+    names = list(map(as_it_was, written))
+    if len(names) > _MOST_COLUMNS or len({*names}) < len(names):
+        raise ValueError(f"it must have at most {_MOST_COLUMNS:,} columns, each with a name of its own")
+    if wrong := next((row for row in rows if len(row) != len(names)), None):
+        raise ValueError(f"it has {len(names)} columns, and a line of {len(wrong)} values")
+    return pd.DataFrame(rows, columns=names, dtype="str")
 
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from trimbench.papers.data.cache import is_inside
 from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, TEXT, fields
 from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import commit_of, computed_with, environment_of, provenance
-from trimbench.papers.files import as_it_was, beside
+from trimbench.papers.files import as_it_was, beside, read_csv
 from trimbench.papers.reporting.figures.drawing import points_name
 from trimbench.papers.reporting.tables import asked, heading, printable, shown
 from trimbench.papers.reporting.verdicts import (
@@ -348,12 +348,8 @@ SHORT_KEY = 12
 
 def read_texts(path: Path) -> pd.DataFrame:
     """Read a table of a run with its cells as text."""
-    import pandas as pd
-
     try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
-    except pd.errors.EmptyDataError:  # a table without columns
-        return pd.DataFrame()
+        return read_csv(path)
     except (OSError, ValueError, EOFError, zlib.error) as error:
         raise ConfigurationError(f"runs: {path} cannot be read ({error}); write it again with task=report") from error
 
@@ -484,7 +480,7 @@ def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = No
     """Read a table as it was written: numbers, answers and what is missing, and the columns `texts` as they are."""
     import pandas as pd
 
-    frame = read_texts(path).rename(columns=as_it_was)
+    frame = read_texts(path)
     columns: dict[Any, pd.Series[Any]] = {}
     for place, name in enumerate(frame):
         if only is not None and name not in only:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,24 @@ def test_damaged_compressed_points_are_an_error(damage: str, tmp_path: Path) -> 
     (tmp_path / "points.csv.gz").write_bytes(damaged[damage])
     with pytest.raises(ConfigurationError, match=r"points\.csv\.gz cannot be read: .*; task=report writes it"):
         read_points(tmp_path / "points.csv.gz", ["series"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("x," * 4 * 10**5 + "x\n", "at most 5,000 columns"),
+        ("series,x,y,x\na,1,2,3\n", "each with a name of its own"),
+        ("series,x,y\na,1\n", "it has 3 columns, and a line of 2 values"),
+        ('series,x,y\n"a,1,2\n', "unexpected end of data"),
+        ("\n", "there is no column 'series'"),
+    ],
+)
+def test_points_that_nothing_here_writes_are_an_error_at_once(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "points.csv").write_text(content)
+    start = time.process_time()
+    with pytest.raises(ConfigurationError, match=message):
+        read_points(tmp_path / "points.csv", ["series"])
+    assert time.process_time() - start < 2
 
 
 def test_a_constant_is_no_picture(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.papers.files import as_it_was, beside, csv_ending, temporaries, write_csv
+from trimbench.papers.files import as_it_was, beside, csv_ending, read_csv, temporaries, write_csv
 from trimbench.papers.reporting.figures.lines import draw_legend, draw_lines
 from trimbench.papers.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
 from trimbench.papers.validation import ConfigurationError, Json, reason, unknown, validated
@@ -127,10 +127,8 @@ def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
 
     In the other columns, what is empty is missing. Raises ConfigurationError if the file does not hold such points.
     """
-    import pandas as pd
-
     try:
-        written = pd.read_csv(path, dtype=str, keep_default_na=False).rename(columns=as_it_was)
+        written = read_csv(path)
         for column in written:
             cells = written[column].tolist()
             # Python's own numbers, because readers of tables may round them.

@@ -50,6 +50,50 @@ def _pair(
 
 
 @compiled
+def _product(
+    work: NDArray[np.float64],
+    inputs: NDArray[np.int64],
+    bases: NDArray[np.int64],
+    offsets: NDArray[np.uint32],
+    outer: int,
+    value: int,
+    product: NDArray[np.float64],
+) -> float:
+    """Multiply one run of each input, one after the other, into a buffer that stays in the first cache.
+
+    Returns the product of the inputs that do not depend on the run, which is not in the buffer.
+    """
+    constant, empty, length = 1.0, True, len(product)
+    for i in range(len(bases)):
+        origin = bases[i] + np.int64(offsets[inputs[i, 1] + outer]) + value * inputs[i, 0]
+        kind = inputs[i, 2]
+        if kind == CONSTANT:
+            constant *= work[origin]
+        elif kind == CONTIGUOUS:
+            table = work[origin : origin + length]
+            if empty:
+                for j in range(length):
+                    product[j] = table[j]
+            else:
+                for j in range(length):
+                    product[j] *= table[j]
+            empty = False
+        else:
+            table = work[origin:]
+            places = offsets[inputs[i, 3] : inputs[i, 3] + length]
+            if empty:
+                for j in range(length):
+                    product[j] = table[places[j]]
+            else:
+                for j in range(length):
+                    product[j] *= table[places[j]]
+            empty = False
+    if empty:
+        product[:] = 1.0
+    return constant
+
+
+@compiled
 def run_steps(
     work: NDArray[np.float64],
     steps: NDArray[np.int64],
@@ -77,35 +121,7 @@ def run_steps(
             if is_pair:
                 _pair(work, inputs[first:last], bases[first:last], offsets, outer, out)
             for value in range(0 if is_pair else n_values):
-                # One input after another is multiplied into a buffer that stays in the first cache.
-                constant = 1.0
-                empty = True
-                for i in range(first, last):
-                    origin = bases[i] + np.int64(offsets[inputs[i, 1] + outer]) + value * inputs[i, 0]
-                    kind = inputs[i, 2]
-                    if kind == CONSTANT:
-                        constant *= work[origin]
-                    elif kind == CONTIGUOUS:
-                        table = work[origin : origin + length]
-                        if empty:
-                            for j in range(length):
-                                product[j] = table[j]
-                        else:
-                            for j in range(length):
-                                product[j] *= table[j]
-                        empty = False
-                    else:
-                        table = work[origin:]
-                        places = offsets[inputs[i, 3] : inputs[i, 3] + length]
-                        if empty:
-                            for j in range(length):
-                                product[j] = table[places[j]]
-                        else:
-                            for j in range(length):
-                                product[j] *= table[places[j]]
-                        empty = False
-                if empty:
-                    product[:] = 1.0
+                constant = _product(work, inputs[first:last], bases[first:last], offsets, outer, value, product)
                 if value == 0:
                     for j in range(length):
                         out[j] = constant * product[j]

@@ -29,7 +29,7 @@ def test_what_is_encoded_is_read_back(model: tb.NaiveBayes, tmp_path_factory: py
 
 def test_rounded_parameters_are_normalised_up_to_a_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rounded = LMAP.replace("$0.75$", "$0.734$")
-    with caplog.at_level("INFO", logger="trimbench.networks.formats.ace"):
+    with caplog.at_level("INFO", logger="trimbench.networks"):
         model = tb.NaiveBayes.read_ace(*write_ace(tmp_path, CNF, rounded))
     assert "normalised; distributions were off by up to 0.016" in caplog.text
     np.testing.assert_allclose(model.likelihoods[0][2], [0.25 / 0.984, 0.734 / 0.984])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_log = logging.getLogger(__name__)
 _HALF = re.compile("[\ud800-\udfff]")  # of a pair of surrogates: no character
 # A list of names is cut in messages, which stay short whatever the input.
 _MOST_NAMES = 8
@@ -480,6 +482,40 @@ def _fault(table: NDArray[np.float64], sums: NDArray[np.float64], tolerance: flo
         f"must sum to 1 along the last axis (within {tolerance:g}), got a sum of {worst!r}; "
         "normalise it, or swap its axes if they are (values, classes)"
     )
+
+
+# Published networks have parameters of few digits: their columns are off by up to 0.01.
+_ROUNDING_TOLERANCE = 0.02
+
+
+def normalised(
+    source: str,
+    target: str,
+    prior: NDArray[np.float64],
+    tables: Mapping[str, NDArray[np.float64]],
+    names: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """Return the arguments of the `NaiveBayes` of rounded figures; raise ValueError if they are off by more than that.
+
+    `tables` has P(x_i = value | c) of each feature, of shape (n_classes, n_values), `names` those of the states, and
+    `source` says in messages where the figures come from.
+    """
+    deviations = {name: float(np.abs(one.sum(axis=-1) - 1.0).max()) for name, one in {target: prior, **tables}.items()}
+    worst = max(deviations, key=lambda name: deviations[name])
+    if not deviations[worst] <= _ROUNDING_TOLERANCE:
+        raise ValueError(
+            f"{source}: the distributions of {worst!r} must sum to 1 within {_ROUNDING_TOLERANCE}, got a deviation "
+            f"of {deviations[worst]:.4g}; are all figures of the same network?"
+        )
+    _log.info("%s: normalised; distributions were off by up to %.2g", source, deviations[worst])
+    return {
+        "prior": prior / prior.sum(),
+        "likelihoods": [table / table.sum(axis=1, keepdims=True) for table in tables.values()],
+        "feature_names": list(tables),
+        "class_names": names[target] if names else None,
+        "value_names": [names[name] for name in tables] if names else None,
+        "class_variable": target,
+    }
 
 
 def checked_names(names: Sequence[str], what: str, *, of_values: bool = False) -> tuple[str, ...]:

@@ -19,9 +19,8 @@ stated twice, so that a damaged file, or files of two networks, never turn into 
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,11 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.formats.parsing import MAX_UNSTATED, checked_shape, read_text, short_errors
-
-logger = logging.getLogger(__name__)
-
-# ACE files carry parameters of few digits; columns of the published networks are off by up to 0.01.
-ROUNDING_TOLERANCE = 0.02
+from trimbench.networks.values import normalised
 
 
 @dataclass(frozen=True)
@@ -65,36 +60,6 @@ def read_ace(cnf_path: str | Path, lmap_path: str | Path) -> dict[str, Any]:
     prior = _table((target,), blocks[target], literals, cnf_path)
     tables = [_table((target, name), blocks[name], literals, cnf_path) for name in features]
     return normalised(f"{cnf_path} and {lmap_path}", target, prior, dict(zip(features, tables, strict=True)))
-
-
-def normalised(
-    source: str,
-    target: str,
-    prior: NDArray[np.float64],
-    tables: Mapping[str, NDArray[np.float64]],
-    names: Mapping[str, Sequence[str]] | None = None,
-) -> dict[str, Any]:
-    """Return the arguments of the `NaiveBayes` of rounded figures; raise ValueError if they are off by more than that.
-
-    `tables` has P(x_i = value | c) of each feature, of shape (n_classes, n_values), `names` those of the states, and
-    `source` says in messages where the figures come from.
-    """
-    deviations = {name: float(np.abs(one.sum(axis=-1) - 1.0).max()) for name, one in {target: prior, **tables}.items()}
-    worst = max(deviations, key=lambda name: deviations[name])
-    if not deviations[worst] <= ROUNDING_TOLERANCE:
-        raise ValueError(
-            f"{source}: the distributions of {worst!r} must sum to 1 within {ROUNDING_TOLERANCE}, got a deviation "
-            f"of {deviations[worst]:.4g}; are all figures of the same network?"
-        )
-    logger.info("%s: normalised; distributions were off by up to %.2g", source, deviations[worst])
-    return {
-        "prior": prior / prior.sum(),
-        "likelihoods": [table / table.sum(axis=1, keepdims=True) for table in tables.values()],
-        "feature_names": list(tables),
-        "class_names": names[target] if names else None,
-        "value_names": [names[name] for name in tables] if names else None,
-        "class_variable": target,
-    }
 
 
 @short_errors()

@@ -17,10 +17,10 @@ import numpy as np
 from pydantic import Field
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.formats.ace import normalised, read_problem
+from trimbench.networks.formats.ace import read_problem
 from trimbench.networks.formats.parsing import MAX_UNPACKED
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.values import listed
+from trimbench.networks.values import listed, normalised
 from trimbench.papers.data.cache import ROADS, Cache, Positive, Share, Text
 from trimbench.papers.data.dataset import Dataset, Facts, without_source
 from trimbench.papers.data.downloads import FileDeclaration, check_one_of, copies_of, existing, fetch_file, find_file

@@ -108,7 +108,8 @@ def write_findings(
             for one, name in ((table, table.name or "table") for table in listed)
         ),
     ]
-    files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
+    own = findings.outcome.figures
+    files, figures = write_figures(own, stem, figure, drawn=drawn) if own else ([], [])
     written += [*files, write_text(_page(findings, listed, [path.name for path in files]), beside(stem, "", ".md"))]
     page = part_of(Entry(findings.name, status, about, judgements, findings), folder)
     return described(

@@ -84,10 +84,11 @@ def make_experiment(
     return experiment
 
 
-def fetch(declaration: Declaration, cache: Cache, *, verify: bool = False) -> str:
+def fetch(declaration: Declaration, cache: Cache, *, verify: bool | None = False) -> str:
     """Download data unless it is in a cache, and verify that it is what was declared; return how that was done.
 
-    A network's figures are compared with the files that they were read from: those in the cache, or with `verify` all.
+    A network's figures are compared with the files that they were read from: those in the cache, or with `verify` all;
+    with None, as for a run, which needs the figures alone, with none.
 
     Raises DataUnavailable if it can be neither read nor downloaded, DeclarationError or FactsMismatch if it is not what
     was declared.
@@ -104,7 +105,8 @@ def fetch(declaration: Declaration, cache: Cache, *, verify: bool = False) -> st
     if not isinstance(declaration.source, Figures):
         return "verified"
     load_network(declaration, cache)
-    compared = compare_with_files(declaration, cache if verify else dataclasses.replace(cache, offline=True))
+    where = cache if verify else dataclasses.replace(cache, offline=True)
+    compared = verify is not None and compare_with_files(declaration, where)
     return "declared as figures, equal to its files to the last bit" if compared else "declared as figures"
 
 
@@ -152,7 +154,7 @@ class Surroundings:
             # Reading a table takes long, and each job verifies it anyway; hashing a network's files takes no time.
             if not (isinstance(declaration, DatasetDeclaration) and is_here(declaration, cache)):
                 try:
-                    fetch(declaration, cache)
+                    fetch(declaration, cache, verify=None)
                 except (DataUnavailable, ValueError) as error:
                     self.checked[found.place] = without_homes(str(error))
         return self.checked[found.place]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,19 +278,6 @@ class RowsTrimming(Fitted):
     finished: bool
 
 
-def check_rows_settings(rows_weight: RowsWeight, prefer: Prefer) -> None:
-    """Raise ValueError unless the weight is "auto" or in [0, 1] and the preference is known."""
-    is_number = isinstance(rows_weight, int | float | np.number) and not isinstance(rows_weight, bool)
-    is_named = isinstance(rows_weight, str) and rows_weight == "auto"
-    if not is_named and not (is_number and 0.0 <= float(rows_weight) <= 1.0):
-        raise ValueError(
-            "rows_weight must be 'auto' or a number from 0 (model only) to 1 (rows only), got "
-            f"{str(rows_weight)[:80]!r}"
-        )
-    if prefer not in get_args(Prefer):
-        raise ValueError(f"prefer must be one of {list(get_args(Prefer))}, got {str(prefer)[:80]!r}")
-
-
 def trim_on_rows(
     classifier: BayesianClassifier,
     choice: Choice,
@@ -306,7 +293,6 @@ def trim_on_rows(
     `by_model` is what the model alone selects within the budget, where that is known: features and cut. Other
     parameters are as in `trim`. Raises ValueError if the rows do not fit the classifier.
     """
-    check_rows_settings(rows_weight, prefer)
     problem = RowProblem(classifier)
     # It decides the parts of the cross-validation, and the rows that are drawn from a large model.
     rng = np.random.default_rng(0)

@@ -15,8 +15,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import trimbench as tb
-from trimbench.conformant.conform import conform_to_statistics
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.problem import solve_newton
 
 X = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1], [1, 1, 0], [0, 0, 0]], dtype=float)
@@ -203,22 +201,6 @@ def test_a_missing_value_of_a_data_frame_is_explained_around_but_not_judged() ->
     assert MODEL.explain(frame.iloc[2]).support == MODEL.explain(changed(2, 0, np.nan)[2]).support
     with pytest.raises(ValueError, match=r"X\[2, 0\] must not be missing here"):
         MODEL.conformity_error(frame)
-
-
-def test_weights_and_means_of_different_size() -> None:
-    layout, statistics = FeatureLayout.of(3), FeatureStatistics.of(X, FeatureLayout.of(3))
-    with pytest.raises(
-        ValueError, match=r"weights must have shape \(n_columns, n_classes\) = \(3, 2\) .* got shapes \(4, 2\)"
-    ):
-        conform_to_statistics(np.zeros((4, 2)), np.zeros(2), np.arange(2), layout, statistics)
-    with pytest.raises(ValueError, match="X must have at least one row, got 0"):
-        FeatureStatistics(0, np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match=r"must be vectors of the same length, got shapes \(3,\) and \(2,\)"):
-        FeatureStatistics(6, np.zeros(3), np.zeros(2))
-    with pytest.raises(
-        ValueError, match="weights and means must have the same length, got 4 weights for each class and 3"
-    ):
-        conform_to_statistics(np.zeros((4, 2)), np.zeros(2), np.arange(2), FeatureLayout.of(4), statistics)
 
 
 def test_conformity_of_real_valued_features_is_not_a_table() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -121,14 +122,12 @@ def conform(
     names = getattr(logistic_regression, "feature_names_in_", names_of(X))
     table = as_table(X, layout.n_columns, columns=names)
     complete = not has_gaps(table)
-    if sample_weight is None:
-        statistics = FeatureStatistics.of(table, layout, missing=True)
-    else:
-        statistics = FeatureStatistics.weighted(table, layout, row_weights(sample_weight, len(table)))
-        if n_components != 1 or not complete:
-            raise ValueError(
-                "sample_weight must be left out for incomplete rows and several components; repeat the rows instead"
-            )
+    counts = None if sample_weight is None else row_weights(sample_weight, len(table))
+    statistics = FeatureStatistics.of(table, layout, counts, missing=counts is None)
+    if counts is not None and n_components != 1:
+        raise ValueError(
+            "sample_weight must be left out for incomplete rows and several components; repeat the rows instead"
+        )
     check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
     if n_components == 1 and complete:
@@ -169,14 +168,13 @@ def conform_to_statistics(
     if not is_number(smoothing) or not 0 <= smoothing < math.inf:
         raise ValueError(f"smoothing must be a number >= 0, got {smoothing!r}")
     weights, biases = np.asarray(weights, dtype=np.float64), np.asarray(biases, dtype=np.float64)
-    classes = np.asarray(classes)
-    _check_weights(weights, biases, classes, layout, statistics)
+    check_finite(weights, biases)
     coding = reduce_problem(weights, biases, layout, statistics, float(smoothing))
     # If every feature is constant there is nothing to solve, and other solvers reject an empty problem.
     solve = solve_newton if isinstance(solver, str) or not len(coding.problem.linear) else solver
     solution = solve(coding.problem)
     _check_residual(solution.residual, solver)
-    return ConformantModel.of(Component(classes, weights, biases, layout, solution, coding))
+    return ConformantModel.of(Component(np.asarray(classes), weights, biases, layout, solution, coding))
 
 
 def _check_residual(residual: float, solver: Solver = "newton") -> None:
@@ -190,22 +188,6 @@ def _check_residual(residual: float, solver: Solver = "newton") -> None:
 
 def _solver_name(solver: Any) -> str:
     return getattr(solver, "__name__", repr(solver)[:80])
-
-
-def _check_weights(
-    weights: Matrix, biases: Vector, classes: NDArray[Any], layout: FeatureLayout, statistics: FeatureStatistics
-) -> None:
-    if weights.ndim != 2 or weights.shape != (layout.n_columns, len(classes)) or biases.shape != (len(classes),):
-        raise ValueError(
-            f"weights must have shape (n_columns, n_classes) = ({layout.n_columns}, {len(classes)}) and biases one "
-            f"number for each class, got shapes {weights.shape} and {biases.shape}"
-        )
-    if len(statistics.means) != layout.n_columns:
-        raise ValueError(
-            f"weights and means must have the same length, got {layout.n_columns} weights for each class and "
-            f"{len(statistics.means)} means"
-        )
-    check_finite(weights, biases)
 
 
 def check_solver(solver: Any) -> None:
@@ -340,15 +322,15 @@ class IncompleteRows:
     C: float
     smoothing: float
     weights: Vector | None = None
-    statistics: FeatureStatistics = field(init=False, repr=False)
-    _designs: tuple[tuple[slice, Any, Any], ...] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "statistics", FeatureStatistics.of(self.table, self.layout, missing=True))
-        object.__setattr__(self, "_designs", tuple(self._made_designs()))
+    @cached_property
+    def statistics(self) -> FeatureStatistics:
+        """Of the observed values of each column."""
+        return FeatureStatistics.of(self.table, self.layout, missing=True)
 
-    def _made_designs(self) -> Iterator[tuple[slice, Any, Any]]:
-        """Yield parts of the rows, with the columns (values, missing features, statistics of real features) and rows.
+    @cached_property
+    def _designs(self) -> tuple[tuple[slice, Any, Any], ...]:
+        """Parts of the rows, with the columns (values, missing features, statistics of real features) and rows.
 
         All scores are linear in these. Where most of them are 0, as one-hot columns are, a part is sparse.
         """
@@ -356,12 +338,13 @@ class IncompleteRows:
 
         nothing = np.zeros((self.layout.n_columns, 1))
         coding = reduce_problem(nothing, nothing[0], self.layout, self.statistics, self.smoothing)
-        evidence = Evidence(self.layout, coding)
+        evidence, found = Evidence(self.layout, coding), []
         for block in blocks(self.table, self.layout, checked=True):
             of_real = evidence.statistics(block)[:, len(coding.free) :]
             part = np.hstack([block.values, block.absent, of_real])
             design = sparse.csr_array(part) if np.count_nonzero(part) < _SPARSE * part.size else part
-            yield block.rows, design, design.T
+            found.append((block.rows, design, design.T))
+        return tuple(found)
 
     def _scores(self, mixture: ConformantModel) -> NDArray[np.float64]:
         """Return what each column of a design adds to the scores, shape (n_design, n_components, n_classes)."""

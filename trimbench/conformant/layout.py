@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +37,6 @@ class FeatureLayout:
     n_columns: int
     categorical: tuple[tuple[int, ...], ...] = ()
     real: tuple[int, ...] = ()
-    features: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         named = [*(column for group in self.categorical for column in group), *self.real]
@@ -52,9 +51,6 @@ class FeatureLayout:
             raise ValueError(f"categorical and real must name each column at most once, got {twice} twice")
         if not all(self.categorical):
             raise ValueError("each feature of categorical must have at least one column, got an empty one")
-        binary = [(column,) for column in sorted(set(range(self.n_columns)) - set(named))]
-        groups = [*map(tuple, self.categorical), *((column,) for column in self.real), *binary]
-        object.__setattr__(self, "features", tuple(sorted(groups)))
 
     @classmethod
     def of(
@@ -72,6 +68,11 @@ class FeatureLayout:
             tuple(as_positions(group, "each feature of categorical") for group in groups),
             () if real is None else as_positions(real, "real"),
         )
+
+    @cached_property
+    def features(self) -> tuple[tuple[int, ...], ...]:
+        """Columns of each feature, in the order of the first one."""
+        return tuple(sorted([*self.categorical, *((column,) for column in (*self.real, *self.binary.tolist()))]))
 
     @property
     def n_features(self) -> int:
@@ -244,26 +245,15 @@ class FeatureStatistics:
     means: NDArray[np.float64]
     variances: NDArray[np.float64]
 
-    def __post_init__(self) -> None:
-        if not self.n_rows > 0:
-            raise ValueError(f"X must have at least one row, got {self.n_rows}")
-        if self.means.shape != self.variances.shape or self.means.ndim != 1:
-            raise ValueError(
-                f"means and variances must be vectors of the same length, got shapes {self.means.shape} and "
-                f"{self.variances.shape}"
-            )
-
     @classmethod
-    def weighted(cls, X: ArrayLike, layout: FeatureLayout, weights: NDArray[np.float64]) -> FeatureStatistics:
-        """Return the statistics of complete rows that count as often as their weights say."""
-        cls.of(X, layout)
-        table = as_table(X, layout.n_columns)
-        means = np.average(table, axis=0, weights=weights)
-        variances = np.average((table - means) ** 2, axis=0, weights=weights)
-        return cls(float(weights.sum()), means, variances)
-
-    @classmethod
-    def of(cls, X: ArrayLike, layout: FeatureLayout, *, missing: bool = False) -> FeatureStatistics:
+    def of(
+        cls,
+        X: ArrayLike,
+        layout: FeatureLayout,
+        weights: NDArray[np.float64] | None = None,
+        *,
+        missing: bool = False,
+    ) -> FeatureStatistics:
         """Return the statistics of a table.
 
         Raises ValueError if there is no row, or a value is missing, infinite, or not allowed for its feature.
@@ -271,6 +261,8 @@ class FeatureStatistics:
         Parameters
         ----------
         X : array of shape (n_rows, n_columns)
+        weights : ndarray of shape (n_rows,), optional
+            How often each row counts, if none has a missing value.
         missing : bool
             Whether values may be missing (NaN). The statistics are then those of the observed values of each column,
             of which there must be one.
@@ -305,6 +297,9 @@ class FeatureStatistics:
                     f"X must have real columns whose squares a float can hold, got column {lost[0]} with a mean of "
                     f"{float(means[lost[0]])!r}; give it another unit, and fit the classifier to that"
                 )
+        if weights is not None:
+            means = np.average(table, axis=0, weights=weights)
+            return cls(float(weights.sum()), means, np.average((table - means) ** 2, axis=0, weights=weights))
         discrete = np.ones(layout.n_columns, dtype=bool)
         discrete[real] = False
         spread[discrete] = means[discrete] * (1 - means[discrete])

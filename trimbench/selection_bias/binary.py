@@ -29,13 +29,10 @@ class ClassCounts:
         I_yj.
     sizes : ndarray of shape (n_classes, n_features)
         n_yj, the cases of each class in which each feature was observed.
-    complete : bool
-        Whether no value is missing.
     """
 
     ones: NDArray[np.int64]
     sizes: NDArray[np.int64]
-    complete: bool
 
     @classmethod
     def of(
@@ -61,11 +58,7 @@ class ClassCounts:
                 if not complete:
                     missing[y] += np.isnan(block).sum(axis=0, dtype=np.uint8)
         numbers = np.bincount(response[rows], minlength=n_classes)
-        return cls(ones, numbers[:, None] - missing, complete)
-
-    def of_features(self, features: NDArray[np.int64]) -> ClassCounts:
-        """Return the counts of some features."""
-        return ClassCounts(self.ones[:, features], self.sizes[:, features], self.complete)
+        return cls(ones, numbers[:, None] - missing)
 
 
 # Probabilities of the number of ones of a feature in a class, for all alphas and thetas at once.

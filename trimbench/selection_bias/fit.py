@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args, overload
 
 import numpy as np
@@ -295,7 +296,7 @@ def fitted(X: ArrayLike, y: ArrayLike, k: int, *, allow_fewer: bool = False, **g
     rows = checked_rows("selection_rows", settings.get("selection_rows"), response)
     task = _Task(table, response, n_classes, rows, k, allow_fewer, prior, settings)
     learned = {"binary": _learn_binary, "categorical": _learn_categorical, "gaussian": _learn_gaussian}[kind](task)
-    log_factor, error = learned.log_factor
+    log_factor, error = learned.log_factor() if settings["correct"] else np.zeros((2, prior.n_alpha))
     return SelectionCorrectedModel(
         prior=prior,
         class_sizes=np.bincount(response),
@@ -324,7 +325,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
     return {name: given[name] for name in _TAKEN[kind]}
 
 
-@functools.cache
+@cache
 def _defaults() -> dict[str, Any]:
     known = inspect.signature(fit_selection_corrected).parameters.values()
     return {one.name: one.default for one in known if one.default is not one.empty}
@@ -343,38 +344,30 @@ class _Task(NamedTuple):
     settings: dict[str, Any]
 
     @property
-    def no_factor(self) -> NDArray[np.float64]:
-        """The factor, and its error, without correction."""
-        return np.zeros((2, self.prior.n_alpha))
-
-    @property
     def simulation(self) -> Simulation:
         return Simulation(*(self.settings[name] for name in ("factor", "n_simulations", "random_state")))
 
 
 class _Learned(NamedTuple):
     selection: Selection
-    log_factor: Any
+    log_factor: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
     log_likelihood: NDArray[np.float64]
     features: Features
 
 
 def _learn_binary(task: _Task) -> _Learned:
     prior, settings, simulation = task.prior, task.settings, task.simulation
-    n_features, n_cases = task.table.shape[1], len(task.response)
-    cuts = checked_cuts(settings["cuts"], n_features)
+    cuts = checked_cuts(settings["cuts"], task.table.shape[1])
     binariser = Binariser.fit(task.table, settings["unlabelled"], cuts)
     counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, task.rows)
     selection = select(counts.ones, counts.sizes, task.k, allow_fewer=task.allow_fewer)
-    if len(task.rows) < n_cases:
-        counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, np.arange(n_cases))
+    if len(task.rows) < len(task.response):
+        every = np.arange(len(task.response))
+        counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, every)
     ones, sizes = counts.ones[:, selection.features], counts.sizes[:, selection.features]
     first, places = distinct_columns(np.concatenate([ones, sizes]))
     ones, sizes = ones[:, first], sizes[:, first]
     found = marginals(prior, ones, sizes)
-    log_factor: Any = task.no_factor
-    if settings["correct"]:
-        log_factor = log_adjustment(prior, selection, settings["ties"], simulation)
     n_values = 2 * len(first)
     features = DiscreteFeatures(
         binariser,
@@ -386,7 +379,8 @@ def _learn_binary(task: _Task) -> _Learned:
         2 * places,
         np.full(len(places), 2),
     )
-    return _Learned(selection, log_factor, found.log_likelihood @ np.bincount(places), features)
+    factor = partial(log_adjustment, prior, selection, settings["ties"], simulation)
+    return _Learned(selection, factor, found.log_likelihood @ np.bincount(places), features)
 
 
 def _learn_categorical(task: _Task) -> _Learned:
@@ -396,14 +390,10 @@ def _learn_categorical(task: _Task) -> _Learned:
     coding = categorical.Categories.of(task.table, task.settings["n_categories"])
     counts = categorical.category_counts(coding.codes(task.table), task.response, coding.numbers)
     selection = categorical.select_categorical(counts, coding.numbers, task.k, allow_fewer=task.allow_fewer)
-    log_factor: Any = task.no_factor
-    if task.settings["correct"]:
-        log_factor = categorical.log_category_adjustment(alphas, selection, task.settings["ties"], simulation)
-    return _Learned(
-        selection,
-        log_factor,
-        *categorical.learn_categorical(alphas, coding, selection.features, counts[:, :, selection.features]),
-    )
+    factor = partial(categorical.log_category_adjustment, alphas, selection, task.settings["ties"], simulation)
+    selected = selection.features
+    learned = categorical.learn_categorical(alphas, coding, selected, counts[:, :, selected])
+    return _Learned(selection, factor, *learned)
 
 
 def _learn_gaussian(task: _Task) -> _Learned:
@@ -417,9 +407,6 @@ def _learn_gaussian(task: _Task) -> _Learned:
     alphas, n_cases = task.prior.alphas(), len(task.response)
     moments = gaussian.GaussianMoments.of(task.table, task.response, task.n_classes, task.rows)
     selection = gaussian.select_gaussian(moments, task.k, allow_fewer=task.allow_fewer)
-    log_factor: Any = task.no_factor
-    if task.settings["correct"]:
-        log_factor = gaussian.log_gaussian_adjustment(alphas, selection)
     selected = selection.features
     if len(task.rows) < n_cases:
         table, every = task.table[:, selected], np.arange(n_cases)
@@ -429,7 +416,8 @@ def _learn_gaussian(task: _Task) -> _Learned:
     varying = np.flatnonzero(kept.scales > 0.0)
     kept = kept.of_features(varying)
     features = gaussian.GaussianFeatures(alphas, task.table.shape[1], selected[varying], kept)
-    return _Learned(selection, log_factor, gaussian.gaussian_log_likelihood(alphas, kept).sum(axis=0), features)
+    factor = partial(gaussian.log_gaussian_adjustment, alphas, selection)
+    return _Learned(selection, factor, gaussian.gaussian_log_likelihood(alphas, kept).sum(axis=0), features)
 
 
 # Cross-validation with the selection of features inside each fold.

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from trimbench._checks import check_one_of, check_positive
@@ -165,7 +164,6 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         self._check_parameters()
         frame, labels = checked_training_rows(self, X, y)
-        check_classification_targets(labels)
         weights = row_weights(sample_weight, len(frame))
         if not weights.all():
             frame, labels, weights = frame[weights > 0], labels[weights > 0], weights[weights > 0]

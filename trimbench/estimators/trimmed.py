@@ -314,12 +314,49 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
             When the file cannot be written; an older one is then untouched.
         """
         check_is_fitted(self, "classifier_")
-        save_trimmed(self, path)
+        kept = set(self.features_)
+        content = {
+            "parameters": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
+            "has_column_names": hasattr(self, "feature_names_in_"),
+            "classes": {"type": self.classes_.dtype.str, "labels": _texts_of(self.classes_)},
+            # What is left out needs no rule, only its place.
+            "columns": [asdict(rule) if rule.name in kept else {"name": rule.name} for rule in self.discretizer_.rules],
+            "classifier": {"kind": type(self.classifier_).__name__, **self.classifier_.to_dict()},
+        }
+        write_json(path, {"format": FORMAT, **content})
 
     @classmethod
     def load(cls, path: str | Path) -> Any:
         """Read a classifier that `save` wrote; ValueError when the file does not hold one."""
-        return load_trimmed(cls, path)
+        return read_json(path, FORMAT, cls._of)
+
+    @classmethod
+    def _of(cls, content: Mapping[str, Any]) -> Any:
+        estimator = cls(**{name: _value(value) for name, value in content["parameters"].items()})
+        kind = content["classifier"]["kind"]
+        if kind not in _CLASSIFIERS:
+            raise ValueError(f"kind of classifier must be one of {', '.join(_CLASSIFIERS)}, got {str(kind)[:80]!r}")
+        classifier = estimator.classifier_ = BayesianClassifier.from_dict(content["classifier"])
+        estimator.features_ = classifier.features
+        names = [*checked_names([column["name"] for column in content["columns"]], "columns")]
+        estimator.discretizer_ = Discretizer(tuple(_read_rule(column) for column in content["columns"]))
+        rules = {rule.name: rule.categories for rule in estimator.discretizer_.rules}
+        for name, values in zip(classifier.features, classifier.value_names, strict=True):
+            if name not in rules:
+                raise ValueError(f"columns must have every feature of the classifier, got none called {name!r}")
+            if rules[name] != values:
+                found = listed(rules[name])
+                raise ValueError(f"categories of column {name!r} must be its values {listed(values)}, got {found}")
+        estimator.n_features_in_, estimator._column_labels = len(names), names
+        if content["has_column_names"]:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        estimator.classes_ = np.array(content["classes"]["labels"], dtype=np.dtype(content["classes"]["type"]))
+        classes = [str(label) for label in estimator.classes_]
+        if sorted(classes) != sorted(classifier.class_names):
+            known = listed(classifier.class_names)
+            raise ValueError(f"classes must be those of the classifier, {known}, got {listed(classes)}")
+        estimator.trimming_ = None
+        return estimator
 
     def _coded(self, X: Any) -> NDArray[np.int64]:
         """Return the value indices of the kept columns, shape (n_rows, n_kept)."""
@@ -350,61 +387,6 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 FORMAT = "trimbench.TrimmedClassifier/1"
 # The second is what a classifier of the most probable class was called in older files.
 _CLASSIFIERS = ("BayesianClassifier", "ArgMaxClassifier")
-
-
-def save_trimmed(estimator: Any, path: str | Path) -> None:
-    """Write a fitted `TrimmedClassifier`: its parameters, columns, classes and trimmed classifier."""
-    kept = set(estimator.features_)
-    write_json(
-        path,
-        {
-            "format": FORMAT,
-            "parameters": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
-            "has_column_names": hasattr(estimator, "feature_names_in_"),
-            "classes": {"type": estimator.classes_.dtype.str, "labels": _texts_of(estimator.classes_)},
-            # What is left out needs no rule, only its place.
-            "columns": [
-                asdict(rule) if rule.name in kept else {"name": rule.name} for rule in estimator.discretizer_.rules
-            ],
-            "classifier": {"kind": type(estimator.classifier_).__name__, **estimator.classifier_.to_dict()},
-        },
-    )
-
-
-def load_trimmed(cls: Any, path: str | Path) -> Any:
-    """Return the estimator of class `cls` that `save_trimmed` wrote.
-
-    Raises ValueError, with the name of the file, if the file does not hold one.
-    """
-
-    def build(content: Mapping[str, Any]) -> Any:
-        estimator = cls(**{name: _value(value) for name, value in content["parameters"].items()})
-        kind = content["classifier"]["kind"]
-        if kind not in _CLASSIFIERS:
-            raise ValueError(f"kind of classifier must be one of {', '.join(_CLASSIFIERS)}, got {str(kind)[:80]!r}")
-        classifier = estimator.classifier_ = BayesianClassifier.from_dict(content["classifier"])
-        estimator.features_ = classifier.features
-        names = [*checked_names([column["name"] for column in content["columns"]], "columns")]
-        estimator.discretizer_ = Discretizer(tuple(_read_rule(column) for column in content["columns"]))
-        rules = {rule.name: rule.categories for rule in estimator.discretizer_.rules}
-        for name, values in zip(classifier.features, classifier.value_names, strict=True):
-            if name not in rules:
-                raise ValueError(f"columns must have every feature of the classifier, got none called {name!r}")
-            if rules[name] != values:
-                found = listed(rules[name])
-                raise ValueError(f"categories of column {name!r} must be its values {listed(values)}, got {found}")
-        estimator.n_features_in_, estimator._column_labels = len(names), names
-        if content["has_column_names"]:
-            estimator.feature_names_in_ = np.array(names, dtype=object)
-        estimator.classes_ = np.array(content["classes"]["labels"], dtype=np.dtype(content["classes"]["type"]))
-        classes = [str(label) for label in estimator.classes_]
-        if sorted(classes) != sorted(classifier.class_names):
-            known = listed(classifier.class_names)
-            raise ValueError(f"classes must be those of the classifier, {known}, got {listed(classes)}")
-        estimator.trimming_ = None
-        return estimator
-
-    return read_json(path, FORMAT, build)
 
 
 def _texts_of(classes: NDArray[Any]) -> Any:

@@ -332,7 +332,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 
     @classmethod
     def _of(cls, content: Mapping[str, Any]) -> Any:
-        estimator = cls(**{name: _value(value) for name, value in content["parameters"].items()})
+        estimator: Any = cls(**{name: _value(value) for name, value in content["parameters"].items()})
         kind = content["classifier"]["kind"]
         if kind not in _CLASSIFIERS:
             raise ValueError(f"kind of classifier must be one of {', '.join(_CLASSIFIERS)}, got {str(kind)[:80]!r}")

@@ -105,6 +105,10 @@ BOMBS = {
     "relative": "a:\n" + chain("  v{0}: [x, '${{..v{1}}}', '${{..v{1}}}']", 25, "  v0: text"),
     "through others": chain("v{0}: {{t: '${{w{1}.t}}${{w{1}.t}}'}}\nw{0}: ${{v{0}}}", 25, "w0: {t: text}"),
     "by a resolver": chain("v{0}: '${{oc.select:v{1}}}${{oc.select:\"v{1}\", 1}}'", 25, "v0: text"),
+    "commas": chain("'v,{0}': '${{v,{1}}}${{v,{1}}}'", 25, "'v,0': text"),
+    "in quotes": chain("'a}} {0}': \"${{oc.select:'a}} {1}'}}${{oc.select:a\\\\}}\\\\ {1}}}\"", 25, "'a} 0': text"),
+    "in brackets": chain("v.{0}: ['${{oc.select:[v.{1}]}}', '${{oc.select:[v.{1}]}}']", 25, "v.0: text"),
+    "places": chain("- ${{.+{1}}}${{.-9}}${{.+{1}}}", 25, "- text"),
     "long": "a: [" + "1, " * 50_000 + "1]\n",
 }
 
@@ -123,11 +127,16 @@ def test_a_file_that_stands_for_too_much_is_refused_at_once(catalogue: Catalogue
             plain(OmegaConf.create(file.read_text()))
 
 
+INTERPOLATIONS = "${a} ${b.c}x${a} ${..b} ${.c} ${d.0} ${e,} ${oc.select:'b.f\\g'}x ${oc.select:'[h.]'} ${d.+1} text"
+
+
 @given(
     st.recursive(
-        st.sampled_from(["${a}", "${b.c}x${a}", "${..b}", "${.c}", "${d.0}", "text", 1, None]),
+        st.sampled_from([*INTERPOLATIONS.split(), 1, None]),
         lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.sampled_from("abcd"), inside, max_size=3),
-    ).map(lambda values: {"top": values, "a": "text", "b": {"c": "${a}${a}"}, "d": ["${b}", "${b.c}"]})
+    )
+    .map(lambda values: {"top": values, "a": "text", "b": {"c": "${a}${a}", "f\\g": "${e,}"}})
+    .map(lambda values: {**values, "d": ["${b}", "${b.c}"], "e,": "${h}x", "h": "text", "h.": "${a}"})
 )
 def test_the_length_that_is_counted_is_at_least_that_of_the_resolved_values(values: dict[str, Any]) -> None:
     try:
@@ -140,9 +149,11 @@ def test_the_length_that_is_counted_is_at_least_that_of_the_resolved_values(valu
             plain(OmegaConf.create(values))
 
 
-def test_one_interpolation_inside_of_another_is_refused() -> None:
+def test_what_would_hide_the_length_of_values_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"^b\.0 must not have one interpolation inside of another, got "):
         plain(OmegaConf.create({"a": "b", "b": ["${${a}}"]}))
+    with pytest.raises(ConfigurationError, match=r"^oc\.create must not be given aliases"):
+        plain(OmegaConf.create({"a": "x", "b": "${oc.create:'[&a [1, 1], *a, *a]'}"}))
 
 
 def test_printed_numbers_are_compared_with_the_settings_of_the_papers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import io
@@ -15,7 +16,9 @@ from typing import Any
 
 import yaml
 from omegaconf import DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import GrammarParseError, OmegaConfBaseException
+from omegaconf.grammar_parser import parse
+from omegaconf.grammar_visitor import GrammarVisitor
 
 from trimbench.papers.validation import ConfigurationError, brief, reason, unknown
 
@@ -244,15 +247,38 @@ def _named(values: Any, place: _Place, text: object) -> Iterator[_Place]:
     if "${" in _REFERENCE.sub("", text):
         name = ".".join(map(str, place))
         raise ConfigurationError(f"{name} must not have one interpolation inside of another, got {brief(text)}")
-    # What a resolver is given may name places, too.
-    for name in re.split(r"[:,\s'\"]+", " ".join(_REFERENCE.findall(text))):
+    plain = [re.sub(r"[ \t]", "", name) for name in _REFERENCE.findall(text)]
+    for name in _asked(text) if ":" in text else plain:
         up = len(name) - len(name.lstrip("."))
         found: _Place = place[:-up] if up else ()
-        for part in re.findall(r"[^.\[\]]+", name):
-            value = functools.reduce(operator.getitem, found, values)
-            found += tuple(key for key, _ in _items(value) if str(key) == part)[:1]
+        rest = name[up:] if name[up:].startswith("[") else f".{name[up:]}"
+        for part in map("".join, re.findall(r"\.([^.\[]*)|\[(.*?)\]", rest)):
+            found += _step(functools.reduce(operator.getitem, found, values), part)
         if found != place[: len(found)]:
             yield found
+
+
+def _asked(text: str) -> list[str]:
+    """Return what the interpolations in a text name, and what resolvers are given, which may be names, too."""
+    asked: list[str] = []
+
+    def give(name: str, args: tuple[Any, ...], args_str: tuple[str, ...]) -> None:
+        if name == "oc.create" and "*" in "".join(args_str):
+            raise ConfigurationError(f"oc.create must not be given aliases (*name), got {brief(text)}; write values")
+        asked.extend(map(str, (*args, *args_str)))
+
+    with contextlib.suppress(GrammarParseError):  # which resolving it tells
+        GrammarVisitor(lambda key, _: asked.append(key), give, memo=None).visit(parse(text))
+    return asked
+
+
+def _step(value: Any, part: str) -> _Place:
+    """Return the key or the position in a value that a part of a name means; nothing if there is none."""
+    if isinstance(value, dict):
+        return next(((key,) for key in (part, *value) if key in value and str(key) == part), ())
+    with contextlib.suppress(ValueError, IndexError):
+        return (range(len(value))[int(part)],) if isinstance(value, list) else ()
+    return ()
 
 
 def _items(value: Any) -> Any:

@@ -315,6 +315,7 @@ _TELLING = [
     *(b"", b" ", b"\n", b"\r", b"\t", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xc2\xa0", b"\xe2\x80\xa8", b"\\ud800"),
     *(b'"', b"'", b"/*", b"*/", b"//", b"{", b"}", b"[", b"]", b"(", b")", b"<", b">", b"&", b",", b";", b":", b"|"),
     *(b"null", b"~", b"? ", b"- ", b"&a ", b"*a", b"!!python/none", b"${oc.env:HOME}", b"${a}", b"???", b"%", b"?"),
+    *(b"a, b", b"'a,b'", b"${a,b}", b"${oc.select:'a,b'}", b"${oc.select:[a.b]}", b"${.-1}"),
     *(b"=1+1", b"$", b"#", b"@", b"../..", b"~nobody", b"a" * 700, b"\xf0\x9f\x90\x8d", b"[" * 3000, b'{"a":' * 3000),
 ]
 

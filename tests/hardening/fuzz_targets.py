@@ -18,6 +18,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import trimbench as tb
 from tests.networks import lawn_files
@@ -179,6 +180,22 @@ def _own_tables() -> list[bytes]:
     for write in (pd.DataFrame.to_parquet, pd.DataFrame.to_feather):
         write(frame, stream := io.BytesIO())  # type: ignore[operator]
         written.append(stream.getvalue())
+    texts = pa.array(["a text of its own", None, "short", "another one of them"] * 3)
+    views = texts.cast(pa.string_view())
+    codes = {"code": texts.dictionary_encode(), "bytes": texts.cast(pa.binary()).dictionary_encode()}
+    coded_views = pa.DictionaryArray.from_arrays(pa.array([*range(4)] * 3, pa.int8()), views[:4])
+    columns = {
+        "a, b": views,
+        "view": texts.cast(pa.binary_view()),
+        **codes,
+        "both": coded_views,
+        "label": frame["label"],
+    }
+    # What is not packed shows where everything is, and can be changed there.
+    for options in (pa.ipc.IpcWriteOptions(), pa.ipc.IpcWriteOptions(compression="zstd")):
+        with pa.ipc.new_file(stream := io.BytesIO(), pa.table(columns).schema, options=options) as file:
+            file.write_table(pa.table(columns))
+        written.append(stream.getvalue())
     return written
 
 
@@ -240,7 +257,8 @@ def _declared(group: str, folder: Path) -> Reader:
 
 
 def _declarations(group: str) -> list[bytes]:
-    return [path.read_bytes() for path in sorted((configuration_folder() / group).rglob("*.yaml"))[:12]]
+    named = b"kind: csv\npath: '${a,b}${oc.select:c d}'\na,b: x\nc d: ['${oc.select:''e[f,g]'', 1}', '${.-1}']\n"
+    return [named, *(path.read_bytes() for path in sorted((configuration_folder() / group).rglob("*.yaml"))[:12])]
 
 
 def _job() -> Job:
@@ -375,7 +393,7 @@ def _all() -> Mapping[str, Target]:
         Target("arrays.sealed", lambda: _array_files(resealed=True), partial(_arrays, True), ()),
         Target(
             "points.csv",
-            lambda: [b"line,x,y\na,1,2.5\nb,,nan\n"],
+            lambda: [b"line,x,y\na,1,2.5\nb,,nan\n", b"line,x,y,x,y,x\n", b'"a, b",line,x,y\n"c, d",a,1,2\n'],
             partial(_file, "p.csv", partial(read_points, texts=["line"])),
         ),
         Target("page.json", partial(_said, "page"), partial(_page, False), (ConfigurationError,)),

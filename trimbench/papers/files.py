@@ -62,6 +62,7 @@ def read_csv(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     open_it: Any = gzip.open if path.suffix == ".gz" else open
+    csv.field_size_limit(2**31 - 1)  # a list of many numbers is one cell
     with open_it(path, "rt", encoding="utf-8", newline="") as stream:
         try:
             written, *rows = [*filter(None, csv.reader(stream, strict=True))] or [[]]

@@ -130,6 +130,11 @@ def test_points_that_nothing_here_writes_are_an_error_at_once(content: str, mess
     assert time.process_time() - start < 2
 
 
+def test_a_long_cell_is_read(tmp_path: Path) -> None:
+    (tmp_path / "points.csv").write_text(f"series,x\n{'a' * 200_000},1\n")
+    assert len(read_points(tmp_path / "points.csv", ["series"]).series[0]) == 200_000
+
+
 def test_a_constant_is_no_picture(tmp_path: Path) -> None:
     points = pd.DataFrame({"series": ["a", "a", "b"], "x": [1.0, 2.0, 1.0], "y": [0.1 + 0.2, 0.3, 0.3]})
     for shown, drawn in ((points, False), (points.assign(y=[0.3, 0.4, 0.3]), True), (points[:1], True)):

@@ -18,8 +18,11 @@ from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import FrameType
 
-import trimbench
-from trimbench.__main__ import main as command
+# The scripts beside this one are no packages: numba would take coverage.py for one.
+sys.path[:] = [one for one in sys.path if Path(one).resolve() != Path(__file__).resolve().parent]
+
+import trimbench  # noqa: E402
+from trimbench.__main__ import main as command  # noqa: E402
 
 _PACKAGE = f"{Path(trimbench.__file__).parent}/"
 

@@ -15,14 +15,12 @@ from sklearn.naive_bayes import BernoulliNB
 import trimbench as tb
 from trimbench.conformant.conform import linear_scores
 from trimbench.papers.conformant import imputers
-from trimbench.papers.conformant.imputers import (
+from trimbench.papers.conformant.imputers import IMPUTERS, fit_imputer, fit_mixture
+from trimbench.papers.conformant.mask_sweep import (
     FILLS,
-    IMPUTERS,
     AdditivePredictor,
     fill_values,
     filling_predictor,
-    fit_imputer,
-    fit_mixture,
     naive_bayes_predictor,
     predict_all,
 )

@@ -12,8 +12,8 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.curves import Figure3, NaiveBayesCrossing
-from trimbench.papers.conformant.em_mice import EmMice, ImputerOptions
 from trimbench.papers.conformant.figure1 import conforming_models
+from trimbench.papers.conformant.imputers import EmMice, ImputerOptions
 from trimbench.papers.conformant.mask_sweep import MissingFeatures, curves, summarise
 from trimbench.papers.conformant.solvers import solve_synthetic
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5

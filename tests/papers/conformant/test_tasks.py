@@ -15,7 +15,7 @@ import trimbench as tb
 from trimbench.papers import vocabulary
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.conformant import tasks
-from trimbench.papers.conformant.em_mice import ImputerOptions, evaluate_imputer
+from trimbench.papers.conformant.imputers import ImputerOptions, evaluate_imputer
 from trimbench.papers.conformant.solvers import SOLVERS
 from trimbench.papers.conformant.tasks import (
     Encoding,

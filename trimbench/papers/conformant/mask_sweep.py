@@ -6,30 +6,21 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from trimbench._typing import Matrix
+from trimbench._typing import Matrix, Vector
 from trimbench.conformant.conform import conform, conform_to_statistics
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.layout import CHUNK_ROWS, FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import Solution
 from trimbench.papers import vocabulary as vocab
-from trimbench.papers.conformant.imputers import (
-    FILLS,
-    AdditivePredictor,
-    fill_values,
-    filling_predictor,
-    naive_bayes_predictor,
-    predict_all,
-    sums_by_feature,
-)
 from trimbench.papers.conformant.tasks import (
     EncodedRows,
     Encoding,
@@ -413,3 +404,94 @@ def mixture_cells(
         )
         for task in (tasks if how else ())
     ]
+
+
+# Predictors whose scores add up over the features: a weight where observed, a constant where missing.
+
+Fill = Literal["min", "max", "mean", "median"]
+FILLS: tuple[Fill, ...] = get_args(Fill)
+
+
+@dataclass(frozen=True, eq=False)
+class AdditivePredictor:
+    """Linear scores of binary columns, with a score for each missing feature.
+
+    The weights have the shape (n_columns, n_classes). `missing`, of shape (n_features, n_classes), is what a feature
+    adds to each score while it is missing.
+    """
+
+    weights: Matrix
+    biases: Vector
+    missing: Matrix
+
+
+def filling_predictor(
+    weights: Matrix, biases: Vector, columns: tuple[tuple[int, ...], ...], fill: Vector
+) -> AdditivePredictor:
+    """Return a logistic regression that fills each missing column with a constant, as `fill_values` gives it.
+
+    Its weights are of shape (n_columns, n_classes), and `columns` are those of each feature.
+    """
+    return AdditivePredictor(weights, biases, sums_by_feature(fill[:, None] * weights, columns))
+
+
+def fill_values(rows: NDArray[Any], fill: Fill) -> Vector:
+    """Return the minimum, maximum, mean or median of each column of complete rows of numbers."""
+    if fill == "median" and rows.dtype.kind in "bu" and rows.max(initial=0) <= 1:
+        # The median of zeros and ones, without sorting: 1/2 if both are equally frequent.
+        return np.asarray(0.5 + 0.5 * np.sign(rows.mean(axis=0) - 0.5))
+    return np.asarray(getattr(np, fill)(rows, axis=0), dtype=np.float64)
+
+
+def naive_bayes_predictor(
+    rows: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    n_classes: int,
+    columns: tuple[tuple[int, ...], ...],
+    smoothing: float = 1.0,
+) -> AdditivePredictor:
+    """Learn a naive Bayes classifier by maximum likelihood, with every column of zeros and ones a binary feature.
+
+    `columns` are those of each feature, which are missing together; `smoothing` is the pseudo-count of each value in
+    each class, and of each class.
+    """
+    counts = np.bincount(labels, minlength=n_classes).astype(np.float64)
+    ones = np.stack([rows[labels == k].sum(axis=0, dtype=np.float64) for k in range(n_classes)], axis=1)
+    # Without smoothing, a tiny count keeps the logarithms finite for values that a class never has.
+    pseudo = smoothing or 1e-10
+    log_one = np.log(ones + pseudo) - np.log(counts + 2 * pseudo)
+    log_zero = np.log(counts - ones + pseudo) - np.log(counts + 2 * pseudo)
+    prior = np.log(counts + pseudo) - np.log(len(rows) + n_classes * pseudo)
+    return AdditivePredictor(log_one - log_zero, prior + log_zero.sum(axis=0), -sums_by_feature(log_zero, columns))
+
+
+def predict_all(
+    predictors: list[AdditivePredictor], rows: NDArray[np.uint8], missing: NDArray[np.bool_], spread: NDArray[np.intp]
+) -> list[Matrix]:
+    """Return the log-probabilities of several predictors for the same rows, with one matrix product.
+
+    The predictors have the same columns and features. The rows are complete, `missing` tells which features they miss,
+    shape (n_rows, n_features), and `spread` is the feature of each column. Each result has shape (n_rows, n_classes).
+    """
+    own = {id(predictor.weights): predictor.weights for predictor in predictors}
+    distinct, places = list(own.values()), list(own)
+    n_classes = predictors[0].weights.shape[1]
+    weights, gone = np.hstack(distinct), np.hstack([predictor.missing for predictor in predictors])
+    results = [np.empty((len(rows), n_classes)) for _ in predictors]
+    for start in range(0, len(rows), CHUNK_ROWS):
+        part = slice(start, start + CHUNK_ROWS)
+        absent = missing[part]
+        observed = np.where(absent[:, spread], 0.0, rows[part]) @ weights
+        expected = absent.astype(np.float64) @ gone
+        for i, predictor in enumerate(predictors):
+            place = places.index(id(predictor.weights))
+            scores = observed[:, place * n_classes : (place + 1) * n_classes] + predictor.biases
+            scores = scores + expected[:, i * n_classes : (i + 1) * n_classes]
+            scores -= scores.max(axis=1, keepdims=True)
+            results[i][part] = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    return results
+
+
+def sums_by_feature(by_column: Matrix, columns: tuple[tuple[int, ...], ...]) -> Matrix:
+    """Return the sums over the columns of each feature, shape (n_features, n_classes)."""
+    return np.stack([by_column[list(places)].sum(axis=0) for places in columns])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from trimbench.papers.beyond import budgets
-from trimbench.papers.conformant import em_mice, mask_sweep
+from trimbench.papers.conformant import imputers, mask_sweep
 from trimbench.papers.reporting.figures.lines import Series, levels_of, line_style, series_of, verticals_of
 from trimbench.papers.reporting.figures.text import (
     N_SLOTS,
@@ -135,7 +135,7 @@ IMPUTERS = (*IMPUTATION, "EM, mixture", "EM as the authors ran it", "MICE", "nea
 GAINS = ("information gain, same T", "information gain, best T'", "joint information gain, best T'")
 COMPARED: list[tuple[tuple[str, ...], Collection[str]]] = [
     ((*IMPUTATION, "naive Bayes", "NaCL, categorical"), mask_sweep.METHODS.values()),
-    (IMPUTERS, em_mice.METHODS.values()),
+    (IMPUTERS, imputers.METHODS.values()),
     (("highest ECA", "highest accuracy", "information gain"), figure5.PICKS.values()),
     (("trimming", *GAINS, "no feature"), figure7._METHODS.values()),
     (("information gain", "greedy accuracy"), [baseline.title for baseline in budgets.BASELINES.values()]),

@@ -131,7 +131,7 @@ def test_points_that_nothing_here_writes_are_an_error_at_once(content: str, mess
 
 
 def test_a_long_cell_is_read(tmp_path: Path) -> None:
-    (tmp_path / "points.csv").write_text(f"series,x\n{'a' * 200_000},1\n")
+    (tmp_path / "points.csv").write_text(f"series,x,y\n{'a' * 200_000},1,2\n")
     assert len(read_points(tmp_path / "points.csv", ["series"]).series[0]) == 200_000
 
 

@@ -87,13 +87,15 @@ class MixturePrior:
 
     def maximise(self, expected: Expectation, previous: ConformantModel | None = None) -> ConformantModel:
         """Return the mixture that maximises the expected log-likelihood and the prior."""
-        coding = self.model.coding
+        problem = self.model.coding.problem
         before = previous.components if previous else (self.model,) * len(expected.counts)
         parts = []
         for z in range(len(expected.counts)):
             count = float(expected.counts[z]) + self.mean_rows
-            moments = (expected.statistics[z] + self.mean_rows * coding.problem.moments) / count
-            parts.append(_solved(coding.problem.with_moments(moments, self.smoothing / count), before[z]))
+            moments = (expected.statistics[z] + self.mean_rows * problem.moments) / count
+            means, real = np.split(moments, [problem.n_free])
+            of_rows = replace(problem, means=means, real_moments=real, pseudo=self.smoothing / count)
+            parts.append(_solved(of_rows, before[z]))
         counts = expected.counts + _PSEUDO_COUNT
         return ConformantModel(np.log(counts / counts.sum()), tuple(parts))
 

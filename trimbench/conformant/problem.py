@@ -14,7 +14,7 @@ l_i x^2)``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,16 +102,6 @@ class ReducedProblem:
     def pseudo_observations(self) -> Vector:
         """Sum of each statistic over the pseudo-observations: those of a real-valued feature are at -1 and 1."""
         return np.concatenate([np.ones(len(self.means)), np.tile([0.0, 2.0], len(self.real_weights))])
-
-    def with_moments(self, moments: Vector, pseudo: float) -> ReducedProblem:
-        """Return the same problem for other training rows, such as rows with weights.
-
-        Parameters
-        ----------
-        moments : ndarray of shape (n_parameters,)
-        pseudo : float
-        """
-        return replace(self, means=moments[: self.n_free], real_moments=moments[self.n_free :], pseudo=pseudo)
 
     @property
     def n_classes(self) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import Component, ConformantDistribution, Evidence
+from trimbench.conformant.distribution import ConformantDistribution, Evidence
 from trimbench.conformant.layout import blocks
 
 # Scores this close, relative to the size of their terms, are equal up to rounding.
@@ -124,6 +124,7 @@ class DecisionProblem:
         observed = ~np.isnan(row[layout.first_columns])
         hidden = _hidden_features(model, difference)
         base = model.biases[winner] - model.biases[others]
+        weighted = zip(model.log_weights, model.components, strict=True)
         return cls(
             winner,
             rivals,
@@ -131,7 +132,7 @@ class DecisionProblem:
             shown,
             hidden,
             observed,
-            np.concatenate([log + part.log_prior for log, part in _weighted(model)]),
+            np.concatenate([log + part.log_prior for log, part in weighted]),
             np.where(observed[:, None], _evidence(model, row), 0.0),
             len(model.classes),
         )
@@ -186,11 +187,6 @@ def _tie(
         wins_ties |= base + shown.sum(axis=0) <= tolerance
     moved: Vector = np.where(wins_ties, tolerance, -tolerance)
     return moved
-
-
-def _weighted(model: ConformantDistribution) -> list[tuple[float, Component]]:
-    """Return the components, each with the logarithm of its share."""
-    return list(zip(model.log_weights.tolist(), model.components, strict=True))
 
 
 def _evidence(model: ConformantDistribution, row: Vector) -> Matrix:

@@ -306,12 +306,8 @@ class StepColumn:
     takes_missing: bool = False
 
 
-def columns_through(steps: Any, n_columns: int, names: Sequence[str]) -> list[StepColumn]:
-    """Return what fitted steps make of raw columns; ValueError if a step is unknown or mixes columns."""
-    return _through(steps, [StepColumn(place) for place in range(n_columns)], list(names))
-
-
 def _through(step: Any, columns: list[StepColumn], names: list[str]) -> list[StepColumn]:
+    """Return what a fitted step makes of columns; ValueError if it is unknown or mixes columns."""
     from sklearn.compose import ColumnTransformer
     from sklearn.feature_selection import SelectorMixin
     from sklearn.pipeline import Pipeline
@@ -501,7 +497,7 @@ def raw_values(steps: Any, names: Sequence[str], takes_frames: bool, rows: pd.Da
     Raises ValueError if a step is unknown, or a number is used as it is and the rows, if there are any, have more of it
     than zeros and ones.
     """
-    columns = columns_through(steps, len(names), names)
+    columns = _through(steps, [StepColumn(place) for place in range(len(names))], list(names))
     sources = np.array([column.source for column in columns], dtype=np.intp)
     known = _by_source(columns, names)
     rules, examples = [], []

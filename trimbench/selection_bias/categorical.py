@@ -16,7 +16,7 @@ from scipy.special import gammaln, logsumexp, roots_jacobi
 from trimbench.selection_bias.factors import DiscardProbabilities, Simulation, Ties
 from trimbench.selection_bias.features import checked_cases
 from trimbench.selection_bias.model import DiscreteFeatures
-from trimbench.selection_bias.selection import Selection, select, squared_ratio
+from trimbench.selection_bias.selection import Selection, squared_ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +77,6 @@ def category_counts(
     """
     values = range(int(numbers.max()))
     return np.array([[(codes[response == y] == v).sum(axis=0) for v in values] for y in (0, 1)], dtype=np.int64)
-
-
-def select_categorical(
-    counts: NDArray[np.int64], numbers: NDArray[np.int64], k: int, *, allow_fewer: bool = False
-) -> Selection:
-    """Select the k features with the largest Cramer's V."""
-    sizes = counts.sum(axis=1)
-    return select(counts[1], counts.sum(axis=0), k, np.vstack([sizes, numbers]), allow_fewer=allow_fewer)
 
 
 def log_category_adjustment(

@@ -27,7 +27,7 @@ from trimbench.selection_bias.features import (
 )
 from trimbench.selection_bias.model import DiscreteFeatures, Features, SelectionCorrectedModel
 from trimbench.selection_bias.prior import Prior, Rule
-from trimbench.selection_bias.selection import Selection, checked_k, distinct_columns, select
+from trimbench.selection_bias.selection import Selection, checked_k, distinct_columns, select, select_by_rank
 
 if TYPE_CHECKING:
     from trimbench.selection_bias.mixture import MixturePosterior
@@ -389,7 +389,9 @@ def _learn_categorical(task: _Task) -> _Learned:
     alphas, simulation = task.prior.alphas(), task.simulation
     coding = categorical.Categories.of(task.table, task.settings["n_categories"])
     counts = categorical.category_counts(coding.codes(task.table), task.response, coding.numbers)
-    selection = categorical.select_categorical(counts, coding.numbers, task.k, allow_fewer=task.allow_fewer)
+    # By Cramer's V.
+    patterns = np.vstack([counts.sum(axis=1), coding.numbers])
+    selection = select(counts[1], counts.sum(axis=0), task.k, patterns, allow_fewer=task.allow_fewer)
     factor = partial(categorical.log_category_adjustment, alphas, selection, task.settings["ties"], simulation)
     selected = selection.features
     learned = categorical.learn_categorical(alphas, coding, selected, counts[:, :, selected])
@@ -406,7 +408,10 @@ def _learn_gaussian(task: _Task) -> _Learned:
         )
     alphas, n_cases = task.prior.alphas(), len(task.response)
     moments = gaussian.GaussianMoments.of(task.table, task.response, task.n_classes, task.rows)
-    selection = gaussian.select_gaussian(moments, task.k, allow_fewer=task.allow_fewer)
+    # By the F statistic, (n - C) eta^2 / ((C - 1) (1 - eta^2)). What says nothing of alpha is in no group.
+    ratios = moments.squared_ratios
+    patterns = np.vstack([np.sort(moments.sizes, axis=0), np.full(len(ratios), 2)])
+    selection = select_by_rank(ratios, ratios, patterns, task.k, moments.informative, allow_fewer=task.allow_fewer)
     selected = selection.features
     if len(task.rows) < n_cases:
         table, every = task.table[:, selected], np.arange(n_cases)

@@ -14,7 +14,7 @@ from scipy.special import betainc, logsumexp
 
 from trimbench.networks.values import is_constant
 from trimbench.selection_bias.features import checked_cases
-from trimbench.selection_bias.selection import Selection, select_by_rank
+from trimbench.selection_bias.selection import Selection
 
 # Numbers of a block of cases, classes and alphas, which stays in the cache of the processor.
 _BLOCK_ENTRIES = 2**15
@@ -58,17 +58,6 @@ class GaussianFeatures:
                 offsets + _log_densities(*self._predictive, self.moments, z), axis=2
             )
         return result
-
-
-def select_gaussian(moments: GaussianMoments, k: int, *, allow_fewer: bool = False) -> Selection:
-    """Select the k features of largest F statistic, by eta^2: F = (n - C) eta^2 / ((C - 1) (1 - eta^2)).
-
-    Features that are constant, or were observed in one class only or in no more cases than classes, say nothing of
-    alpha: they rank last, and are in no group.
-    """
-    ratios = moments.squared_ratios
-    patterns = np.vstack([np.sort(moments.sizes, axis=0), np.full(len(ratios), 2)])
-    return select_by_rank(ratios, ratios, patterns, k, moments.informative, allow_fewer=allow_fewer)
 
 
 def _log_densities(

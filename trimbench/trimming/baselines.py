@@ -306,7 +306,7 @@ def _by_same_decision(
     root = DenseEngine.build(classifier).root
     batches = subset_batches(root, price, checked_budget(budget))
     highest, leaders, n_subsets = leading((batch.kept, _same_decision(classifier, batch)) for batch in batches)
-    best = sorted(map(tuple, map(sorted, leaders)), key=_smallest_first)
+    best = sorted(map(tuple, map(sorted, leaders)), key=lambda kept: (len(kept), kept))
     tied = tuple(tuple(classifier.features[i] for i in kept) for kept in best)
     return FeatureSelection(tied[0], highest, n_subsets - 1, tied)  # without the empty one
 
@@ -329,10 +329,6 @@ def leading(
             leaders[tuple(sets[row].tolist())] = float(agreements[row])
     best = {chosen: value for chosen, value in leaders.items() if value >= highest - AGREEMENT_TOLERANCE}
     return highest, best, n_sets
-
-
-def _smallest_first(kept: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    return len(kept), kept
 
 
 def _same_decision(classifier: BayesianClassifier, batch: SubsetBatch) -> NDArray[np.float64]:

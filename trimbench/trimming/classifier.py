@@ -79,17 +79,6 @@ def model_to_dict(model: Model, target: str, names: Iterable[str]) -> dict[str, 
     return {"kind": type(part).__name__, **part.to_dict()}
 
 
-def model_from_dict(content: Mapping[str, Any]) -> Model:
-    """Return the model that `model_to_dict` described.
-
-    Raises ValueError, KeyError or TypeError if there is no such model.
-    """
-    kind = content["kind"]
-    if kind not in _READERS:
-        raise ValueError(f"kind of model must be one of {', '.join(_READERS)}, got {str(kind)[:80]!r}")
-    return _READERS[kind](content)
-
-
 class ImpossibleRowWarning(UserWarning):
     """Rows have probability zero under the model: they have no posterior, and the class of a row without features."""
 
@@ -586,7 +575,10 @@ class BayesianClassifier:
         if "ArgMaxClassifier" in f"{content.get('format')} {content.get('kind')}":
             content = {**content, **_MOST_PROBABLE}
         own = {argument: content[argument] for argument in ("features", "evidence", "positive", "threshold")}
-        return cls(model_from_dict(content["model"]), content["target"], **own)
+        kind = content["model"]["kind"]
+        if kind not in _READERS:
+            raise ValueError(f"kind of model must be one of {', '.join(_READERS)}, got {str(kind)[:80]!r}")
+        return cls(_READERS[kind](content["model"]), content["target"], **own)
 
     def save(self, path: str | Path) -> None:
         """Write the classifier as JSON, with every digit, and without what it does not need of its model.

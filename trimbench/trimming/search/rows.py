@@ -309,11 +309,13 @@ class Objective:
 
     def cut(self, kept: Sequence[int]) -> Cut | None:
         """Return the threshold interval with the highest agreement; None for the most probable class."""
+        from scipy.special import expit
+
         if self._threshold is None:
             return None
         places, scores = self._decisive_cells(kept)
-        positive, negative = odds_as_joint(capped(scores))
-        return best_cut(Instances(positive, negative, masses(places, self._signed, len(scores))), self._threshold)
+        log_odds, mass = capped(scores), masses(places, self._signed, len(scores))
+        return best_cut(Instances(expit(log_odds), expit(-log_odds), mass), self._threshold)
 
     def _cells(self, kept: Sequence[int]) -> tuple[NDArray[np.int64], FloatArray]:
         """Return the cell of each row, and the scores of each cell."""
@@ -334,12 +336,3 @@ class Objective:
         prior = self._scores.prior
         agreed = (agreement_with(self._rows, i, weights[i], places, scores, prior) for i in features)
         return [min(1.0, value) for value in agreed]
-
-
-def odds_as_joint(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return Pr(c | f) and Pr(not c | f) of log-odds."""
-    from scipy.special import expit
-
-    positive: NDArray[np.float64] = expit(log_odds)
-    negative: NDArray[np.float64] = expit(-log_odds)
-    return positive, negative

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 from unittest import mock
 
 import numpy as np
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import trimbench as tb
-from tests.selection_bias import brute_force
 
 Array = NDArray[Any]
 SEVERAL = st.integers(2, 3)
@@ -126,17 +123,3 @@ def test_walks_through_counts_are_tables_of_them(data: Data, rule: str) -> None:
     assert walked.selected.tolist() == tabled.selected.tolist()
     check(tabled, walked, data.new, data.new)
     np.testing.assert_allclose(walked.log_likelihood, tabled.log_likelihood, rtol=1e-12)
-
-
-@given(data=data_sets(st.just(2), 5, n_alpha=2, correct=True))
-@settings(max_examples=5)
-def test_the_factor_is_that_of_enumeration_and_quadrature(data: Data) -> None:
-    assume(data.k < data.X.shape[1])
-    model = data.fit()
-    sizes, tied = tuple(model.class_sizes.tolist()), model.selection.n_tied
-    counts = (model.selection.n_discarded - tied, tied)
-    for alpha, found in zip(model.alpha_grid, model.log_adjustment, strict=True):
-        less, equal = brute_force.weakness(float(alpha), sizes, Fraction(model.selection.cut))
-        known = {"exact": (less, equal), "less": (less, less), "less_equal": (less + equal,) * 2}[data.options["ties"]]
-        expected = sum(n * np.log(one) for n, one in zip(counts, known, strict=True) if n)
-        assert found == pytest.approx(expected, rel=1e-7, abs=1e-7)

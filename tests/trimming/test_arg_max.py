@@ -296,22 +296,28 @@ def test_the_kernel_counts_as_numpy_does(seed: int, coarse: bool) -> None:
         assert float(counted) == pytest.approx(plain, abs=1e-14)
 
 
-@given(classifier=classifiers(), seed=st.integers(0, 2**32), budget=st.integers(0, 3))
-@settings(max_examples=30)
-def test_rows_alone_give_the_best_subset_on_the_rows(classifier: tb.BayesianClassifier, seed: int, budget: int) -> None:
+@given(classifier=classifiers(), seed=st.integers(0, 2**32), budget=st.integers(0, 3), weight=st.sampled_from([0.5, 1]))
+@settings(max_examples=40)
+def test_the_blend_of_rows_and_model_is_the_best_of_all_subsets(
+    classifier: tb.BayesianClassifier, seed: int, budget: int, weight: float
+) -> None:
     codes = classifier.draw(25, np.random.default_rng(seed))
     rows = frame_of(classifier, codes)
-    found = tb.trim(classifier, budget, rows=rows, rows_weight=1)
-    best = max(
-        agreement_on(classifier, list(names), rows)
-        for size in range(min(budget, classifier.n_features) + 1)
-        for names in itertools.combinations(classifier.features, size)
-    )
+    found = tb.trim(classifier, budget, rows=rows, rows_weight=weight)
+
+    def blend(kept: tuple[int, ...]) -> float:
+        names = [classifier.features[place] for place in kept]
+        return weight * agreement_on(classifier, names, rows) + (1 - weight) * expected_agreement(classifier, kept)
+
+    sizes = range(min(budget, classifier.n_features) + 1)
+    best = max(blend(kept) for size in sizes for kept in itertools.combinations(range(classifier.n_features), size))
     assert found.rows_agreement is not None
-    assert found.rows_agreement.apparent == pytest.approx(best, abs=1e-12)
-    assert agreement_on(classifier, list(found.features), rows) == pytest.approx(best, abs=1e-12)
+    assert found.rows_agreement.weight == weight
+    assert found.rows_agreement.apparent == pytest.approx(agreement_on(classifier, list(found.features), rows))
+    assert blend(found.kept) == pytest.approx(best, abs=1e-11)
     assert found.agreement == pytest.approx(expected_agreement(classifier, found.kept), abs=1e-11)
     assert found.agreement <= found.upper_bound
+    assert found.threshold is None
 
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32))

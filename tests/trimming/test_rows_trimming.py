@@ -210,28 +210,6 @@ def test_networks_with_evidence_are_judged_on_rows() -> None:
     assert agreement_of(trimming).apparent == pytest.approx(max(shares))
 
 
-def test_several_classes_are_judged_by_the_most_probable_one() -> None:
-    rng = np.random.default_rng(4)
-    tables = [rng.dirichlet(np.ones(k), size=3) for k in (2, 3, 2, 2)]
-    model = tb.NaiveBayes(rng.dirichlet(np.ones(3)), tables)
-    classifier = tb.BayesianClassifier(model)
-    rows = model.sample(60, rng)
-    choice = checked_choice(classifier.features, 2)
-    found = trim_on_rows(classifier, choice, rows, Limits(), rows_weight=0.5)
-    mass = classifier.joint(range(4)).sum(axis=0)
-    every = pd.DataFrame(np.array(list(itertools.product(*classifier.value_names))), columns=list(classifier.features))
-
-    def blend(subset: tuple[int, ...]) -> float:
-        trimmed = classifier.with_features([classifier.features[i] for i in subset])
-        agree = [trimmed.predict(frame) == classifier.predict(frame) for frame in (every, rows)]
-        return 0.5 * float(mass[agree[0]].sum()) + 0.5 * float(agree[1].mean())
-
-    assert blend(found.features) == pytest.approx(max(blend(subset) for subset in brute_force.all_subsets(4, 2)))
-    assert found.threshold is None
-    assert found.rows_agreement.weight == 0.5
-    assert trim_on_rows(classifier, choice, rows, Limits()).rows_agreement.n_rows == 60
-
-
 # See statsmodels/statsmodels#7386 (none or all of some) and microsoft/haste#116 (2 of 199).
 @pytest.mark.parametrize(("right", "trials"), [(0, 10), (10, 10), (7, 10), (930, 1000), (38, 38), (0, 77), (2, 199)])
 def test_wilson_interval_solves_its_equation(right: int, trials: int) -> None:

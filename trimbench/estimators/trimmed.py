@@ -334,8 +334,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     def _of(cls, content: Mapping[str, Any]) -> Any:
         estimator: Any = cls(**{name: _value(value) for name, value in content["parameters"].items()})
         kind = content["classifier"]["kind"]
-        if kind not in _CLASSIFIERS:
-            raise ValueError(f"kind of classifier must be one of {', '.join(_CLASSIFIERS)}, got {str(kind)[:80]!r}")
+        check_one_of("kind of classifier", kind, _CLASSIFIERS)
         classifier = estimator.classifier_ = BayesianClassifier.from_dict(content["classifier"])
         estimator.features_ = classifier.features
         names = [*checked_names([column["name"] for column in content["columns"]], "columns")]

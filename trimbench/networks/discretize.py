@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench._checks import check_one_of
 from trimbench.networks.values import (
     check_finite,
     checked_names,
@@ -146,8 +147,7 @@ class Discretizer:
             When a column of text or categories has as many values as rows, or more than 10 and more than half as many:
             it becomes a single category.
         """
-        if cut not in get_args(CutRule):
-            raise ValueError(f"cut must be one of {', '.join(get_args(CutRule))}, got {cut!r}")
+        check_one_of("cut", cut, get_args(CutRule))
         labels = np.asarray(classes, dtype=np.int64)
         places = range(frame.shape[1])
         return cls(tuple(_learned(frame.iloc[:, i], str(frame.columns[i]), labels, cut) for i in places))

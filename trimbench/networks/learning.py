@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._checks import check_whole
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
@@ -139,8 +140,7 @@ def learn(
         what = "tree-augmented model" if structure == "tree" else "mixture"
         raise ValueError(f"smoothing must be positive for a {what}, got 0; 1 is Laplace's rule")
     for name, count in (("n_components", n_components), ("n_starts", n_starts)):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a whole number, 1 or more, got {count!r}")
+        check_whole(name, count, 1)
     coded = _Coded.of(plain_table(features), target, missing)
     if structure == "naive_bayes":
         return _naive_bayes(coded, smoothing)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._checks import check_one_of
 from trimbench._typing import IntegerArray
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.formats.parsing import read_json, write_json
@@ -576,8 +577,7 @@ class BayesianClassifier:
             content = {**content, **_MOST_PROBABLE}
         own = {argument: content[argument] for argument in ("features", "evidence", "positive", "threshold")}
         kind = content["model"]["kind"]
-        if kind not in _READERS:
-            raise ValueError(f"kind of model must be one of {', '.join(_READERS)}, got {str(kind)[:80]!r}")
+        check_one_of("kind of model", kind, tuple(_READERS))
         return cls(_READERS[kind](content["model"]), content["target"], **own)
 
     def save(self, path: str | Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
-from trimbench._checks import is_number
+from trimbench._checks import check_one_of, is_number
 from trimbench.trimming.by_model import agreement_at, bound_of_all, trim_by_model
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import Choice, checked_choice
@@ -130,7 +130,13 @@ def trim(
     Choi and Van den Broeck (2018), Algorithm 1 and Proposition 3.
     """
     limits = Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress)
-    _check_rows_settings(rows_weight, prefer)
+    is_named = isinstance(rows_weight, str) and rows_weight == "auto"
+    if not is_named and not (is_number(rows_weight) and 0.0 <= rows_weight <= 1.0):
+        raise ValueError(
+            "rows_weight must be 'auto' or a number from 0 (model only) to 1 (rows only), got "
+            f"{str(rows_weight)[:80]!r}"
+        )
+    check_one_of("prefer", prefer, get_args(Prefer))
     original = checked_classifier(classifier, any_rule=True)
     check_possible(original.model, original.target, original.evidence)
     choice = checked_choice(original.features, budget, costs, groups=groups, required=required, forbidden=forbidden)
@@ -151,18 +157,6 @@ def trim(
 
 
 # Trimming by rows, or by a blend of rows and model.
-
-
-def _check_rows_settings(rows_weight: RowsWeight, prefer: Prefer) -> None:
-    """Raise ValueError unless the weight is "auto" or in [0, 1] and the preference is known."""
-    is_named = isinstance(rows_weight, str) and rows_weight == "auto"
-    if not is_named and not (is_number(rows_weight) and 0.0 <= rows_weight <= 1.0):
-        raise ValueError(
-            "rows_weight must be 'auto' or a number from 0 (model only) to 1 (rows only), got "
-            f"{str(rows_weight)[:80]!r}"
-        )
-    if prefer not in get_args(Prefer):
-        raise ValueError(f"prefer must be one of {', '.join(get_args(Prefer))}, got {str(prefer)[:80]!r}")
 
 
 # Shares of the time for the search by the model; and, where a bound from drawn rows follows, for the search by rows.

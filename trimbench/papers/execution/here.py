@@ -384,7 +384,7 @@ _fresh: ContextVar[int] = ContextVar("_fresh")
 def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
     """Set up a new worker process: one thread for linear algebra, its temporary files, and an end with its parent.
 
-    The shared array `starts` has the numbers of `watch.Running` for each job in hand, which `work` fills in. The owner
+    The shared array `starts` has the numbers of `Running` for each job in hand, which `work` fills in. The owner
     of the folder `temporary` removes it, even if the worker is killed.
     """
     import threadpoolctl
@@ -404,7 +404,7 @@ def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
 def work(job: Job, place: int, log: Path) -> Record:
     """Run one job in a worker that `prepare_worker` set up. Nothing is raised.
 
-    `place` is where in the shared array to write what `watch.Running` has; the file `log` keeps what the job, C code
+    `place` is where in the shared array to write what `Running` has; the file `log` keeps what the job, C code
     and child processes write, until there is a record.
     """
     starts = _starts.get()

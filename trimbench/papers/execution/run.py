@@ -251,7 +251,7 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if seconds >= 9.5 or not seconds else f"{seconds:.1g} s"
 
 
-# What all executors share: one job with its log and its memory, jobs in this process, the choice by configuration.
+# What all executors share: jobs in this process, the choice by configuration.
 
 OnRecord = Callable[[Record], None]
 Files = Mapping[str, Path]

@@ -27,13 +27,12 @@ from tests.trimming.test_stopping import several
 from trimbench._typing import IntegerArray
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming import kernels
-from trimbench.trimming.costs import Choice, checked_choice
+from trimbench.trimming.by_model import trim_by_model
 from trimbench.trimming.engines.table import ClassMeasures, agreements_within
-from trimbench.trimming.limits import Limits, Progress
+from trimbench.trimming.limits import Choice, Limits, Progress, checked_choice
 from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
 from trimbench.trimming.search.row_scores import WeightedRows, agreement_with
 from trimbench.trimming.search.rows import RowProblem
-from trimbench.trimming.trim import trim_by_model
 
 CLOSE = 1e-12
 

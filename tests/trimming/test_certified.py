@@ -11,11 +11,10 @@ import pytest
 import trimbench as tb
 from tests.trimming import brute_force
 from tests.trimming.brute_force import beta_classifier
-from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.bounds import CertifiedEngine, certain_bound, removal_losses, rounded_sums
 from trimbench.trimming.engines.log_odds import WeightSums
 from trimbench.trimming.engines.table import DenseEngine
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.limits import Limits, checked_choice
 from trimbench.trimming.search.exchange import select_forward
 
 

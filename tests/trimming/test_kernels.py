@@ -11,8 +11,8 @@ import pytest
 
 from trimbench import _numba
 from trimbench.trimming import kernels
+from trimbench.trimming.model import TIE_TOLERANCE, TIED_LOG_ODDS
 from trimbench.trimming.search.row_scores import Cells, Columns, compiled_balances, highest_balances
-from trimbench.trimming.thresholds import TIE_TOLERANCE, TIED_LOG_ODDS
 
 
 def test_kernels_work_without_a_folder_for_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming import kernels
-from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.engines.lattice import (
     Lattice,
     Limited,
@@ -24,7 +23,7 @@ from trimbench.trimming.engines.lattice import (
     decided_roughly,
 )
 from trimbench.trimming.engines.log_odds import LogOddsEngine
-from trimbench.trimming.limits import FREE, KEPT, REMOVED, Limits
+from trimbench.trimming.limits import FREE, KEPT, REMOVED, Choice, Limits, checked_choice
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
 from trimbench.trimming.search.lattices import LatticeSearch, _Node, _units_that_are
 

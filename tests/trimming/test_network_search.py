@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.extras import needs_pysdd
 from tests.trimming import brute_force
-from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.choice import EngineName, make_engine
 from trimbench.trimming.engines.circuit import SddEngine
 from trimbench.trimming.engines.sdd import CircuitError
 from trimbench.trimming.engines.table import DenseEngine
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.limits import Limits, checked_choice
 from trimbench.trimming.sampled import trim_by_sampling
 
 

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench._numba import _loading, _stop_clock_while_compiling, clock
-from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.log_odds import LogOddsEngine
-from trimbench.trimming.limits import Limits, Progress
+from trimbench.trimming.limits import Limits, Progress, checked_choice
 
 pytestmark = pytest.mark.usefixtures("coarse_grid")  # all bounds here may be wide
 

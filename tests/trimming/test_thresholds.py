@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.choice import EngineName
-from trimbench.trimming.thresholds import Instances, best_cut
+from trimbench.trimming.limits import checked_choice
+from trimbench.trimming.model import Instances, best_cut
 
 ULP = 2.0**-53
 PREFERRED = (0.0, 0.5, 1.0, 1e-9, 1 - 1e-9, 1 - 2 * ULP)

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from trimbench.networks.learning import learn
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
-from trimbench.trimming.costs import Choice, checked_budget, checked_choice, checked_costs
 from trimbench.trimming.engines.choice import Engine
 from trimbench.trimming.engines.table import DenseEngine, SubsetBatch, subset_batches
+from trimbench.trimming.limits import Choice, checked_budget, checked_choice, checked_costs
+from trimbench.trimming.model import TIE_TOLERANCE, is_positive
 from trimbench.trimming.result import AGREEMENT_TOLERANCE
-from trimbench.trimming.thresholds import TIE_TOLERANCE, is_positive
 
 if TYPE_CHECKING:
     import pandas as pd

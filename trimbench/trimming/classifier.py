@@ -24,6 +24,7 @@ from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.sampling import RowSampler
 from trimbench.networks.values import encode_compactly, listed
 from trimbench.trimming.model import (
+    TIE_TOLERANCE,
     Components,
     Model,
     as_names,
@@ -33,12 +34,13 @@ from trimbench.trimming.model import (
     class_states,
     components_of,
     default_features,
+    is_positive,
+    most_probable,
     split_states,
     understood_model,
 )
 from trimbench.trimming.model import checked_threshold as checked_threshold
 from trimbench.trimming.model import feature_indices as feature_indices
-from trimbench.trimming.thresholds import TIE_TOLERANCE, is_positive, most_probable
 
 if TYPE_CHECKING:
     import pandas as pd

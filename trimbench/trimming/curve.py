@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
-from trimbench.trimming.costs import checked_budget, checked_costs
 from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
+from trimbench.trimming.limits import checked_budget, checked_costs
 from trimbench.trimming.model import check_possible, checked_threshold, short
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming
 from trimbench.trimming.trim import trim

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trimbench._numba import compiled, compiled_sums
 from trimbench.trimming.limits import FREE, KEPT, REMOVED
-from trimbench.trimming.thresholds import HIGHEST_LOG_ODDS, NO_MASS, TIE_TOLERANCE, TIED_LOG_ODDS
+from trimbench.trimming.model import HIGHEST_LOG_ODDS, NO_MASS, TIE_TOLERANCE, TIED_LOG_ODDS
 
 Floats = NDArray[np.float64]
 

@@ -1,15 +1,21 @@
-"""When a search has to stop, how many threads it has, and who hears of its progress."""
+"""What limits a search: its time, evaluations and threads, and the costs, groups and budget of what it chooses."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from trimbench._numba import clock
+from trimbench.trimming.model import feature_indices, is_number, short
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What a node of a search does with a unit: nothing yet, keep it, remove it.
 FREE, KEPT, REMOVED = 0, 1, 2
@@ -135,3 +141,235 @@ class Limits:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+
+
+# What features cost, which are bought together, and the budget for what is bought.
+
+# Costs and budgets are decimal fractions to their users: 0.1 + 0.2 fits into 0.3.
+_TOLERANCE = 1e-9
+# Sums of as many costs as there can be stay finite up to this.
+_LARGEST = 1e300
+
+
+def is_affordable(costs: Iterable[float], budget: float) -> bool:
+    """Return whether the costs add up to at most the budget, apart from rounding."""
+    return math.fsum(costs) <= highest_cost(budget)
+
+
+def highest_cost(budget: float) -> float:
+    """Return the highest sum of costs that fits into the budget, apart from rounding."""
+    return budget * (1 + _TOLERANCE)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which feature subsets are allowed: units that are bought whole, their costs, and the budget.
+
+    Attributes
+    ----------
+    units : tuple of tuples of int
+        Positions of the features of each unit. Each feature that is not forbidden is in exactly one unit.
+    costs : tuple of float
+        Cost of each unit, 0 or more.
+    budget : float
+        Largest sum of costs.
+    required : frozenset of int
+        Positions of the features that every allowed subset has.
+    forbidden : tuple of int
+        Positions of the features that no allowed subset has.
+    """
+
+    units: tuple[tuple[int, ...], ...]
+    costs: tuple[float, ...]
+    budget: float
+    required: frozenset[int] = frozenset()
+    forbidden: tuple[int, ...] = ()
+
+    @cached_property
+    def unit_of(self) -> dict[int, int]:
+        """Position of the unit of each feature that is not forbidden."""
+        return {feature: place for place, unit in enumerate(self.units) for feature in unit}
+
+    @property
+    def required_units(self) -> frozenset[int]:
+        """Positions of the units that are always bought."""
+        return frozenset(self.unit_of[feature] for feature in self.required)
+
+    def cost(self, features: Iterable[int]) -> float:
+        """Return the cost of a feature subset: that of every unit of which it has a feature."""
+        return math.fsum(self.costs[unit] for unit in {self.unit_of[feature] for feature in features})
+
+    def is_affordable(self, features: Iterable[int]) -> bool:
+        """Return whether a feature subset is within the budget."""
+        return self.cost(features) <= highest_cost(self.budget)
+
+    def open_units(self, bought: Collection[int]) -> list[int]:
+        """Return the units that can still be afforded, in order."""
+        left = highest_cost(self.budget) - math.fsum(self.costs[unit] for unit in bought)
+        return [unit for unit, cost in enumerate(self.costs) if unit not in bought and cost <= left]
+
+    def n_affordable(self, units: Iterable[int]) -> int:
+        """Return how many of some units can be afforded: the cheapest of them."""
+        cheapest = sorted(self.costs[unit] for unit in units)
+        return sum(is_affordable(cheapest[: n + 1], self.budget) for n in range(len(cheapest)))
+
+    def filled(self, units: Iterable[int], order: Iterable[int]) -> tuple[int, ...]:
+        """Return some units and, while the budget lasts, more of them in the given order."""
+        chosen = list(units)
+        spent = [self.costs[unit] for unit in chosen]
+        for unit in order:
+            if unit not in chosen and is_affordable([*spent, self.costs[unit]], self.budget):
+                chosen.append(unit)
+                spent.append(self.costs[unit])
+        return tuple(chosen)
+
+    def features(self, units: Iterable[int]) -> tuple[int, ...]:
+        """Return the features of some units, in the order of the classifier."""
+        return tuple(sorted(feature for unit in units for feature in self.units[unit]))
+
+
+def checked_choice(
+    features: Sequence[str],
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
+    *,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    required: Sequence[str] | None = None,
+    forbidden: Sequence[str] | None = None,
+) -> Choice:
+    """Return which subsets of the features are allowed.
+
+    Parameters
+    ----------
+    features : sequence of str
+        All features of the classifier.
+    budget, costs, groups, required, forbidden
+        As in `trim`.
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range, a feature or group is unknown, or what is required is not affordable.
+    """
+    grouped = _checked_groups(features, groups)
+    barred = feature_indices(features, () if forbidden is None else forbidden, what="forbidden")
+    wanted = feature_indices(features, () if required is None else required, what="required")
+    for place in wanted:
+        if place in barred:
+            raise ValueError(f"required and forbidden must not share a feature, got {features[place]!r} in both")
+    in_group = {place for members in grouped.values() for place in members}
+    names = [*grouped, *(name for place, name in enumerate(features) if place not in in_group)]
+    members = [*grouped.values(), *((place,) for place in range(len(features)) if place not in in_group)]
+    price = checked_costs(names, costs, grouped=bool(grouped))
+    # A group whose features are all forbidden is never bought.
+    units = [tuple(place for place in unit if place not in barred) for unit in members]
+    kept = [i for i, unit in enumerate(units) if unit]
+    choice = Choice(
+        tuple(units[i] for i in kept),
+        tuple(price[i] for i in kept),
+        checked_budget(budget),
+        frozenset(wanted),
+        barred,
+    )
+    if not choice.is_affordable(wanted):
+        raise ValueError(
+            f"budget must be at least the cost of what is required, {choice.cost(wanted):g}, got {budget!r}; "
+            "raise the budget or require fewer features"
+        )
+    return choice
+
+
+def checked_budget(budget: float) -> float:
+    """Return `budget` as a float; raise ValueError if it is negative or not a number."""
+    if not is_number(budget) or not budget >= 0:
+        raise ValueError(f"budget must be a number >= 0, got {budget!r}; 0 keeps only features that cost nothing")
+    try:
+        return float(budget)
+    except OverflowError:
+        return math.inf
+
+
+def _checked_groups(features: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[int, ...]]:
+    if groups is None:
+        return {}
+    if not isinstance(groups, Mapping):
+        raise ValueError(
+            "groups must be a mapping from the name of a group to the names of its features, got "
+            f"{type(groups).__name__}; for example groups={{'blood': ['urea', 'iron']}}"
+        )
+    found: dict[str, tuple[int, ...]] = {}
+    group_of: dict[int, str] = {}
+    for name, members in groups.items():
+        if str(name) in found:
+            raise ValueError(f"groups must have different names as text, got {str(name)!r} twice; rename one")
+        places = feature_indices(features, members, what=f"groups[{name!r}]")
+        if not places:
+            raise ValueError(f"groups[{name!r}] must hold at least one feature, got none; leave the group out")
+        if name in features and features.index(name) not in places:
+            raise ValueError(f"groups must not be named after a feature outside of it, got {name!r}; rename the group")
+        for place in places:
+            if place in group_of:
+                raise ValueError(
+                    f"groups must not share features, got {features[place]!r} in {group_of[place]!r} and {name!r}"
+                )
+            group_of[place] = name
+        found[str(name)] = places
+    return found
+
+
+def checked_costs(
+    names: Sequence[str],
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None,
+    *,
+    grouped: bool = False,
+) -> tuple[float, ...]:
+    """Return the cost of each feature, or of each group and feature outside of groups; 1 by default.
+
+    Raises ValueError if a name is unknown or has no cost, or a cost is negative, not finite or above 1e300.
+    """
+    what = "group, and every feature outside of groups" if grouped else "feature"
+    if costs is None:
+        return (1.0,) * len(names)
+    if getattr(costs, "ndim", 1) != 1:
+        raise ValueError(
+            f"costs must be a mapping or a Series from feature to cost, got a {type(costs).__name__} of shape "
+            f"{np.shape(cast('Any', costs))}; take one column or one row of it, costs['cost'] or costs.iloc[0]"
+        )
+    if not isinstance(costs, Mapping) and hasattr(costs, "to_dict"):  # a pandas Series, by name
+        if not cast("pd.Series[Any]", costs).index.is_unique:
+            raise ValueError("costs must have each name once, got an index with duplicates")
+        costs = {str(name): cost for name, cost in costs.to_dict().items()}
+    if isinstance(costs, Mapping):
+        if len({str(name) for name in costs}) == len(costs):
+            costs = {str(name): cost for name, cost in costs.items()}
+        for name in costs:
+            if name not in names:
+                raise ValueError(f"costs must be given for names among {_listed(names)}, got {name!r}")
+        absent = [name for name in names if name not in costs]
+        if absent:
+            raise ValueError(f"costs must have an entry for every {what}, got none for {absent[0]!r}")
+        costs = [costs[name] for name in names]
+    elif grouped:
+        raise ValueError("costs must be a mapping by name, or None, where there are groups, got a sequence")
+    if isinstance(costs, str) or not isinstance(costs, Sequence | np.ndarray):
+        raise ValueError(
+            f"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got {short(costs)}"
+        )
+    if len(costs) != len(names):
+        raise ValueError(f"costs must have {len(names)} entries, one for each feature, got {len(costs)}")
+    for name, cost in zip(names, costs, strict=True):
+        if not is_number(cost) or not 0 <= cost < math.inf:
+            raise ValueError(
+                f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; a feature that must not be used is "
+                "named in forbidden"
+            )
+        if (cost if isinstance(cost, int) else float(cost)) > _LARGEST:  # a float32 cannot be compared with it
+            raise ValueError(
+                f"costs must be at most {_LARGEST:g}, so that sums stay finite, got {short(cost)} for {name!r}; a "
+                "feature that must not be used is named in forbidden"
+            )
+    return tuple(float(cost) for cost in costs)
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    return f"{list(names)}" if len(names) <= most else f"{list(names[:most])[:-1]} and {len(names) - most + 1} more"

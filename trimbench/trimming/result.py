@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.limits import Limits, Progress
-from trimbench.trimming.model import feature_indices
-from trimbench.trimming.thresholds import Cut
+from trimbench.trimming.model import Cut, feature_indices
 
 # How often a trimmed classifier agrees with the original on rows, with an interval.
 

@@ -22,11 +22,10 @@ from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.inference.rows import Lookup
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.costs import Choice, highest_cost
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.limits import Choice, Limits, highest_cost
+from trimbench.trimming.model import Instances, best_cut, is_positive
 from trimbench.trimming.result import Trimming, trimming_of, untrimmed
 from trimbench.trimming.search.exchange import DrawnRows, PosteriorSearch, RowSearch
-from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
 # A network is sampled if no exact engine is likely to be ready within this time.
 EXACT_SECONDS = 30.0

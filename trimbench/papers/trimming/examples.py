@@ -14,9 +14,9 @@ from trimbench._typing import Vector
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, seed_for
-from trimbench.trimming.agreement import expected_agreement
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.thresholds import Cut, Instances, best_cut, is_positive
+from trimbench.trimming.model import Cut, Instances, best_cut, is_positive
+from trimbench.trimming.trim import expected_agreement
 
 # The quiz of section 2: the printed numbers contradict each other.
 

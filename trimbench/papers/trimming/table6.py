@@ -15,12 +15,11 @@ from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, timed, timed_warm
 from trimbench.papers.trimming.classifiers import SEARCHED, TRIMMED, classifier_input, network_classifier
-from trimbench.trimming.agreement import maximum_achievable_agreement
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import EngineName, SignedMeasure, make_engine
 from trimbench.trimming.result import AGREEMENT_TOLERANCE
-from trimbench.trimming.trim import trim
+from trimbench.trimming.trim import maximum_achievable_agreement, trim
 
 # Agreements that differ by less are equal: both are exact up to rounding.
 _STRICTLY = 1e-9

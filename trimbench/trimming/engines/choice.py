@@ -16,7 +16,7 @@ from trimbench.trimming.engines import log_odds
 from trimbench.trimming.engines import table as engines_table
 from trimbench.trimming.engines.circuit import SddEngine
 from trimbench.trimming.engines.sdd import CircuitError
-from trimbench.trimming.thresholds import Cut, Instances
+from trimbench.trimming.model import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 

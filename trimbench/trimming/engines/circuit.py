@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from trimbench._extras import check_installed
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.sdd import DEFAULT_MEMORY, Diagram, compile_network, encode
-from trimbench.trimming.model import as_network
-from trimbench.trimming.thresholds import Cut, Instances, best_cut, is_positive
+from trimbench.trimming.model import Cut, Instances, as_network, best_cut, is_positive
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ import numpy as np
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.table import separation
-from trimbench.trimming.thresholds import (
+from trimbench.trimming.model import (
     TIE_TOLERANCE,
     TIED_LOG_ODDS,
     Cut,

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.costs import Choice, highest_cost
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.limits import Choice, Limits, highest_cost
+from trimbench.trimming.model import Cut
 from trimbench.trimming.result import RowsAgreement, rows_agreement
 from trimbench.trimming.search.row_scores import WeightedRows, pooled
 from trimbench.trimming.search.rows import TOLERANCE, RowProblem, select
-from trimbench.trimming.thresholds import Cut
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import FloatArray, IntegerArray
-from trimbench.trimming.costs import Choice, highest_cost
+from trimbench.trimming.limits import Choice, highest_cost
+from trimbench.trimming.model import Cut, Instances, agreement_of, best_cut, most_probable
 from trimbench.trimming.search.row_scores import (
     AdditiveScores,
     Cells,
@@ -31,7 +32,6 @@ from trimbench.trimming.search.row_scores import (
     scores_of,
     small_codes,
 )
-from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, most_probable
 
 if TYPE_CHECKING:
     import pandas as pd

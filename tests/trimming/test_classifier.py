@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,6 +103,46 @@ def test_evidence_of_naive_bayes_moves_into_the_prior() -> None:
     assert (given_x0.features, given_x0.is_naive_bayes) == (("x1",), True)
     assert given_x0.prior.tolist() == pytest.approx([0.04 / 0.52, 0.48 / 0.52])
     assert given_x0.with_threshold(0.1).evidence == {"x0": "1"}
+
+
+def rare(n_classes: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the table of a binary feature whose second value may be as good as impossible in a class."""
+    second = np.where(rng.random(n_classes) < 0.5, 10.0 ** -rng.integers(50, 300, n_classes), rng.random(n_classes))
+    return np.stack([1 - second, second], axis=1)
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 2**32 - 1), st.sampled_from(["classes", "components", "network"]), st.sampled_from([None, 0.3, 1])
+)
+def test_no_evidence_is_strong_enough_to_rule_a_class_out(seed: int, kind: str, threshold: float | None) -> None:
+    rng = np.random.default_rng(seed)
+    tables = [rare(4, rng) for _ in range(7)]
+    naive_bayes = tb.NaiveBayes(rng.dirichlet(np.ones(4)), tables, class_names=list("abcd"))
+    model: tb.NaiveBayes | tb.NaiveBayesMixture | tb.BayesianNetwork = naive_bayes
+    states, target = ("abca", "side") if kind == "components" else ("abcd", "class")
+    if kind == "components":
+        model = tb.NaiveBayesMixture(naive_bayes, [*states], class_variable="side")
+    elif kind == "network":
+        model = naive_bayes.to_network()
+    rule = {} if threshold is None else {"positive": ["a", "b"], "threshold": threshold}
+    classifier = tb.BayesianClassifier(model, target, evidence={f"x{i}": "1" for i in range(4)}, **rule)
+    codes = np.array([*np.ndindex(2, 2, 2)])
+    rows = pd.DataFrame(codes.astype(str), columns=classifier.features)
+    # Exactly, as fractions.
+    joint = np.array([[Fraction(p)] * len(rows) for p in naive_bayes.prior.tolist()])
+    for table, column in zip(naive_bayes.likelihoods, [*[np.ones(8, int)] * 4, *codes.T], strict=True):
+        joint *= np.array([[Fraction(p) for p in row] for row in table.tolist()])[:, column]
+    sides = [["a", "b"], ["c", "d"]] if rule else [[name] for name in dict.fromkeys(states)]
+    joint = np.array([sum(joint[i] for i, state in enumerate(states) if state in side) for side in sides])
+    expected = (joint / joint.sum(axis=0)).astype(float).T
+    assert classifier.predict_proba(rows) == pytest.approx(expected, rel=1e-9, abs=1e-290)
+    best = [threshold > one[0] for one in joint.T / joint.sum(axis=0)[:, None]] if threshold else joint.argmax(axis=0)
+    decided = np.array(classifier.class_names)[np.array(best, dtype=int)]
+    assert classifier.predict(rows).tolist() == decided.tolist()
+    if threshold is None:
+        left = tb.trim(classifier, 0, rows=rows)
+        assert left.rows_agreement.apparent == pytest.approx(np.mean(left.classifier.predict(rows) == decided))
 
 
 def test_impossible_evidence_is_never_given_an_agreement() -> None:

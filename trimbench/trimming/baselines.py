@@ -196,7 +196,7 @@ def most_informative_units(classifier: BayesianClassifier, choice: Choice) -> fr
 def _mutual_information(table: NDArray[np.float64]) -> float:
     """Return I(C; F') in nats from Pr(c, f'), shape (n_classes, n_instances)."""
     independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
-    seen = table > 0
+    seen = (table > 0) & (independent > 0)
     return float((table[seen] * np.log(table[seen] / independent[seen])).sum())
 
 

@@ -25,6 +25,7 @@ from trimbench.networks.sampling import RowSampler
 from trimbench.networks.values import encode_compactly, listed
 from trimbench.trimming.model import (
     TIE_TOLERANCE,
+    TRACE,
     Components,
     Model,
     as_names,
@@ -257,12 +258,23 @@ class BayesianClassifier:
 
     @cached_property
     def prior(self) -> NDArray[np.float64]:
-        """Probability of each class, given the evidence; shape (n_classes,)."""
+        """Probability of each class, given the evidence; shape (n_classes,).
+
+        In naive Bayes and mixtures it is at least 1e-300 where a class is possible; `log_prior` is exact there.
+        """
         if self._components is None:
             states = joint_distribution(as_network(self.model), [self.target], evidence=self.evidence)
         else:
             states = self._components.prior
         return np.array([states[rows].sum() for rows in self._sides])
+
+    @cached_property
+    def log_prior(self) -> NDArray[np.float64]:
+        """Logarithm of the probability of each class, given the evidence; shape (n_classes,)."""
+        if self._components is None:
+            with np.errstate(divide="ignore"):
+                return np.asarray(np.log(self.prior))
+        return np.array([np.logaddexp.reduce(self._components.log_prior[rows]) for rows in self._sides])
 
     @cached_property
     def _component_tables(self) -> tuple[NDArray[np.float64], ...]:
@@ -388,7 +400,7 @@ class BayesianClassifier:
         if self._components is None:
             check_possible(self.model, self.target, self.evidence)
             return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
-        return RowInference.of_naive_bayes(self._components.prior, self._component_tables)
+        return RowInference.of_naive_bayes(self._components.log_prior, self._component_tables)
 
     @cached_property
     def whole_rows(self) -> RowInference:
@@ -406,6 +418,8 @@ class BayesianClassifier:
         """Return the probabilities of the classes from the logarithms that `rows` gives, relative to the largest."""
         top = logs.max(axis=1, keepdims=True)
         scaled = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
+        if self.threshold == 1:  # only what rules the other class out reaches it
+            scaled = np.where(np.isfinite(logs), np.maximum(scaled, TRACE), 0.0)
         if self._are_states:
             return np.asarray(scaled.T)
         return np.stack([scaled[:, rows[0]] if len(rows) == 1 else scaled[:, rows].sum(axis=1) for rows in self._sides])

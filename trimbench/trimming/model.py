@@ -23,6 +23,9 @@ from trimbench.networks.values import listed, state_name
 
 Model = NaiveBayes | NaiveBayesMixture | BayesianNetwork
 
+# Evidence may leave a class less than any number but 0, which would rule it out.
+TRACE = 1e-300
+
 # Whether evidence is possible is computed where this takes about a second at most, and once.
 _CHECK_OPERATIONS = 2**24
 _POSSIBLE: WeakKeyDictionary[BayesianNetwork, set[frozenset[tuple[str, str]]]] = WeakKeyDictionary()
@@ -35,7 +38,9 @@ class Components:
     Attributes
     ----------
     prior : ndarray of shape (n_components,)
-        Given the evidence.
+        Given the evidence; at least `TRACE`, where a component is possible.
+    log_prior : ndarray of shape (n_components,)
+        Its logarithm, also below that.
     likelihoods : tuple of ndarrays of shape (n_components, n_values)
     feature_names : tuple of str
         Those that are not observed.
@@ -45,6 +50,7 @@ class Components:
     """
 
     prior: NDArray[np.float64]
+    log_prior: NDArray[np.float64]
     likelihoods: tuple[NDArray[np.float64], ...]
     feature_names: tuple[str, ...]
     value_names: tuple[tuple[str, ...], ...]
@@ -161,25 +167,32 @@ def components_of(model: Model, evidence: Mapping[str, str]) -> Components | Non
     if isinstance(model, BayesianNetwork):
         return None
     parts = model.components if isinstance(model, NaiveBayesMixture) else model
-    prior = parts.prior
+    prior, log_prior = parts.prior, _logs(parts.prior)
     free = [i for i, name in enumerate(parts.feature_names) if name not in evidence]
     if evidence:
-        with np.errstate(divide="ignore"):
-            logs = np.log(prior)
-            for name, state in evidence.items():
-                place = parts.feature_names.index(name)
-                logs = logs + np.log(parts.likelihoods[place][:, parts.value_names[place].index(state)])
+        logs = log_prior
+        for name, state in evidence.items():
+            place = parts.feature_names.index(name)
+            logs = logs + _logs(parts.likelihoods[place][:, parts.value_names[place].index(state)])
         if not np.isfinite(logs).any():
             raise ValueError(f"evidence must have a probability above 0, got {_shown(evidence)}, which is impossible")
         weights = np.exp(logs - logs.max())
         prior = weights / weights.sum()
+        log_prior = np.where(prior > TRACE, _logs(prior), logs - logs.max() - np.log(weights.sum()))
+        prior = np.where(np.isfinite(logs), np.maximum(prior, TRACE), 0.0)
     return Components(
         prior,
+        log_prior,
         tuple(parts.likelihoods[i] for i in free),
         tuple(parts.feature_names[i] for i in free),
         tuple(parts.value_names[i] for i in free),
         model.class_of if isinstance(model, NaiveBayesMixture) else model.class_names,
     )
+
+
+def _logs(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(values))
 
 
 def check_possible(model: Model, target: str, evidence: Mapping[str, str]) -> None:

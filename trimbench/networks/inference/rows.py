@@ -145,11 +145,11 @@ class RowInference:
         return cls._of(factors, network.cardinality(target), len(observed), whole=whole)
 
     @classmethod
-    def of_naive_bayes(cls, prior: NDArray[np.float64], likelihoods: Sequence[NDArray[np.float64]]) -> RowInference:
+    def of_naive_bayes(cls, log_prior: NDArray[np.float64], likelihoods: Sequence[NDArray[np.float64]]) -> RowInference:
         """Prepare the inference in a naive Bayes model; the i-th likelihood has shape (n_classes, n_values_i)."""
-        factors = [Factor((TARGET,), prior)]
-        factors += [Factor((TARGET, i), table) for i, table in enumerate(likelihoods)]
-        return cls._of(factors, len(prior), len(likelihoods), whole=False)
+        tables = (Factor((TARGET, i), table) for i, table in enumerate(likelihoods))
+        lookups = [Lookup((), (), log_prior[:, None]), *(Lookup.of(table, only_zeros=True) for table in tables)]
+        return cls._with(lookups, [], len(log_prior), frozenset(range(len(likelihoods))), whole=False)
 
     @classmethod
     def _of(cls, factors: Sequence[Factor], n_states: int, n_observed: int, *, whole: bool) -> RowInference:
@@ -165,13 +165,19 @@ class RowInference:
                 lookups += [Lookup.of(factor, only_zeros=not whole) for factor in part]
             else:
                 sums.append(HiddenSum.of(part, TARGET, n_states, n_observed, only_zeros=not (whole or has_target)))
+        return cls._with(lookups, sums, n_states, frozenset(relevant), whole=whole)
+
+    @classmethod
+    def _with(
+        cls, lookups: list[Lookup], sums: list[HiddenSum], n_states: int, relevant: frozenset[int], *, whole: bool
+    ) -> RowInference:
         differences: list[Lookup] = []
         if n_states == 2 and not whole:
             differences = [lookup for lookup in lookups if len(lookup.logs) == 2 and np.isfinite(lookup.logs).all()]
         others = tuple(lookup for lookup in lookups if lookup not in differences)
         return cls(
             n_states,
-            frozenset(relevant),
+            relevant,
             tuple(lookups),
             tuple(sums),
             tuple(Lookup(f.columns, f.strides, f.logs[:1] - f.logs[1:]) for f in differences),

@@ -156,8 +156,7 @@ class LogOddsEngine:
 
     @property
     def _offset(self) -> float:
-        with np.errstate(divide="ignore"):
-            return float(np.log(self.classifier.prior[0]) - np.log(self.classifier.prior[1]))
+        return float(self.classifier.log_prior[0] - self.classifier.log_prior[1])
 
     @property
     def _needed(self) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.values import encode_compactly, plain_table
-from trimbench.trimming.model import HIGHEST_LOG_ODDS, NO_MASS, TIED_LOG_ODDS, most_probable
+from trimbench.trimming.model import HIGHEST_LOG_ODDS, NO_MASS, TIED_LOG_ODDS, TRACE, most_probable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,9 +89,8 @@ class AdditiveScores:
     @classmethod
     def of(cls, classifier: BayesianClassifier) -> AdditiveScores:
         """Return the scores of a naive Bayes classifier."""
-        tables = [classifier.prior[:, None], *classifier.tables]
         with np.errstate(divide="ignore"):
-            logs = [np.log(table) for table in tables]
+            logs = [classifier.log_prior[:, None], *(np.log(table) for table in classifier.tables)]
         several = classifier.threshold is None
         parts = [np.ascontiguousarray(table.T) if several else summed(table[0], -table[1]) for table in logs]
         return cls(np.asarray(parts[0][0]), tuple(parts[1:]))
@@ -118,6 +117,8 @@ class GeneralScores:
         try:
             if self._has_table:
                 classifier.prepare_table(max_operations=_MAX_OPERATIONS)
+                # The table has 0 for what is less than any other number, even if rows are like that.
+                self._has_table = classifier.prior.min() > TRACE
         except ContractionTooLarge:
             self._has_table = False
 

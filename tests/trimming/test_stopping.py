@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 from collections.abc import Callable
@@ -68,6 +69,14 @@ def test_a_search_in_parts_ends_where_a_whole_one_does(kind: str, seed: int, ste
     # Of subsets that agree equally often, either search may find another.
     assert part.agreement == pytest.approx(whole.agreement, abs=1e-12)
     assert part.resume() is part
+
+
+@pytest.mark.parametrize("seconds", [10**400, math.inf, 1e300])
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_time_than_any_clock_has_is_no_limit(kind: str, seconds: float) -> None:
+    classifier = KINDS[kind](0)
+    found = tb.trim(classifier, 2, time_limit=seconds)
+    assert found.resume(time_limit=seconds).agreement_interval == tb.trim(classifier, 2).agreement_interval
 
 
 @pytest.mark.parametrize("limits", [{"evaluation_limit": 1}, {"time_limit": 1e-6}])

@@ -34,6 +34,7 @@ from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierC
 from trimbench.networks.formats.parsing import read_json, write_json
 from trimbench.networks.values import checked_names, listed, plain_columns, plain_table
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
 
@@ -262,13 +263,14 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     def _open(self, found: Trimming, seconds: float) -> str:
         low = found.agreement_interval[0]
         sure = "" if found.confidence == 1.0 else f" (with a confidence of {found.confidence:.0%})"
-        by = f"time_limit={self.time_limit:g} seconds" if self.time_limit else "the number of its evaluations"
-        why = ", as exact values may take longer" if self.time_limit and seconds < self.time_limit / 2 else ""
+        limit = Limits(self.time_limit).time_limit
+        by = f"time_limit={limit:g} seconds" if limit else "the number of its evaluations"
+        why = ", as exact values may take longer" if limit and seconds < limit / 2 else ""
         return (
             f"the search was stopped by {by}{why}: under the distribution, the {len(found.features)} columns that are "
             f"kept agree with all columns with a probability of {math.floor(1e4 * low) / 1e4:.4f} at least, and no "
             f"others within the budget more often by more than {found.upper_bound - low:.1e}{sure}; "
-            f"{'time_limit=None' if self.time_limit else 'trimming_.resume()'} may find better ones"
+            f"{'time_limit=None' if limit else 'trimming_.resume()'} may find better ones"
         )
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

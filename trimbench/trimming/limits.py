@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # What a node of a search does with a unit: nothing yet, keep it, remove it.
 FREE, KEPT, REMOVED = 0, 1, 2
 
+# Seconds that no clock counts to: no limit.
+_FOREVER = 2**31
 # Seconds between two reports of progress.
 _PAUSE = 0.1
 
@@ -78,13 +80,13 @@ class Limits:
             raise ValueError(f"n_jobs must be a number of threads, 1 or more, got {n_jobs!r}")
         if progress is not None and not callable(progress):
             raise ValueError(f"progress must be a function that takes a Progress, or None, got {progress!r}")
-        self.time_limit = time_limit
+        self.time_limit = None if time_limit is None or time_limit >= _FOREVER else float(time_limit)
         self.n_jobs = int(n_jobs)
         self.evaluation_limit = evaluation_limit
         self._evaluation_limit = math.inf if evaluation_limit is None else evaluation_limit
         self._progress = progress
         self._start = clock()
-        self._deadline = math.inf if time_limit is None else self._start + float(time_limit)
+        self._deadline = math.inf if self.time_limit is None else self._start + self.time_limit
         self._reported = -math.inf
 
     def in_time(self, seconds: float = 0.0) -> bool:

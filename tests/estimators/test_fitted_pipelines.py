@@ -117,6 +117,10 @@ def test_naive_bayes_keeps_its_predictions(kind: Any, seed: int, n_classes: int)
     np.testing.assert_allclose(conformant.predict_proba(X), fitted.predict_proba(X), rtol=0, atol=1e-12)
     model = tb.NaiveBayes.from_sklearn(fitted)
     assert model.feature_names == ("a", "b", "c")
+    assert tb.NaiveBayes.from_sklearn(fitted, list("xyz")).feature_names == ("x", "y", "z")
+    rows = X if isinstance(kind, CategoricalNB) else (kind.binarize or 0) < X
+    posterior = tb.BayesianClassifier(model, positive="10").posterior(rows.astype(int))
+    assert posterior == pytest.approx(fitted.predict_proba(X)[:, 1])
     np.testing.assert_allclose(model.prior, np.exp(fitted.class_log_prior_), rtol=1e-14)
     assert set(tb.trim(fitted, 2).features) <= set(X)
 

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB
 
 import trimbench as tb
 from tests.extras import needs_pysdd
@@ -180,20 +179,6 @@ def test_the_text_of_a_classifier_holds_no_tables() -> None:
     assert "array" not in repr(tb.BayesianClassifier(THREE))
 
 
-@pytest.mark.parametrize("kind", [BernoulliNB, CategoricalNB])
-def test_scikit_learn_estimators_are_converted(kind: type) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2 if kind is BernoulliNB else 4, size=(300, 5))
-    y = np.array(["no", "perhaps", "yes"])[rng.integers(0, 3, size=300)]
-    estimator = kind(alpha=0.7).fit(X, y)
-    model = tb.NaiveBayes.from_sklearn(estimator)
-    classifier = tb.BayesianClassifier(model, positive="yes")
-    frame = pd.DataFrame(X, columns=list(model.feature_names))
-    assert classifier.posterior(frame) == pytest.approx(estimator.predict_proba(X)[:, 2])
-    named = tb.NaiveBayes.from_sklearn(estimator, list("abcde"))
-    assert named.feature_names == tuple("abcde")
-
-
 def test_rows_of_a_wide_model_take_no_table() -> None:
     """A tree over 200 features, against the product of its tables."""
     classifier = brute_force.tree_augmented(200, 3)
@@ -234,7 +219,6 @@ def test_an_impossible_row_is_marked_and_has_the_class_of_no_features(kind: str)
     else:
         seen = pd.DataFrame({"x": ["a", "b", "c"] * 4})
         learned = tb.learn(seen, pd.Series(["n", "n", "y"] * 4), smoothing=0.0)
-        rows = pd.DataFrame({"x": ["c"], "y": ["a"]})
         learned = tb.NaiveBayes(
             learned.prior,
             [*learned.likelihoods, [[1, 0], [0, 1]]],

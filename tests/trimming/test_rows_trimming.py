@@ -163,8 +163,6 @@ def test_rows_from_a_large_model_have_its_distribution() -> None:
     exact = classifier.joint([0])
     shares = np.bincount(drawn.codes[:, 0], minlength=3) / len(drawn)
     assert shares == pytest.approx(exact[0] + exact[1], abs=0.025)
-    trimming = tb.trim(classifier, 3, rows=random_rows(classifier, 50, rng), rows_weight=0.5)
-    assert len(trimming.features) <= 3
 
 
 @pytest.mark.usefixtures("coarse_grid")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import pydoc
 import re
@@ -274,17 +273,8 @@ def test_the_installation_names_every_extra() -> None:
     assert set(re.findall(r"^\| `pip install '\.\[(\w+)\]'` \|", text, re.MULTILINE)) == set(extras)
 
 
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, pages.ROOT / f"scripts/{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_committed_pages_of_the_api_are_current_and_have_every_public_name() -> None:
-    module = script("api")
+    module = import_module("scripts.api")
     texts = {path: path.read_text(encoding="utf-8") for path in module.PAGES}
     assert {path.name for path, text in texts.items() if text != module.written(text)} == set(), "run scripts/docs"
     for package in (trimbench, trimbench.estimators):
@@ -294,7 +284,7 @@ def test_the_committed_pages_of_the_api_are_current_and_have_every_public_name()
 
 @pytest.fixture(scope="module")
 def drawing() -> ModuleType:
-    return script("architecture")
+    return import_module("scripts.architecture")
 
 
 def test_the_committed_picture_is_current(drawing: ModuleType) -> None:
@@ -302,7 +292,7 @@ def test_the_committed_picture_is_current(drawing: ModuleType) -> None:
 
 
 def test_the_committed_search_is_that_of_figure_2() -> None:
-    module = script("search_tree")
+    module = import_module("scripts.search_tree")
     assert module.PICTURE.read_text(encoding="utf-8") == module.picture(), "run scripts/docs"
     last = module.nodes()[-1]
     assert (last.excluded, last.bound, last.agreement, last.pruned) == ((0,), 0.95, 0.97, True)
@@ -315,7 +305,7 @@ def test_an_arrow_that_follows_from_others_is_left_out(drawing: ModuleType) -> N
 
 
 def test_the_committed_gallery_is_current_and_has_every_published_figure() -> None:
-    module = script("gallery")
+    module = import_module("scripts.gallery")
     text = module.GALLERY.read_text(encoding="utf-8")
     assert text == module.gallery(), "run scripts/docs"
     pictures = [path.relative_to(pages.ROOT).as_posix() for path in module.PUBLISHED.glob("*/*.png")]
@@ -325,7 +315,7 @@ def test_the_committed_gallery_is_current_and_has_every_published_figure() -> No
 
 
 def test_the_gallery_names_what_is_not_published_yet(tmp_path: Path) -> None:
-    module = script("gallery")
+    module = import_module("scripts.gallery")
     (tmp_path / "trimming").mkdir()
     for name in ("table6", "table9"):
         (tmp_path / f"trimming/{name}.yaml").write_text("runner: x\n", encoding="utf-8")

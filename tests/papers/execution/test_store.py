@@ -256,9 +256,6 @@ def test_threads_and_readers_never_meet_half_a_file(store: JobStore) -> None:
     assert files(store) == [f"{JOB.key}.json"]
 
 
-SQUARE = f"{sample_jobs.__name__}:square"
-
-
 def test_a_result_that_is_not_what_is_declared_is_not_used(store: JobStore, caplog: pytest.LogCaptureFixture) -> None:
     job = Job.create(sample_jobs.declared, {"agreement": 0.5})
     store.put(Record(job, "ok", {"agreement": 7.5, "budgets": [1], "best": None}, None, 0.25, {}))
@@ -284,7 +281,7 @@ def test_names_types_and_ranges_are_checked(change: dict[str, object]) -> None:
 @pytest.mark.parametrize("column", ["status", "error", "seconds", "job"])
 def test_a_result_cannot_set_what_a_row_says_of_its_job(column: str) -> None:
     with pytest.raises(ValueError, match=f"must not set .'{column}'"):
-        check_result(SQUARE, {column: 1})
+        check_result(JOB.function, {column: 1})
     with pytest.raises(ValueError, match=f"must not be called .'{column}'"):
         declare_result(sample_jobs.square, {column: COUNT})
 
@@ -317,12 +314,11 @@ def test_cache_mode_decides_which_arrays_jobs_read(store: JobStore) -> None:
 
 
 def test_a_folder_in_the_place_of_a_record_is_put_aside(store: JobStore) -> None:
-    job = Job.create(sample_jobs.square, {"x": 3.0})
-    store.path(job).mkdir(parents=True)
-    (store.path(job) / "note").write_text("mine")
-    (record,) = run_jobs([job], store, SerialExecutor(), progress=False)
+    store.path(JOB).mkdir(parents=True)
+    (store.path(JOB) / "note").write_text("mine")
+    (record,) = run_jobs([JOB], store, SerialExecutor(), progress=False)
     assert record.ok
-    assert store.get(job) == record
+    assert store.get(JOB) == record
     assert [path.read_text() for path in store.folder.rglob("note")] == ["mine"]
 
 

@@ -13,16 +13,7 @@ import pandas as pd
 from trimbench.papers import vocabulary as vocab
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, POSITIVE, SHARE, fields, job, listed, timed, timed_warm
-from trimbench.papers.trimming.classifiers import (
-    NAMES,
-    SIZES,
-    TESTED,
-    TRIMMED,
-    LearnedOnSplits,
-    Learning,
-    Split,
-    network_classifier,
-)
+from trimbench.papers.trimming.classifiers import NAMES, SIZES, TESTED, TRIMMED, LearnedOnSplits, Learning, Split
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.curve import trimming_curve
@@ -472,7 +463,7 @@ def trim_to_every_budget(
 
     The class and its positive state are the declared ones by default.
     """
-    classifier = network_classifier(network, threshold, target, positive)
+    classifier = vocab.classifier_of(network, threshold, target, positive)
     trimmings = trimming_curve(classifier, range(classifier.n_features + 1))
     return {
         "n_features": classifier.n_features,

@@ -1,4 +1,4 @@
-"""The classifiers of the trimming experiments: of declared networks, and learned on a split of a data set."""
+"""The classifiers of the trimming experiments, learned on a split of a data set."""
 
 from __future__ import annotations
 
@@ -24,34 +24,6 @@ SIZES = {"n_features": COUNT, "n_train": COUNT, "n_test": COUNT}
 # "medians": numbers are cut at their median in the training rows, and a missing value is a value of its own. "means":
 # numbers are cut at their mean over all rows, and a fair coin fills missing cells.
 Encoding = Literal["medians", "means"]
-
-
-def network_classifier(
-    network: vocab.Input, threshold: float, target: str | None = None, positive: str | None = None
-) -> BayesianClassifier:
-    """Return the classifier of a network input, with its declared class or another one; ValueError if it has none."""
-    loaded = vocab.network_of(network)
-    target, positive = target or loaded.target, positive or loaded.positive
-    if target is None or positive is None:
-        raise ValueError(
-            f"network {network.name!r}: `target` and `positive` must be declared, or set, to make it a "
-            f"classifier; its nodes are {', '.join(loaded.nodes[:20])}{', ...' if len(loaded.nodes) > 20 else ''}"
-        )
-    features = loaded.features_without(target)
-    return BayesianClassifier(
-        loaded.model, target, positive=positive, features=features, threshold=threshold, evidence=loaded.evidence
-    )
-
-
-def classifier_input(inputs: vocab.Inputs, name: str) -> vocab.Input:
-    """Return a network that is declared as a classifier as an input; raise ConfigurationError for any other."""
-    network = inputs.network(name)
-    if not {"target", "positive"} <= network.declared.keys():
-        known = ", ".join(inputs.catalogue.choices("with a class, in conf/network"))
-        raise vocab.ConfigurationError(
-            f"networks must have a `target` and a `positive` in their declarations, as {known} do, got {name!r}"
-        )
-    return network
 
 
 @vocab.settings

@@ -17,6 +17,7 @@ from trimbench.papers.vocabulary.cells import (
     at_least,
     check_axis,
     check_names,
+    classifier_of,
     dataset_of,
     grid,
     groups,

@@ -28,13 +28,14 @@ from trimbench.papers.data.declarations import (
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import note_road
-from trimbench.papers.validation import DataUnavailable, FactsMismatch, Json, brief, unknown
+from trimbench.papers.validation import ConfigurationError, DataUnavailable, FactsMismatch, Json, brief, unknown
 from trimbench.papers.vocabulary.outcome import Outcome
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from trimbench.papers.data.dataset import Dataset
+    from trimbench.trimming.classifier import BayesianClassifier
 
 
 T = TypeVar("T")
@@ -329,6 +330,16 @@ class Inputs:
             name = f"{name} with evidence"
         return Input("network", name, declared, declare_network(name, declared).sha256)
 
+    def classifier(self, name: str) -> Input:
+        """Return a network that is declared as a classifier as an input; raise ConfigurationError for any other."""
+        network = self.network(name)
+        if not {"target", "positive"} <= network.declared.keys():
+            known = ", ".join(self.catalogue.choices("with a class, in conf/network"))
+            raise ConfigurationError(
+                f"networks must have a `target` and a `positive` in their declarations, as {known} do, got {name!r}"
+            )
+        return network
+
     def loaded(self, name: str) -> Dataset:
         """Return the values of a data set, reading it only once."""
         if name not in self._loaded:
@@ -355,6 +366,25 @@ def network_of(found: Input) -> DeclaredNetwork:
     _check_unchanged(found, declaration.sha256)  # which is of the file as it is now, after it was read
     note_road(found.sha256, declaration.where)
     return loaded
+
+
+def classifier_of(
+    found: Input, threshold: float, target: str | None = None, positive: str | None = None
+) -> BayesianClassifier:
+    """Return the classifier of a network input, with its declared class or another one; ValueError if it has none."""
+    from trimbench.trimming.classifier import BayesianClassifier
+
+    loaded = network_of(found)
+    target, positive = target or loaded.target, positive or loaded.positive
+    if target is None or positive is None:
+        raise ValueError(
+            f"network {found.name!r}: `target` and `positive` must be declared, or set, to make it a "
+            f"classifier; its nodes are {', '.join(loaded.nodes[:20])}{', ...' if len(loaded.nodes) > 20 else ''}"
+        )
+    features = loaded.features_without(target)
+    return BayesianClassifier(
+        loaded.model, target, positive=positive, features=features, threshold=threshold, evidence=loaded.evidence
+    )
 
 
 def _check_unchanged(found: Input, sha256: str) -> None:

@@ -115,10 +115,14 @@ def _out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_out_of_reach")
 def test_a_search_that_does_not_try_exact_values_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trimbench.trimming.engines.log_odds._SECONDS_OF_STEP", 1e9)
+    X, y = patients()
+    equal = X[["cough", "noise"]].assign(opposite=~X["cough"])
     with pytest.warns(
         ConvergenceWarning, match=r"time_limit=3000 seconds, as exact values may take longer: .* by more than \d"
     ):
-        TrimmedClassifier(3, rows_weight=0, time_limit=3000).fit(*patients())
+        TrimmedClassifier(1, rows_weight=0, time_limit=3000).fit(equal, y)
+    # Without a rival, what is best needs no exact value.
+    assert TrimmedClassifier(3, rows_weight=0, time_limit=3000).fit(X, y).trimming_.optimal
 
 
 @pytest.mark.usefixtures("_out_of_reach")

@@ -170,13 +170,34 @@ def test_a_proof_takes_as_many_evaluations_as_ever() -> None:
         assert found.n_evaluations == pytest.approx(n_evaluations, rel=0.02)
 
 
-def test_without_exact_values_a_gap_is_certified() -> None:
-    classifier = random_classifier(10, threshold=0.4)
-    choice = checked_choice(classifier.features, 2)
-    best = max(brute_force.potential_agreement(classifier, kept) for kept in brute_force.allowed_subsets(choice))
-    found = LatticeSearch(classifier, choice, None).run(Limits())
-    assert found.agreement <= best <= found.upper_bound
-    assert found.upper_bound - found.agreement < 1e-4
+@pytest.mark.parametrize("compiled", [False, True])
+@given(seed=st.integers(0, 10**6), n_exact=st.integers(0, 3))
+@settings(max_examples=60)
+def test_without_exact_values_what_is_proven_best_is_best(compiled: bool, seed: int, n_exact: int) -> None:
+    classifier = random_classifier(seed)
+    options = brute_force.random_options(np.random.default_rng([seed, 2]), classifier.features)
+    choice = checked_choice(classifier.features, **options)
+    allowed = brute_force.allowed_subsets(choice)
+    best = max(brute_force.potential_agreement(classifier, kept) for kept in allowed)
+    left = iter(range(n_exact))  # some values can be had in time
+
+    def agreement_of(kept: Any) -> float | None:
+        return None if next(left, None) is None else brute_force.potential_agreement(classifier, kept)
+
+    search = LatticeSearch(classifier, choice, agreement_of, compiled=compiled)
+    for limit in (1 + seed % 97, None):
+        found = search.run(Limits(evaluation_limit=limit))
+        own = brute_force.potential_agreement(classifier, found.features)
+        assert found.agreement <= own + 2e-12
+        assert own <= best + 1e-12 <= found.upper_bound + 3e-12
+        assert not found.proven or own >= best - 2e-12
+    assert found.upper_bound - found.agreement < 1e-2
+    rivals = [
+        kept
+        for kept in allowed
+        if set(kept) != set(found.features) and brute_force.potential_agreement(classifier, kept) > best - 0.05
+    ]
+    assert found.proven or rivals
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -185,7 +206,8 @@ def test_tails_of_two_halves_are_those_of_one_table(monkeypatch: pytest.MonkeyPa
     kept = range(0, classifier.n_features, 3)
     tabled = LogOddsEngine(classifier)
     agreement, cut = tabled.potential_agreement_of(kept), tabled.best_cut(kept)
-    monkeypatch.setattr("trimbench.trimming.engines.log_odds._MOST_TABULATED", 0)
+    monkeypatch.setattr("trimbench.trimming.engines.log_odds._MANY_LOOKUPS", 0)
+    monkeypatch.setattr("trimbench.trimming.engines.log_odds._STEPS_OF_LOOKUP", np.inf)
     in_halves = LogOddsEngine(classifier)
     assert in_halves.potential_agreement_of(kept) == pytest.approx(agreement, abs=1e-13)
     found = in_halves.best_cut(kept)
@@ -193,7 +215,7 @@ def test_tails_of_two_halves_are_those_of_one_table(monkeypatch: pytest.MonkeyPa
 
 
 def test_few_features_of_too_many_for_a_table_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    classifier = random_classifier(10, threshold=0.4)
+    classifier = random_classifier(20, threshold=0.4)
     best = tb.trim(classifier, 2, engine="log_odds")
     monkeypatch.setattr("trimbench.trimming.by_model.MAX_ENTRIES", 1)
     monkeypatch.setattr("trimbench.trimming.search.lattices._MOST_INSTANCES", 1)
@@ -201,9 +223,17 @@ def test_few_features_of_too_many_for_a_table_are_proven(monkeypatch: pytest.Mon
     assert found.optimal
     assert found.features == best.features
     assert found.agreement == pytest.approx(best.agreement, abs=1e-12)
-    assert tb.trim(classifier, 2, time_limit=60).optimal
-    monkeypatch.setattr("trimbench.trimming.by_model._AS_LONG", 1e12)  # an exact value cannot be stopped
-    assert not tb.trim(classifier, 2, time_limit=60).optimal
+    monkeypatch.setattr("trimbench.trimming.by_model._AS_LONG", 1e12)  # no exact value while others are searched
+    found = tb.trim(classifier, 2, time_limit=60)
+    assert (found.features, found.optimal, found.agreement) == (best.features, True, pytest.approx(best.agreement))
+    monkeypatch.setattr("trimbench.trimming.engines.log_odds._SECONDS_OF_STEP", 1e12)  # nor of the best
+    found = tb.trim(classifier, 2)
+    assert (found.features, found.optimal, found.may_go_on) == (best.features, True, False)
+    low, high = found.agreement_interval
+    assert low <= best.agreement <= high <= found.upper_bound
+    assert low < found.upper_bound - AGREEMENT_TOLERANCE
+    curve = tb.trimming_curve(classifier, [1, 2])
+    assert [len(one.features) for one in curve] == [1, 2]
 
 
 def test_a_first_trim_of_24_features_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

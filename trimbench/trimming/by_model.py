@@ -297,13 +297,20 @@ def _searched_roughly(
         return _searched_roughly(classifier, engine, search, before, more)
 
     exact = LogOddsEngine(classifier, of_any_size=True)
-    is_proven = upper_bound <= found.agreement + AGREEMENT_TOLERANCE
-    if is_proven and exact.seconds(kept) < math.inf and limits.in_time(exact.seconds(kept)):
-        return exact_trimming(classifier, kept, exact.best_cut(kept), upper_bound, n_evaluations, go_on)
+    if found.proven and exact.seconds(kept) < math.inf and limits.in_time(exact.seconds(kept)):
+        cut = exact.best_cut(kept)
+        return exact_trimming(classifier, kept, cut, min(upper_bound, cut.agreement), n_evaluations, go_on)
     certified = engine.agreement(kept)
     interval = (certified.low, max(certified.low, min(certified.high, upper_bound)))
     result = trimming_of(
-        classifier, kept, interval, upper_bound, n_evaluations, threshold=certified.threshold, go_on=go_on
+        classifier,
+        kept,
+        interval,
+        upper_bound,
+        n_evaluations,
+        threshold=certified.threshold,
+        proven=found.proven,
+        go_on=go_on,
     )
     return _not_worse(result, before)
 

@@ -81,7 +81,8 @@ def trimming_curve(
         for budget in sorted(set(within)):
             found = trim(original, budget, price, engine=own, time_limit=time_limit, evaluation_limit=evaluation_limit)
             before = next(reversed(best.values()), None)
-            if before and found.optimal and found.agreement <= before.agreement + AGREEMENT_TOLERANCE:
+            least = before.agreement_interval[0] + AGREEMENT_TOLERANCE if before else 0.0
+            if before and found.optimal and found.agreement_interval[1] <= least:
                 found = replace(before, n_evaluations=found.n_evaluations, upper_bound=found.upper_bound)
             best[budget] = found
         trimmings += [best[budget] for budget in within]

@@ -196,7 +196,8 @@ def multiply_law(law: Floats, product: Floats, cells: Integers, factors: Floats)
     """Multiply a polynomial by one with few terms; return the number of coefficients that are written."""
     end = law.size
     grown = end + int(cells[-1])
-    if cells.size == 2 and cells[1] < end:
+    done = 0
+    if cells.size > 1 and cells[1] < end:
         # In one pass, as nearly all features have two values.
         gap, low, high = int(cells[1]), float(factors[0]), float(factors[1])
         for x in range(gap):
@@ -204,15 +205,30 @@ def multiply_law(law: Floats, product: Floats, cells: Integers, factors: Floats)
         both, upper, lower = product[gap:end], law[gap:], law[: end - gap]
         for x in range(both.size):
             both[x] = low * upper[x] + high * lower[x]
-        above, rest = product[end:grown], law[end - gap :]
-        for x in range(above.size):
+        above, rest = product[end : end + gap], law[end - gap :]
+        for x in range(gap):
             above[x] = high * rest[x]
-        return grown
-    product[:grown] = 0.0
-    for k in range(cells.size):
-        target, factor = product[cells[k] : cells[k] + end], factors[k]
-        for x in range(end):
-            target[x] += factor * law[x]
+        done = 2
+        product[end + gap : grown] = 0.0
+    else:
+        product[:grown] = 0.0
+    while done < cells.size:
+        target, low = product[cells[done] :], float(factors[done])
+        gap = int(cells[done + 1] - cells[done]) if done + 1 < cells.size else end
+        if gap < end:
+            high = float(factors[done + 1])
+            both, upper, lower = target[gap:end], law[gap:], law[: end - gap]
+            for x in range(both.size):
+                both[x] += low * upper[x] + high * lower[x]
+            above, rest = target[end:], law[end - gap :]
+            for x in range(gap):
+                target[x] += low * law[x]
+                above[x] += high * rest[x]
+            done += 2
+        else:
+            for x in range(end):
+                target[x] += low * law[x]
+            done += 1
     return grown
 
 

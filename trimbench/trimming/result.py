@@ -121,7 +121,9 @@ class Trimming:
     upper_bound : float
         No trimming within the budget has a higher agreement.
     optimal : bool
-        Whether the agreement is proven to reach `upper_bound` (within 1e-12).
+        Whether no trimming within the budget is proven to agree more often (within 1e-12). Where the agreement is not
+        exact, that is proven of the features, each subset at its best threshold, and `upper_bound` is above the
+        interval's lower end.
     n_evaluations : int
         Number of evaluations of the criterion that the search took.
     confidence : float
@@ -223,6 +225,7 @@ def trimming_of(
     cut: Cut | None = None,
     agreement: float | None = None,
     confidence: float = 1.0,
+    proven: bool = False,
     go_on: Callable[[Limits], Trimming] | None = None,
 ) -> Trimming:
     """Return the trimming that keeps the features at some positions.
@@ -235,6 +238,8 @@ def trimming_of(
         Default: the one that represents `cut`, if there is one.
     cut : Cut, optional
         Where the threshold may lie. Default: at `threshold` alone.
+    proven : bool, optional
+        Whether no other features are better, though the agreement may not be known exactly.
     """
     low, high = interval
     if threshold is None and cut is not None:
@@ -249,7 +254,7 @@ def trimming_of(
         agreement=0.5 * (low + high) if agreement is None else agreement,
         agreement_interval=interval,
         upper_bound=bound,
-        optimal=confidence == 1.0 and bound <= low + AGREEMENT_TOLERANCE,
+        optimal=confidence == 1.0 and (proven or bound <= low + AGREEMENT_TOLERANCE),
         n_evaluations=n_evaluations,
         confidence=confidence,
         _go_on=go_on,
@@ -297,6 +302,8 @@ class SearchResult:
         Number of evaluations of the criterion.
     cut : Cut or None
         Its threshold interval, where the search has found it.
+    proven : bool
+        Whether no other subset is better, though `agreement` may be a lower bound, below `upper_bound`.
     """
 
     features: tuple[int, ...]
@@ -304,3 +311,4 @@ class SearchResult:
     upper_bound: float
     n_evaluations: int
     cut: Cut | None = None
+    proven: bool = False

@@ -25,6 +25,8 @@ from trimbench.trimming.model import TIE_TOLERANCE, log_odds
 
 # Probability, for each group and class, of rounding errors beyond the slack; part of every certified bound.
 FAILURE = 1e-13
+# Points of a grid that are looked up at once.
+_AT_ONCE = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +62,20 @@ class RoundedSums:
 
     def tails(self, queries: FloatArray) -> FloatArray:
         """Return P(corrected rounded sum >= query), for finite sums only."""
-        above = np.concatenate([np.cumsum(self.probabilities[::-1])[::-1], [0.0]])
+        above = np.zeros(self.probabilities.size + 1)
+        np.cumsum(self.probabilities[::-1], out=above[-2::-1])
         # A tiny margin keeps a query that falls on a point from being rounded past it; it must not reach beyond ties.
         margin = min(1e-9, 0.25 * TIE_TOLERANCE / self.step)
-        places = np.ceil((queries - self.start - self.error_mean) / self.step - margin)
-        return np.asarray(above[np.clip(places, 0, self.probabilities.size).astype(np.int64)])
+        # In place, as grids are long.
+        places = queries - self.start
+        places -= self.error_mean
+        places /= self.step
+        places -= margin
+        np.clip(np.ceil(places, out=places), 0, self.probabilities.size, out=places)
+        for start in range(0, places.size, _AT_ONCE):
+            part = places[start : start + _AT_ONCE]
+            part[...] = above[part.astype(np.int64)]
+        return places
 
 
 def rounded_sums(tables: Sequence[FloatArray], n_points: int) -> tuple[RoundedSums, RoundedSums]:
@@ -308,9 +319,14 @@ class CertifiedEngine:
         points = 0.5 * (kept[0].values + kept[1].values)
         signed = np.zeros(points.size)
         for side in (0, 1):
-            above = rest[side].tails(self._needed - kept[side].values) + (rest[0].infinite if side == 0 else 0.0)
-            signed += self.classifier.prior[side] * kept[side].probabilities * (2.0 * above - 1.0)
-        points, signed = points[signed != 0], signed[signed != 0]
+            above = rest[side].tails(self._needed - kept[side].values)
+            above += rest[0].infinite if side == 0 else 0.0
+            above *= 2.0
+            above -= 1.0
+            above *= self.classifier.prior[side] * kept[side].probabilities
+            signed += above
+        matter = signed != 0
+        points, signed = points[matter], signed[matter]
         if not points.size:
             return self.classifier.threshold
         # Entry j: all points from the j-th on are positive.

@@ -36,8 +36,10 @@ MAX_INSTANCES = 2**24
 # Of a classifier with more instances: seconds of an exact value and of a step of it, and instances that meet in the
 # middle.
 _MOST_SECONDS, _SECONDS_OF_STEP, _MOST_MEETING = 10.0, 2.4e-9, 2.0**40
-# Entries of a table of sums; where it would have more, both halves of the features have one.
-_MOST_TABULATED = 2**24
+# Entries of a table of sums, and how many sums are looked up in it at once.
+_MOST_TABULATED, _AT_ONCE = 2**19, 2**18
+# Where there are many sums to look up, each takes as long as this many steps through two halves in compiled loops.
+_MANY_LOOKUPS, _STEPS_OF_LOOKUP = 2**20, 2**5
 # So many are sorted to find the best threshold; of more, only those next to it are looked for.
 _MOST_SORTED = 2**18
 
@@ -168,7 +170,11 @@ class LogOddsEngine:
         with np.errstate(invalid="ignore"):
             above = self._sums.tails(removed, reached(self._needed - (self._offset + sums.weight)))
         positive, negative = self.classifier.prior[0] * sums.positive, self.classifier.prior[1] * sums.negative
-        return Instances(positive, negative, positive * (2.0 * above[0] - 1.0) + negative * (2.0 * above[1] - 1.0))
+        for lifted, probability in zip(above, (positive, negative), strict=True):  # in place, as there may be millions
+            lifted *= 2.0
+            lifted -= 1.0
+            lifted *= probability
+        return Instances(positive, negative, np.add(*above, out=above[0]))
 
     def _starts(self, removed: tuple[int, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return from which log-odds of f' each instance of the removed features lifts it over the threshold.
@@ -192,11 +198,14 @@ class LogOddsEngine:
         start, positive, negative = self._starts(removed)
         with np.errstate(invalid="ignore"):
             above = self._sums.tails(kept, reached(np.append(start, cut) - self._offset))
-        total = 0.0
+        total, early = 0.0, start <= cut
         for side, probability in ((0, positive), (1, negative)):
-            reaching, beyond = above[side][:-1], above[side][-1]
-            agree = np.where(start <= cut, beyond + 1.0 - reaching, reaching + 1.0 - beyond)
-            total += float(self.classifier.prior[side] * (probability * agree).sum())
+            agree, beyond = above[side][:-1], float(above[side][-1])
+            np.subtract(beyond + 1.0, agree, out=agree, where=early)
+            np.add(agree, 1.0, out=agree, where=~early)
+            np.subtract(agree, beyond, out=agree, where=~early)
+            agree *= probability
+            total += float(self.classifier.prior[side] * agree.sum())
         return min(1.0, max(0.0, total))
 
 
@@ -257,7 +266,7 @@ class LogOddsMeasure:
 # Distributions of sums of independent weights, exact, by meeting in the middle.
 
 # Tables of sums are kept for the next subset, which usually differs in one feature.
-_CACHE_BYTES = 2**25
+_CACHE_BYTES = 2**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,8 +288,9 @@ class Sums:
     @cached_property
     def tails(self) -> tuple[FloatArray, FloatArray]:
         """Probability of this and all higher sums under each class, shape (n_instances + 1,)."""
-        both = (np.concatenate([np.cumsum(side[::-1])[::-1], [0.0]]) for side in (self.positive, self.negative))
-        positive, negative = both
+        positive, negative = np.zeros((2, self.weight.size + 1))
+        for tails, side in ((positive, self.positive), (negative, self.negative)):
+            np.cumsum(side[::-1], out=tails[-2::-1])
         return positive, negative
 
     @property
@@ -355,15 +365,21 @@ class WeightSums:
         positive, negative : ndarrays of shape (n_queries,)
         """
         tabulated, written = self._split(group, queries.size)
-        if math.prod(self.cardinalities[i] for i in tabulated) > _MOST_TABULATED:
+        n_lookups = queries.size * self._n_instances(written)
+        n_steps = queries.size * math.sqrt(self._n_instances(group))
+        if n_lookups >= _MANY_LOOKUPS and n_steps < _STEPS_OF_LOOKUP * n_lookups:
             return self._tails_of_halves(*self._split(group, 1), queries)
         table, other = self.sums(tabulated), self.sums(written)
-        with np.errstate(invalid="ignore"):
-            remaining = reached(np.subtract.outer(-other.weight, -queries)).reshape(-1)
-        places = np.searchsorted(table.weight, remaining).reshape(-1, queries.size)
-        del remaining  # as large as the tables
-        positive, negative = table.tails
-        return other.positive @ positive[places], other.negative @ negative[places]
+        found = np.empty((2, queries.size))
+        width = max(1, _AT_ONCE // other.weight.size)
+        for start in range(0, queries.size, width):
+            part = slice(start, start + width)
+            with np.errstate(invalid="ignore"):
+                remaining = reached(np.subtract.outer(-other.weight, -queries[part]))
+            places = np.searchsorted(table.weight, remaining)
+            for side, (chances, tails) in enumerate(zip((other.positive, other.negative), table.tails, strict=True)):
+                found[side, part] = chances @ tails[places]
+        return found[0], found[1]
 
     def _tails_of_halves(
         self, half: tuple[int, ...], rest: tuple[int, ...], queries: FloatArray
@@ -389,10 +405,13 @@ class WeightSums:
             above[has_above] = table[places[has_above]] + other[has_above]
         return float(np.fmax.reduce(below)), float(np.fmin.reduce(above))
 
+    def _n_instances(self, group: tuple[int, ...]) -> int:
+        return math.prod(self.cardinalities[i] for i in group)
+
     def _split(self, group: tuple[int, ...], n_queries: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Enumerate as many features as possible while queries x combinations stays below the rest of the table."""
-        size, entries, place = n_queries, math.prod(self.cardinalities[i] for i in group), len(group)
-        while place and size * self.cardinalities[group[place - 1]] ** 2 <= entries:
+        """Enumerate features as long as queries x combinations stays below the rest of the table, or that is large."""
+        size, entries, place = n_queries, self._n_instances(group), len(group)
+        while place and (size * self.cardinalities[group[place - 1]] ** 2 <= entries or entries > _MOST_TABULATED):
             place -= 1
             size *= self.cardinalities[group[place]]
             entries //= self.cardinalities[group[place]]

@@ -32,7 +32,7 @@ from trimbench.trimming.limits import FREE, KEPT, REMOVED, Choice, Limits, highe
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
 
 # Steps of the lattices, each a multiple of the next; finer ones where exact values are out of reach.
-_STEPS, _FINE_STEPS = (0.1, 0.02, 0.002), (0.1, 0.01, 0.001, 0.0002)
+_STEPS, _FINE_STEPS = (0.1, 0.02, 0.002), (0.1, 0.02, 0.001, 0.0002)
 # With at most this many instances, their sums are found by meeting in the middle.
 _MOST_INSTANCES = 2.0**40
 # With at most this many instances, a search takes less time than loading compiled loops.
@@ -98,8 +98,10 @@ class LatticeSearch:
         )
         self._copies = _copies(classifier, self._units)
         self._best, self._best_removed = math.inf, frozenset[int]()
-        self._lowest, self._unresolved = 0.0, math.inf
+        self._lowest = 0.0
         self._decided: set[Removed] = set()
+        # What subsets lose at least whose exact loss is not known, the best one perhaps among them.
+        self._unresolved: dict[Removed, float] = {}
         self._climbed: dict[Removed, float] = {}
         self._frontier: list[_Node] = []
         self._order: Sequence[int] = range(len(self._units))
@@ -117,7 +119,7 @@ class LatticeSearch:
         loss, removed = self._guess() if self._best == math.inf else (self._best, self._best_removed)
         limits.report(1.0 - loss, self._upper_bound, self.n_evaluations, last=True)
         kept = self._others(self._gone(removed))
-        return SearchResult(tuple(kept), 1.0 - loss, self._upper_bound(), self.n_evaluations)
+        return SearchResult(tuple(kept), 1.0 - loss, self._upper_bound(), self.n_evaluations, proven=self._is_proven())
 
     def _search(self) -> Iterator[None]:
         """Search; stop for a moment whenever the search may be interrupted."""
@@ -149,7 +151,12 @@ class LatticeSearch:
         """Return an upper bound on the agreement of all allowed subsets."""
         # Until something is decided, there is only the bound of the root.
         lowest = self._frontier[0].bound if self._frontier else math.inf if self._decided else self._lowest
-        return 1.0 - max(0.0, min(lowest, self._best, self._unresolved))
+        return 1.0 - max(0.0, min(lowest, self._best, *self._unresolved.values()))
+
+    def _is_proven(self) -> bool:
+        """Return whether no other subset can lose less than the best one, though what that loses may not be known."""
+        rivals = (low for removed, low in self._unresolved.items() if removed != self._best_removed)
+        return bool(self._decided) and all(map(self._is_worse, (*rivals, *(node.bound for node in self._frontier[:1]))))
 
     def _is_worse(self, bound: float) -> bool:
         return bound >= self._best - AGREEMENT_TOLERANCE
@@ -248,7 +255,7 @@ class LatticeSearch:
                 return
         value = self._exact(self._others(self._gone(removed))) if self._exact else None
         if value is None:
-            self._unresolved, loss = min(self._unresolved, low), high
+            self._unresolved[removed], loss = low, high
         else:
             self.n_evaluations += 1
             loss = 1.0 - value

@@ -261,16 +261,6 @@ class _Groups:
     estimate: NDArray[np.float64]
 
 
-def best_agreement(estimate: NDArray[np.float64], decision: NDArray[np.bool_]) -> float:
-    """Return the largest share of rows that a threshold on the estimates decides as `decision` does."""
-    levels = np.minimum((estimate * _LEVELS).astype(np.int64), _LEVELS - 1)
-    seen = np.bincount(levels, minlength=_LEVELS)
-    positive = np.bincount(levels, weights=decision, minlength=_LEVELS)
-    # Entry i: the i lowest levels are below the threshold.
-    below = np.concatenate([[0.0], np.cumsum(seen - 2.0 * positive)])
-    return float(positive.sum() + below.max()) / len(levels)
-
-
 @dataclass(frozen=True)
 class Found:
     """Units that were bought, in that order, and their score."""
@@ -298,7 +288,7 @@ class DrawnRows:
 
 @dataclass
 class _Search:
-    """A search for units by their scores on rows; before each step it asks with the number of evaluations so far."""
+    """A search for units by their scores on rows; `may_go_on` is asked with the number of evaluations so far."""
 
     classifier: BayesianClassifier
     choice: Choice
@@ -311,7 +301,12 @@ class _Search:
 
     def _score_of(self, estimate: NDArray[np.float64], tie_break: float = _TIE_BREAK) -> float:
         """Return the agreement with the best threshold on estimates, plus a share of what they explain."""
-        return best_agreement(estimate, self.rows.decision) + tie_break * self._explained(estimate)
+        levels = np.minimum((estimate * _LEVELS).astype(np.int64), _LEVELS - 1)
+        seen = np.bincount(levels, minlength=_LEVELS)
+        positive = np.bincount(levels, weights=self.rows.decision, minlength=_LEVELS)
+        # Entry i: the i lowest levels are below the threshold.
+        below = np.concatenate([[0.0], np.cumsum(seen - 2.0 * positive)])
+        return float(positive.sum() + below.max()) / len(levels) + tie_break * self._explained(estimate)
 
     def _explained(self, estimate: NDArray[np.float64]) -> float:
         """Return the share of the variance of the posterior that estimates of it explain."""
@@ -343,7 +338,7 @@ class RowSearch(_Search):
     """A search by the posteriors of rows that look alike."""
 
     def best(self) -> Found:
-        """Return the best units found; of an end before time, with those that explain most on their own added.
+        """Return the best units found; if time is up, those that explain most on their own fill the rest of the budget.
 
         Few subsets are all tried. Otherwise units are bought one by one, once by what they explain of the posterior,
         once by agreement and once starting from the best pair, and exchanged while that helps.

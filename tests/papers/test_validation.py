@@ -90,8 +90,8 @@ BOX = {"shape": "box", "sides": [1]}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cuont": 1}, "a key must be one of code, count, k, label, main, names, others, pair, quick, rate, rounding, "
-         "rows, share, size, words, got 'cuont'; did you mean 'count'?"),
+        ({"cuont": 1}, "each key must be one of code, count, k, label, main, names, others, pair, quick, rate, "
+         "rounding, rows, share, size, words, got 'cuont'; did you mean 'count'?"),
         ({"rate": "fast"}, "rate must be a number, got 'fast'"),
         ({"rate": True}, "rate must be a number, got True"),
         ({"count": 1.5}, "count must be a whole number, got 1.5"),
@@ -114,12 +114,12 @@ BOX = {"shape": "box", "sides": [1]}
         ({"main": {"shape": "line"}}, "key main.length is missing; add it"),
         ({"main": {"shape": "line", "length": -1}}, "main.length must be a number above 0, got -1"),
         ({"others": [BOX, {"shape": "line"}]}, "key others.1.length is missing; add it"),
-        ({"others": [BOX | {"side": 3}]}, "a key of others.0 must be one of labels, shape, sides, got 'side'; "
+        ({"others": [BOX | {"side": 3}]}, "each key of others.0 must be one of labels, shape, sides, got 'side'; "
          "did you mean 'sides'?"),
         ({"others": [BOX | {"labels": {"top": {"length": -1}}}]}, "others.0.labels.top.length must be a number "
          "above 0, got -1"),
-        ({3: 1}, "a key must be a text (put it in quotes), got 3"),
-        ({"others": [{True: 1}]}, "a key of others.0 must be a text (put it in quotes), got True"),
+        ({3: 1}, "each key must be a text (put it in quotes), got 3"),
+        ({"others": [{True: 1}]}, "each key of others.0 must be a text (put it in quotes), got True"),
     ],
 )  # fmt: skip
 def test_wrong_settings_are_explained(change: dict[object, object], message: str) -> None:
@@ -132,7 +132,7 @@ def test_wrong_settings_are_explained(change: dict[object, object], message: str
     ("values", "message"),
     [
         ({"names": []}, ": key rate is missing; add it"),
-        ({"nmaes": [], "rate": 1}, ": a key must be one of .*, got 'nmaes'; did you mean 'names'"),
+        ({"nmaes": [], "rate": 1}, ": each key must be one of .*, got 'nmaes'; did you mean 'names'"),
         (None, " must be keys and values, got None"),
         ([1], r" must be keys and values, got \[1\]"),
     ],
@@ -166,7 +166,7 @@ COMPOSER = Composer(PROJECT)
         ("selection_bias/simulation test_sizes=[0,0]", "test_sizes must be two whole numbers, not both 0"),
         ("selection_bias/simulation alpha=-1", "alpha must be a positive number, got -1.0"),
         ("selection_bias/simulation prior.shape=0", "prior: shape must be a positive number, got 0.0"),
-        ("selection_bias/simulation +prior.shap=1", "a key of prior must be one of f0, f1, n_alpha,"),
+        ("selection_bias/simulation +prior.shap=1", "each key of prior must be one of f0, f1, n_alpha,"),
         ("selection_bias/calibration k=10001", "k must be a number from 1 to n_features=10000, got 10001"),
         ("selection_bias/alpha_posterior class_sizes=[[5,5],[6,6]]", "class_sizes must be one pair of whole numbers,"),
         ("selection_bias/runtime class_sizes=[[5,5],[6,6]]", "class_sizes must be one pair of whole numbers, got [[5,"),
@@ -229,9 +229,7 @@ FREE = {
     "conformant/missing_values": {"missing_at_random", "incomplete", "numbers"},
     "conformant/table2": {"named_rows"},
     "selection_bias/noise": {"real"},
-    "trimming/figure5": {"n_folds"},
     "trimming/figure7": {"networks", "evidence_networks", "substitutes"},
-    "trimming/scaling": {"n_folds"},
 }
 
 
@@ -250,7 +248,7 @@ def test_numbers_and_lists_have_limits(name: str) -> None:
     ("changes", "message"),
     [
         ({"bins": 1}, "bins must be at least 2, got 1"),
-        ({"cut": {"text": "mean"}}, "a key of cut must be one of authors, paper, got 'text'"),
+        ({"cut": {"text": "mean"}}, "each key of cut must be one of authors, paper, got 'text'"),
     ],
 )
 def test_bad_settings_of_a_protocol_are_refused(changes: dict[str, object], message: str) -> None:

@@ -126,7 +126,7 @@ def _check_texts(values: object, what: str, path: tuple[str, ...]) -> None:
         for key, value in values.items():
             if not isinstance(key, str):
                 raise ConfigurationError(
-                    f"{what}: a key{_inside(path)} must be a text (put it in quotes), got {brief(key)}"
+                    f"{what}: each key{_inside(path)} must be a text (put it in quotes), got {brief(key)}"
                 )
             _check_texts(value, what, (*path, key))
     elif isinstance(values, list):
@@ -184,7 +184,7 @@ def _explained(error: ValidationError, kind: Any, what: str) -> ConfigurationErr
             return ConfigurationError(f"{what}: {key}{separator}{text}")
         case "unexpected_keyword_argument":
             inside, found = _place(kind, first["loc"][:-1])
-            return unknown(f"{what}: a key{_inside(inside)}", _keys(found), path[-1])
+            return unknown(f"{what}: each key{_inside(inside)}", _keys(found), path[-1])
         case "missing" | "missing_keyword_only_argument" | "union_tag_not_found":
             return ConfigurationError(f"{what}: key {key} is missing; add it")
         case "list_type" | "tuple_type" if len(same) == 1 and _any_length(_place(kind, first["loc"])[1]):

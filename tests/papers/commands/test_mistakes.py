@@ -67,8 +67,8 @@ KEYS = [
     (f"-m {T4},trimming/table6 sed=3", f"{FIRST_KEY} cache_mode, executor, experiment, figure, instances, "),
     ("executor.wrkers=2", "a setting of executor must be one of "),
     ("profile.split=2", f"a setting of profile must be one of {PROFILE}, got 'split'; did you mean profile.splits=2?"),
-    (f"{T6} +foo=3", f"{IN6} a key must be one of budget_divisor, counted_threshold, engine, networks, thresholds, "),
-    ("+executor.foo=3", "executor: a key must be one of "),
+    (f"{T6} +foo=3", f"{IN6} each key must be one of budget_divisor, counted_threshold, engine, networks, "),
+    ("+executor.foo=3", "executor: each key must be one of "),
     (f"{T4} ~foo", "Could not delete from config. 'foo' does not exist."),
 ]  # fmt: skip
 VALUES = [

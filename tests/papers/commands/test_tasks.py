@@ -132,7 +132,7 @@ def test_fetch_without_a_network(command: Command) -> None:
     missing = [name for line in failed for name in line.split(": ")[1].split(", ")]
     for name in PROJECT.names("network"):
         if PROJECT.network_mapping(name)["format"] == "tables":
-            assert f"{name}: here, declared as figures" in here
+            assert f"{name}: here, given in its declaration" in here
         else:
             assert name in missing
     assert len({*missing, *(line.partition(":")[0] for line in here)}) == len(
@@ -150,9 +150,9 @@ def test_fetch_of_one_experiment(command: Command) -> None:
     found = {"data": "breast_cancer", "from": "this installation", "what it has": "as declared"}
     assert pd.read_csv(name.strip()).dropna(axis=1).to_dict("records") == [found]
     assert command("task=fetch", T4).out == "No data is needed.\n"
-    assert command("task=fetch", T6, "networks=[pima]", "offline=true").out == "pima: here, declared as figures\n"
+    assert command("task=fetch", T6, "networks=[pima]", "offline=true").out == "pima: here, given in its declaration\n"
     answer = command("task=fetch", T6, "networks=[pima]", "offline=true", "verify=true")
-    assert (answer.code, answer.out) == (0, "pima: here, declared as figures\n")
+    assert (answer.code, answer.out) == (0, "pima: here, given in its declaration\n")
     answer = command("task=fetch", *CPCS, "offline=true")
     assert (answer.code, answer.out[:16]) == (1, "FAILED: cpcs54: ")
 
@@ -187,7 +187,7 @@ def test_fetch_compares_figures_with_the_files_that_are_there(
     declared = {"format": "tables", "target": "C", "positive": "0", "prior": [0.25, 0.75], "files": files}
     words = ("--config-dir", "mine", "task=fetch", T6, "networks=[own]", "offline=true")
     for rows, code, said in (
-        ([0.5, [0.125, 0.875]], 0, "own: here, declared as figures, equal to its files to the last bit"),
+        ([0.5, [0.125, 0.875]], 0, "own: here, given in its declaration, equal to its files to the last bit"),
         (
             [[0.5, 0.5], [0.1250000000000001, 0.875]],
             1,
@@ -197,7 +197,7 @@ def test_fetch_compares_figures_with_the_files_that_are_there(
         write(tmp_path / "mine", {"network/own.yaml": yaml.safe_dump(declared | {"likelihoods": {"F": rows}})})
         assert command(*words, code=code).out.startswith(said)
     (tmp_path / "cache/files/own/own.net.lmap").write_text("damaged")
-    assert command(*words, code=0).out == "own: here, declared as figures\n"
+    assert command(*words, code=0).out == "own: here, given in its declaration\n"
     assert "FAILED: own: 127.0.0.1:9: " in command(*words[:-1], "verify=true", code=1).out
 
 

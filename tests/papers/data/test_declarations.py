@@ -97,7 +97,7 @@ def test_each_kind_becomes_its_source(mapping: dict[str, Any], source: object) -
     [
         (OPENML | {"kind": "opennml"}, "kind must be one of bundled, csv, openml, package, r, simulated, got "
          "'opennml'; did you mean 'openml'?"),
-        (OPENML | {"targte": "x"}, "a key must be one of facts, id, kind, roads, target, version, got 'targte'; "
+        (OPENML | {"targte": "x"}, "each key must be one of facts, id, kind, roads, target, version, got 'targte'; "
          "did you mean 'target'?"),
         (OPENML | {"id": 0}, "id must be a whole number of at least 1, got 0"),
         (OPENML | {"target": ""}, "target must be a text that is not empty (put it in quotes), got ''"),
@@ -119,7 +119,7 @@ def test_each_kind_becomes_its_source(mapping: dict[str, Any], source: object) -
          "did you mean 'ace'?"),
         (_without(NETWORK, "target"), "key target is missing; add it"),
         (NETWORK | {"files": _without(NETWORK["files"], "lmap")}, "key files.lmap is missing; add it"),
-        (NETWORK | {"path": "a"}, "a key must be one of facts, files, format, positive, target, got 'path'"),
+        (NETWORK | {"path": "a"}, "each key must be one of facts, files, format, positive, target, got 'path'"),
         ({"format": "bif"}, "give exactly one of path (a file of your own) and files (with path, url and sha256), "
          "got []"),
         ({"format": "bif", "path": "a.bif", "target": "x"}, "give both target and positive, or neither"),
@@ -206,7 +206,7 @@ def test_columns_without_a_type_are_read_as_in_a_study(cache: Cache, tmp_path: P
             {"types": {"ward": "text"}},
             "data set 'mine': types.ward must be one of boolean, category, date, number, got",
         ),
-        ({"positive": "b"}, "data set 'mine': a key must be one of .*missing_values"),
+        ({"positive": "b"}, "data set 'mine': each key must be one of .*missing_values"),
     ],
 )
 def test_mistakes_in_reading_are_explained(cache: Cache, tmp_path: Path, keys: dict[str, Any], message: str) -> None:

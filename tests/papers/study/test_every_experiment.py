@@ -129,7 +129,7 @@ def test_every_experiment_is_planned_and_worded_without_results() -> None:
 
 
 def have_results(cells: dict[str, list[Cell]], roads: tuple[str, ...]) -> set[str]:
-    """Return the experiments with a job whose inputs come by one of the roads, or are declared as figures."""
+    """Return the experiments with a job whose inputs come by one of the roads, or are given in their declarations."""
 
     def at_hand(declaration: Declaration) -> bool:
         if isinstance(declaration, DatasetDeclaration):

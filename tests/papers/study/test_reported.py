@@ -183,6 +183,7 @@ def test_intervals_are_those_of_scipy(n: int) -> None:
         assert found.interval is not None
         assert (found.value, found.n, found.interval.kind) == (pytest.approx(mean), n, kind)
         assert found.ends == pytest.approx(stats.t.interval(0.95, n - 1, loc=mean, scale=spread))
+    assert mean_of(values, "prediction", limits=(mean, mean)).ends == (mean, mean), "shares are not above 1"
 
 
 @pytest.mark.parametrize("values", [[], [3.0]])

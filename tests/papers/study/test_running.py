@@ -103,7 +103,7 @@ def test_nothing_runs_when_one_of_the_experiments_has_a_wrong_key(
     path = few_experiments / "experiment/z.yaml"
     path.write_text((few_experiments / "experiment/trimming/table4.yaml").read_text() + "instnces: 1\n")
     answer = command("executor=serial", "offline=true", code=2)
-    assert answer.err.startswith("experiment z: a key must be one of instances, threshold, got 'instnces'; did you")
+    assert answer.err.startswith("experiment z: each key must be one of instances, threshold, got 'instnces'; did you")
     assert not (tmp_path / "results").exists()
 
 
@@ -146,7 +146,7 @@ def test_an_experiment_gets_the_shared_keys_that_it_has() -> None:
     values = {"runner": RUNNER, "smoke_test": {"seed": 1}, "task": "run", "seed": 7, "datasets": ["a"]}
     made = make_experiment("x", values, SHARED, [__name__])
     assert made == Sample(datasets=["a"], seed=7)
-    allowed = r"experiment x: a key must be one of datasets, n_entries, networks, seed, got 'data'; did"
+    allowed = r"experiment x: each key must be one of datasets, n_entries, networks, seed, got 'data'; did"
     with pytest.raises(ConfigurationError, match=allowed):
         make_experiment("x", values | {"data": 1}, SHARED, [__name__])
 

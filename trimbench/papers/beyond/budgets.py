@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
@@ -262,7 +262,7 @@ class Scaling(LearnedOnSplits):
     budgets: vocab.Axis[vocab.Count]
     threshold: vocab.Share = 0.5
     smoothing: vocab.Positive = 1.0
-    n_folds: int = 10
+    n_folds: Annotated[int, vocab.at_least(2)] = 10
     evaluation_limit: vocab.Count | None = None
 
     def __post_init__(self) -> None:

@@ -300,7 +300,7 @@ def _ranks_figure(name: str, sets: pd.DataFrame, n_bins: int) -> vocab.LineFigur
     ]
     points += [("uniform", x, n_sets / n_bins, *_band(n_sets, n_bins)) for x in centres]
     return vocab.LineFigure.of(
-        f"Ranks of the true alpha ({name} model, {n_sets} data sets)",
+        f"Ranks of the true alpha ({vocab.shown_name(name)} model, {n_sets} data sets)",
         ("rank of the true alpha in its posterior", f"data sets in each of {n_bins} bins"),
         points,
         name=f"ranks_{name.replace(' ', '_')}",
@@ -311,14 +311,14 @@ def _ranks_figure(name: str, sets: pd.DataFrame, n_bins: int) -> vocab.LineFigur
 
 def _errors_figure(errors: pd.DataFrame, models: Sequence[str], name: str) -> vocab.LineFigure:
     lines = errors[errors["model"].isin(models)].to_dict("records")
-    methods = {f"{line['model']}, {line['correction']}": line["correction"] for line in lines}
+    methods = {f"{vocab.shown_name(line['model'])}, {line['correction']}": line["correction"] for line in lines}
     points = [
         (series, line["expected error"], y, y - half, y + half)
         for series, line in zip(methods, lines, strict=True)
         for y, half in [(line["actual error"], 2 * line["standard error"])]
     ]
     return vocab.LineFigure.against_diagonal(
-        f"Expected and actual error on data sets from the prior: {', '.join(models)}",
+        f"Expected and actual error on data sets from the prior: {'; '.join(map(vocab.shown_name, models))}",
         ("expected error", "actual error"),
         points,
         (0.0, max(max(x, high) for _, x, _, _, high in points)),

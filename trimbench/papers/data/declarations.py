@@ -331,7 +331,7 @@ class NetworkDeclaration:
     def where(self) -> str:
         """Where the network comes from, in a few words."""
         if isinstance(self.source, Figures):
-            return "declared as figures"
+            return "given in its declaration"
         path = self.source.path
         return Path(path).name if path else urlsplit(next(iter(self.files.values())).url).netloc
 
@@ -367,7 +367,7 @@ def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwo
 
 
 def compare_with_files(declaration: NetworkDeclaration, cache: Cache) -> bool:
-    """Compare a network that is declared as figures with its files, to the last bit.
+    """Compare a network whose probabilities are declared with its files, to the last bit.
 
     Returns whether there are files to compare with: those in the cache, or fetched unless it is offline. Raises
     `FactsMismatch` if anything differs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +46,7 @@ class Figure5(LearnedOnSplits):
     problems: dict[str, Problem]
     threshold: vocab.Share = 0.5
     splits: vocab.Count
-    n_folds: int = 10
+    n_folds: Annotated[int, vocab.at_least(2)] = 10
     budget_divisor: vocab.Count = 2
     inferred: dict[str, Problem] = field(default_factory=dict)
 
@@ -299,7 +299,7 @@ def _averages(name: str, ours: pd.DataFrame, printed: _Printed) -> Iterator[voca
     It claims a share of the splits of some data sets only.
     """
     for (row, quantity), column in _columns(name).items():
-        yield vocab.number_of(row, quantity, vocab.mean_of(ours[column], "prediction"), ours)
+        yield vocab.number_of(row, quantity, _mean(ours[column], quantity), ours)
     for quantity, value in _CLAIMS.items():
         if quantity.endswith("lead") or (name, quantity) in printed:
             yield vocab.number_of(name, quantity, value(ours), ours)
@@ -328,8 +328,13 @@ def _spread(quantity: str, title: str) -> vocab.Column:
     return vocab.Column(
         (title, f"{title} low", f"{title} high"),
         ".1f" if quantity.endswith("percent") else ".4f",
-        lambda ours: vocab.mean_of(ours[quantity], "prediction").with_ends,
+        lambda ours: _mean(ours[quantity], quantity).with_ends,
     )
+
+
+def _mean(values: pd.Series[float], quantity: str) -> vocab.Mean:
+    """Return a mean with the prediction interval of one more split, as far as there are such shares or percentages."""
+    return vocab.mean_of(values, "prediction", limits=(0.0, 100.0 if quantity.endswith("percent") else 1.0))
 
 
 def _lead(ours: pd.DataFrame, pick: str, quantity: str) -> float:

@@ -421,12 +421,17 @@ class Mean:
 
 
 def mean_of(
-    values: Iterable[float], kind: Literal["confidence", "prediction"] = "confidence", *, test_per_train: float = 0.0
+    values: Iterable[float],
+    kind: Literal["confidence", "prediction"] = "confidence",
+    *,
+    test_per_train: float = 0.0,
+    limits: tuple[float, float] = (-math.inf, math.inf),
 ) -> Mean:
     """Return a mean with Student's 95 % interval, for the mean itself or for the prediction of one more repetition.
 
     Random splits share rows, so that their spread alone would give too narrow an interval of the mean: its variance is
-    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003). NaN of no value.
+    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003). The interval ends
+    at the limits of what a value can be. NaN of no value.
     """
     found = np.asarray(list(values), dtype=float)
     n = len(found)
@@ -435,7 +440,7 @@ def mean_of(
         return Mean(mean, None, n)
     own = 1.0 if kind == "prediction" else test_per_train
     half = float(stdtrit(n - 1, 0.975)) * float(np.std(found, ddof=1)) * math.sqrt(own + 1 / n)
-    return Mean(mean, Interval(mean - half, mean + half, kind), n)
+    return Mean(mean, Interval(max(limits[0], mean - half), min(limits[1], mean + half), kind), n)
 
 
 def standard_error(values: Sequence[float] | pd.Series[float]) -> float:

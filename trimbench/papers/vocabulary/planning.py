@@ -107,7 +107,7 @@ def fetch(declaration: Declaration, cache: Cache, *, verify: bool | None = False
     load_network(declaration, cache)
     where = cache if verify else dataclasses.replace(cache, offline=True)
     compared = verify is not None and compare_with_files(declaration, where)
-    return "declared as figures, equal to its files to the last bit" if compared else "declared as figures"
+    return f"{declaration.where}, equal to its files to the last bit" if compared else declaration.where
 
 
 def held_against_servers(declaration: DatasetDeclaration, cache: Cache) -> list[dict[str, str]]:

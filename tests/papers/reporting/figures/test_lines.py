@@ -81,6 +81,15 @@ def test_lines_of_one_method_have_one_colour_beside_other_methods() -> None:
     assert found["T = 0.2"].marker != found["T = 0.8"].marker
 
 
+def test_methods_have_one_marker_on_each_of_the_things_that_they_are_tried_on() -> None:
+    names = [f"{data}, {method}" for data in ("pima", "vote") for method in ("ours", "mean")]
+    methods = {name: name.split(", ")[1] for name in names}
+    found = looks(*names, marks=dict.fromkeys(names, "highlight"), methods=methods)
+    assert len({found[name].colour for name in names}) == 2
+    markers = [found[name].marker for name in names]
+    assert markers[0] == markers[1] != markers[2] == markers[3]
+
+
 def test_lines_of_the_only_method_or_of_too_many_have_colours_of_their_own() -> None:
     names = [f"T = {number}" for number in range(6)]
     alone = looks(*names[:3], methods=dict.fromkeys(names, "trimming"))

@@ -331,6 +331,8 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
     references = [name for name in names if figure.marks.get(name) == "reference"]
     kinds = list(dict.fromkeys(map(kind_of, references)))
     found = []
+    # Where colours are methods that are tried on several things, markers are these.
+    tried = Counter(methods[name] for name in names if figure.marks.get(name) == "highlight")
     for name in names:
         mark = figure.marks.get(name, "line")
         place = places.get(name, 0)
@@ -341,7 +343,8 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
             pattern = _REFERENCES[kinds.index(kind_of(name)) % len(_REFERENCES)]
             # Shifted, so that references that coincide take turns.
             dashes = (sum(pattern) * references.index(name) / len(references), pattern)
-        marker = "o" if mark == "cloud" else _MARKERS[(place + again) % len(_MARKERS)]
+        is_tried = mark == "highlight" and max(tried.values()) > 1
+        marker = "o" if mark == "cloud" else _MARKERS[(again if is_tried else place + again) % len(_MARKERS)]
         points = figure.points[figure.points["series"] == name].sort_values("x")
         drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
         if len(drawn):

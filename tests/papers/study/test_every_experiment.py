@@ -44,7 +44,7 @@ def small_settings(name: str) -> list[str]:
     ]
 
 
-@pytest.mark.usefixtures("undrawn")  # test_readable draws the figures of every experiment
+@pytest.mark.usefixtures("undrawn")  # figures/test_files draws the figures of every experiment
 @pytest.mark.parametrize("name", PROJECT.names("experiment"))
 def test_every_experiment_runs_without_a_network(command: Command, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Findings] = []

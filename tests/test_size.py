@@ -38,7 +38,7 @@ def test_floors_are_the_longest_chain_of_imports() -> None:
 def test_the_files_on_the_way_of_a_command_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = crossed.crossings_of([T4, "executor=serial", "task=list"])
-    assert {"__main__.py", "papers/commands/cli.py", "papers/commands/tasks.py", "papers/trimming/table4.py"} <= set(
+    assert {"__main__.py", "papers/commands/cli.py", "papers/commands/tasks.py", "papers/trimming/examples.py"} <= set(
         found.files
     )
     assert found.steps["__main__.py", "papers/commands/cli.py"] >= 1

@@ -12,8 +12,8 @@ from .selection_bias.fit import fit_selection_corrected as fit_selection_correct
 from .selection_bias.model import SelectionCorrectedModel as SelectionCorrectedModel
 from .trimming.baselines import select_features as select_features
 from .trimming.classifier import BayesianClassifier as BayesianClassifier
-from .trimming.curve import trimming_curve as trimming_curve
 from .trimming.result import Trimming as Trimming
 from .trimming.trim import expected_agreement as expected_agreement
 from .trimming.trim import maximum_achievable_agreement as maximum_achievable_agreement
 from .trimming.trim import maximum_potential_agreement as maximum_potential_agreement
+from .trimming.trim import trimming_curve as trimming_curve

@@ -16,13 +16,12 @@ from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, POSITIVE, SHARE,
 from trimbench.papers.trimming.classifiers import NAMES, SIZES, TESTED, TRIMMED, LearnedOnSplits, Learning, Split
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.curve import trimming_curve
 from trimbench.trimming.engines.bounds import CertifiedEngine
 from trimbench.trimming.engines.choice import EngineName
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.model import feature_indices
 from trimbench.trimming.result import Trimming
-from trimbench.trimming.trim import trim
+from trimbench.trimming.trim import trim, trimming_curve
 
 
 @vocab.settings

@@ -307,6 +307,7 @@ def views(kind: pa.DataType, length: int = 2**20, n: int = 2000) -> pa.Array:
 
 LONG = pa.array(["x" * 2**20])
 FIXED = pa.array([b"x" * 2**17], pa.binary(2**17))
+HAS_VIEWS = int(pa.__version__.split(".")[0]) > 17  # as the columns of a file that pandas can have
 BOMBS = {
     "rows of null": (4 * 10**8, "arrow", lambda: pa.nulls(4 * 10**8), "it becomes 400,000,000 values, where 1,048,576"),
     "runs": (10**9, "arrow", lambda: runs(pa.array([1.0]), 10**9), "it becomes 1,000,000,002 values"),
@@ -332,6 +333,8 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_a_column_becomes_is_known_before_it_is_read(tmp_path: Path, name: str) -> None:
     n_rows, kind, column, message = BOMBS[name]
+    if not HAS_VIEWS and name in ("codes of a view", "views", "views of bytes", "less than nothing"):
+        pytest.skip("this version of Arrow makes no views")
     table = pa.table({"a": column()})
     assert table.num_rows == n_rows
     (tmp_path / "t").write_bytes(body := stored(table, kind))
@@ -349,7 +352,7 @@ def test_codes_without_a_text_and_views_of_other_memory_are_refused(tmp_path: Pa
     for column in (
         pa.DictionaryArray.from_arrays(pa.array([5, 5], pa.int32()), short, safe=False),
         pa.DictionaryArray.from_arrays(pa.array([-1, 0], pa.int32()), short, safe=False),
-        views(pa.string_view(), 2**21, 2),
+        *([views(pa.string_view(), 2**21, 2)] if HAS_VIEWS else []),
         pa.Array.from_buffers(
             pa.string(), 2, [None, pa.py_buffer(np.array([0, -9, 3], np.int32)), pa.py_buffer(b"uvw")]
         ),
@@ -368,7 +371,7 @@ def test_sound_columns_of_arrow_are_read_as_they_are(tmp_path: Path, kind: str) 
             "large": pa.array(["u", None, "v"], pa.large_string()),
             "bytes": pa.array([b"u", None, b"v"]),
             "category": pa.array(["x", "y", "x"]).dictionary_encode(),
-            "view": pa.array(["u", None, "more than twelve"]).cast(pa.string_view()),
+            "view": pa.array(["u", None, "more than twelve"]).cast(pa.string_view() if HAS_VIEWS else pa.string()),
             "nothing": pa.nulls(3),
             "": pa.array(["u", None, "v"]),
             **({} if kind == "parquet" else {"runs": runs(pa.array([1.0, 2.0]), 1, 3)}),

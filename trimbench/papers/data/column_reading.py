@@ -484,7 +484,7 @@ def _texts(column: pd.Series[Any]) -> pa.Array:
     if column.dtype == object:
         # 1, 1.0 and True are different texts but equal objects.
         column = column.map(label_text, na_action="ignore")
-    codes, values = pd.factorize(column.array)
+    codes, values = column.factorize()
     texts = pa.array([*map(label_text, values.tolist())], pa.large_string())
     return texts.take(pa.array(codes, mask=codes < 0))
 

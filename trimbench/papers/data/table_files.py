@@ -377,7 +377,7 @@ def _from_text(
     few = range(0, len(names), len(names) // 200 + 1)
     values = [
         (number_of(names[place]) > -math.inf and not names[place].isdecimal())
-        or pa.array(frame.iloc[:, place].array).index(names[place]).as_py() >= 0
+        or pa.array(frame.iloc[:, place].array, pa.large_string()).index(names[place]).as_py() >= 0
         for place in few
     ]
     if 2 * sum(values) > len(few):

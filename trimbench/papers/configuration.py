@@ -159,16 +159,21 @@ def plain(config: DictConfig) -> dict[str, Any]:
     try:
         content = _resolved(config)
     except OmegaConfBaseException as error:
-        what, *_ = str(error).splitlines()
-        if own := what.partition("raised while resolving interpolation: ")[2]:
-            raise ConfigurationError(f"{error.full_key}: {own}") from error
-        raise ConfigurationError(
-            f"{error.full_key} must have a value, got: {what}; ${{name}} stands for the setting of that name, so name "
-            "another, or write the value itself"
-        ) from error
+        raise without_value(error) from error
     if not isinstance(content, dict):
         raise ConfigurationError(f"the configuration must hold keys and values, got {content!r}")
     return {str(key): value for key, value in content.items()}
+
+
+def without_value(error: OmegaConfBaseException) -> ConfigurationError:
+    """Return the error for a setting that names another, which has no value, or itself."""
+    what, *_ = str(error).splitlines()
+    if own := what.partition("raised while resolving interpolation: ")[2]:
+        return ConfigurationError(f"{error.full_key}: {own}")
+    return ConfigurationError(
+        f"{error.full_key} must have a value, got: {what}; ${{name}} stands for the setting of that name, so name "
+        "another, or write the value itself"
+    )
 
 
 # What a file stands for: with aliases and interpolations, a few hundred bytes can become gigabytes.

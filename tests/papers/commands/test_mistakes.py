@@ -216,6 +216,11 @@ def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path) -> No
     assert wrong_name.err.startswith(f"experiment must be one of {listed}, got 'mine/t5'")
     assert "\ncomplete, beyond the papers\n" in command("-cd", "mine", "experiment=mine/t4", "executor=serial").out
     assert (tmp_path / "results/quick/mine/t4.csv").is_file()
+    with (tmp_path / "mine/experiment/mine/t4.yaml").open("a") as stream:
+        stream.write("seed: ${seed}\n")
+    for words in (["seed=7"], []):
+        told = command("--config-dir", "mine", "experiment=mine/t4", *words, code=2).err
+        assert told.startswith("seed must have a value, got: Recursive interpolation detected; ${name} stands for the")
 
 
 @pytest.mark.parametrize("path", ["experiment/mine/t4.yml", "Experiment/mine/t4.yaml", "experiments/mine/t4.yaml"])

@@ -24,7 +24,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from trimbench.papers.commands.arguments import (
     GROUPS,
@@ -39,7 +39,7 @@ from trimbench.papers.commands.arguments import (
     setting,
     value_text,
 )
-from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder, plain
+from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder, plain, without_value
 from trimbench.papers.files import settings_name
 from trimbench.papers.validation import ConfigurationError, Json, fitted, unknown, validated
 
@@ -131,7 +131,8 @@ def _variable(name: str, *default: str | None) -> str | None:
 def _exit_on(*errors: type[Exception]) -> Iterator[None]:
     try:
         yield
-    except errors as error:
+    except errors as found:
+        error = without_value(found) if isinstance(found, InterpolationResolutionError) else found
         sys.stderr.write(f"{fitted(str(error).strip())}\n")
         sys.exit(2)
 

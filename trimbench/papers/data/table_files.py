@@ -292,7 +292,8 @@ def _without_names_again(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     last = frame.iloc[:, -1]
     alike = [one for one in last.unique() if _tidied(str(one)).lower() == names[-1]]
     few = np.flatnonzero(last.isin(alike)).tolist()
-    again = [row for row in few if [_tidied(str(cell)).lower() for cell in frame.iloc[row]] == names]
+    cells = frame.iloc[few].to_numpy(dtype=object).tolist()
+    again = [row for row, own in zip(few, cells, strict=True) if [_tidied(str(cell)).lower() for cell in own] == names]
     if not again:
         return frame, []
     note = f"the names of the columns again, in {rows_named([row + 1 for row in again])}, were left out"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -242,6 +243,6 @@ def test_pysdd_is_imported_in_the_child_only() -> None:
         ({"memory": 0}, r"memory must be a positive number of bytes, got 0"),
     ],
 )
-def test_impossible_limits_are_refused(change: dict[str, float], text: str) -> None:
+def test_impossible_limits_are_refused(change: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
-        SddEngine.of(tb.BayesianClassifier(RAIN, "rain", positive="yes"), **change)
+        compile_network(encode(RAIN, "rain", "yes", ("slip",)), **change)

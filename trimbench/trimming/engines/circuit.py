@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trimbench._extras import check_installed
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.engines.sdd import DEFAULT_MEMORY, Diagram, compile_network, encode
+from trimbench.trimming.engines.sdd import Diagram, compile_network, encode
 from trimbench.trimming.model import Cut, Instances, as_network, best_cut, is_positive
 
 
@@ -68,16 +68,14 @@ class SddEngine:
     joint: Diagram
 
     @classmethod
-    def of(
-        cls, classifier: BayesianClassifier, *, timeout: float | None = None, memory: int = DEFAULT_MEMORY
-    ) -> SddEngine:
+    def of(cls, classifier: BayesianClassifier, *, timeout: float | None = None) -> SddEngine:
         """Compile a classifier; None sets no limit on the seconds.
 
-        Raises ValueError if a limit is not positive, and CircuitError if the network cannot be compiled.
+        Raises ValueError if the limit is not positive, and CircuitError if the network cannot be compiled.
         """
         check_installed("pysdd", extra="sdd", what="engine='sdd'")
         given = (classifier.target, classifier.positive_states, classifier.features, classifier.evidence)
-        joint = compile_network(encode(as_network(classifier.model), *given), timeout=timeout, memory=memory)
+        joint = compile_network(encode(as_network(classifier.model), *given), timeout=timeout)
         if classifier.evidence:
             total = joint.total(joint.values.sum(axis=1))
             if not total > 0:

@@ -411,6 +411,6 @@ def test_it_runs_and_draws_figures(path: Path, tmp_path: Path, monkeypatch: pyte
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2
     assert [output.text for output in outputs if output.output_type == "stream" and output.name == "stderr"] == []
-    assert float(outputs[-1].text) < SECONDS
+    assert float("".join(output.text for output in notebook.cells[-1]["outputs"])) < SECONDS  # it may come in parts
     assert printed(notebook.cells[1:-1]) == stored, "run scripts/docs"
     assert {file.name for file in tmp_path.iterdir()} <= {"xdg"}

@@ -263,6 +263,7 @@ def _named(values: Any, place: _Place, text: object) -> Iterator[_Place]:
             yield found
 
 
+@functools.lru_cache(maxsize=256)
 def _asked(text: str) -> list[str]:
     """Return what the interpolations in a text name, and what resolvers are given, which may be names, too."""
     asked: list[str] = []

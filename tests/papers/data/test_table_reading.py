@@ -347,6 +347,13 @@ def test_what_a_column_becomes_is_known_before_it_is_read(tmp_path: Path, name: 
     assert pa.total_allocated_bytes() - tracked < 2**24
 
 
+def test_a_file_whose_only_feature_is_its_index_has_none(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": range(40), "y": ["u", "v"] * 20}).set_index("a")
+    frame.to_parquet(tmp_path / "t.parquet")
+    with refused("there must be a column beside the target to be a feature, got none"):
+        read_table(tmp_path / "t.parquet", "y")
+
+
 def test_codes_without_a_text_and_views_of_other_memory_are_refused(tmp_path: Path) -> None:
     short = pa.array(["u"])
     for column in (

@@ -537,6 +537,7 @@ def open_source(source: Any, settings: Reading, target: str, most: int) -> Sourc
             raise DeclarationError(f"data must be an existing file, got {str(path)!r}{hint}")
         owner = f"table {quoted(path.name)}"
         frame, repairs = read_file(owner, path, settings, target, most=most)
+        check_columns(owner, list(frame.columns), settings, target, most)  # without what was an index
         return SourceTable(path.name.split(".")[0] or path.name, owner, frame, repairs)
     owner, repairs = "the table", []
     frame = source if isinstance(source, pd.DataFrame) else _from_arrow(owner, source)

@@ -121,8 +121,8 @@ class Trimming:
     upper_bound : float
         No trimming within the budget has a higher agreement.
     optimal : bool
-        Whether no trimming within the budget is proven to agree more often (within 1e-12). Where the agreement is not
-        exact, that is proven of the features, each subset at its best threshold, and `upper_bound` is above the
+        Whether it is proven that no trimming within the budget agrees more often (within 1e-12). Where the agreement is
+        not exact, the proof is of the features, with each subset at its best threshold, and `upper_bound` is above the
         interval's lower end.
     n_evaluations : int
         Number of evaluations of the criterion that the search took.

@@ -20,9 +20,9 @@ PACKAGE, PAPERS = "trimbench", "trimbench.papers"
 # The command is the one module outside of the papers floor that leads there.
 DOORS = ("trimbench.__main__",)
 CEILINGS = {
-    "lines": 55_650,
-    "files": 172,
-    "imports between files": 815,
+    "lines": 55_530,
+    "files": 168,
+    "imports between files": 792,
     "public names": 19,
     "floors of a package": 9,
     "packages in packages": 3,

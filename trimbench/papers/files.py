@@ -288,13 +288,17 @@ def temporary_folder(above: Path | None = None, stem: str = "trimbench") -> Iter
         remove_temporary_folder(folder)
 
 
+def lock_of(folder: Path) -> Path | None:
+    """Return the file by which a process holds a temporary folder, or has held it; None if there is none."""
+    return next((folder / name for name in (_LOCK, _UNNAMED) if (folder / name).exists()), None)
+
+
 def remove_temporary_folders(above: Path | None = None, stem: str = "trimbench") -> None:
     """Remove the temporary folders that no process holds."""
     for folder in (above or Path(tempfile.gettempdir())).glob(f"{stem}.*.tmp"):
         # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
         with contextlib.suppress(OSError):
-            held = next((folder / name for name in (_LOCK, _UNNAMED) if (folder / name).exists()), None)
-            if held is None:
+            if not (held := lock_of(folder)):
                 remove_abandoned([folder])  # what could not be removed whole, as somebody still wrote there
                 folder.rmdir()  # its maker ended at once, or will make another
                 continue

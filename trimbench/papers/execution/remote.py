@@ -12,6 +12,7 @@ import os
 import pickle
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
 from trimbench.papers.execution.store import Record, usable_cpus
 from trimbench.papers.execution.task import ANSWER, Terms, last_line, machines_of, only_data, read_answer, write_task
-from trimbench.papers.files import temporary_folder, without_homes
+from trimbench.papers.files import lock_of, temporary_folder, without_homes
 from trimbench.papers.validation import reason, settings
 
 # After this many tasks that could not run, on machines without names, no other will.
@@ -443,7 +444,15 @@ def ray_folder() -> str | None:
     if len(os.fsencode(room)) > _LONGEST_ROOM:
         return None
     room.mkdir(parents=True, exist_ok=True)
+    _at_end.callback(_remove_what_came_back, [*room.glob("tb-ray.*.tmp")])
     return str(_at_end.enter_context(temporary_folder(room, "tb-ray")))
+
+
+def _remove_what_came_back(folders: Iterable[Path]) -> None:
+    """Remove folders of killed programs, whose Ray goes on for seconds and makes them again, without their locks."""
+    for folder in folders:
+        if not lock_of(folder):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 # Jobs on a Slurm cluster, through submitit.

@@ -414,11 +414,13 @@ class RayCluster(Cluster):
 
     def cancel(self, tasks: Collection[Task]) -> None:
         """End tasks, together with the processes that run them."""
-        for task in tasks:
-            with contextlib.suppress(Exception):
-                self._ray.cancel(task, force=True)
-        if tasks:
-            self._ray.wait(list(tasks), num_returns=len(tasks), timeout=_END_SECONDS)
+        left, limit = list(tasks), time.monotonic() + _END_SECONDS
+        # Ray ends no task that has reached its process but has not begun there, so it is asked again.
+        while left and time.monotonic() < limit:
+            for task in left:
+                with contextlib.suppress(Exception):
+                    self._ray.cancel(task, force=True)
+            _, left = self._ray.wait(left, num_returns=len(left), timeout=1.0)
 
 
 def _connect(address: str) -> None:

@@ -98,6 +98,7 @@ FIGURES = [
     ("figure.width=0.5", "figure: width must be a number of inches from 1 to 40, got 0.5"),
     ("figure.font_size=big", "figure: font_size must be a number of points from 4 to 40, got 'big'"),
     ("figure.dpi=99999", "figure: dpi must be a whole number from 30 to 1200, got 99999"),
+    ("figure.dpi=1200", "figure: dpi must give a PNG of 6.8 by 3.9 inches at most 16 million pixels, got 1200"),
     ("figure.formats=[]", "figure: formats must be a list with each of png, pdf, svg at most once, got []"),
     ("figure.formats=[png,jpg]", "figure: formats must be a list with each of png, pdf, svg at most once, got"),
     ("figure.title=7", "figure: title must be true or false, got 7"),

@@ -278,7 +278,10 @@ class StoredRun:
 
 # What a run, which may be from somebody else, says of an experiment or a sweep: its files are beside what it says.
 _ANY = Kind("anything", lambda _: True)
-_BESIDE = TEXT.when("the name of a file beside it", lambda t: t.isprintable() and Path(t).name == t not in ("", ".."))
+_BESIDE = TEXT.when(
+    "the name of a file beside it, of at most 255 bytes",
+    lambda t: t.isprintable() and Path(t).name == t not in ("", "..") and len(t.encode()) <= 255,
+)
 _PICTURE = _BESIDE.when("the name of a picture beside it", lambda name: name.endswith((*SHOWN, ".pdf")))
 _MAPPING, _TEXTS, _NUMBERS = fields(**{"*": _ANY}), fields(**{"*": TEXT}), fields(**{"*": NUMBER})
 _FIGURE = fields(

@@ -275,7 +275,7 @@ class FigureSettings:
     font_size : points
         Of the labels of axes and ticks. The title is one point larger, the legend one point smaller.
     formats : a file for each, beside one another
-    dpi : pixels per inch of a PNG
+    dpi : pixels per inch of a PNG, which has at most 16 million of them
     title : whether the title is written
     palette : name of one of `PALETTES`, or a list of colours
     """
@@ -292,6 +292,12 @@ class FigureSettings:
     palette: str | list[str] = "okabe-ito"
 
     def __post_init__(self) -> None:
+        # A pixel takes some 15 bytes of memory while it is drawn.
+        if "png" in self.formats and (pixels := self.width * self.height * self.dpi**2) > 16e6:
+            raise ConfigurationError(
+                f"dpi must give a PNG of {self.width:g} by {self.height:g} inches at most 16 million pixels, got "
+                f"{self.dpi} ({pixels / 1e6:.0f} million); lower it, or draw pdf or svg instead"
+            )
         if isinstance(self.palette, str):
             if self.palette not in PALETTES:
                 raise unknown("palette (a name, or a list of colours)", list(PALETTES), self.palette)

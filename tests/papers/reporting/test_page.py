@@ -33,7 +33,7 @@ from trimbench.papers.reporting.page import (
 from trimbench.papers.reporting.runs import read_about, write_findings
 from trimbench.papers.reporting.verdicts import CAUSES, NOT_ATTEMPTED, Counted, compare, counted_once, once
 from trimbench.papers.validation import ConfigurationError, Json
-from trimbench.papers.vocabulary.outcome import Explanation, FigureSettings, Number, Table
+from trimbench.papers.vocabulary.outcome import Explanation, FigureSettings, Number, Probability, Table
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature, Paper, ReportedExperiment
 
@@ -372,14 +372,19 @@ def listed(found: Findings, folder: Path) -> dict[str, Any]:
     return job_list(read_about(folder, found.stem)["page"]["jobs"], folder)
 
 
-@pytest.mark.parametrize(("printed", "behind"), [("1.0", "0 3"), ("9.0", "0")])
-def test_jobs_of_an_inferred_set_up_are_behind_a_number_that_differs(tmp_path: Path, printed: str, behind: str) -> None:
+@pytest.mark.parametrize(
+    ("printed", "behind", "said"), [("1.0", "0 3", "0.25 with the stated set-up"), ("9.0", "0", "0.25")]
+)
+def test_what_is_said_of_an_inferred_set_up_is_of_a_number_that_differs(
+    tmp_path: Path, printed: str, behind: str, said: str
+) -> None:
     records = [record(place) for place in range(4)]
     inferred = Explanation("twice", 1.04, jobs=(records[3].job.key, "another"))
-    number = Number("a", "value", 9.0, (records[0].job.key,), explanation=inferred)
+    number = Number("a", "value", 9.0, (records[0].job.key,), explanation=inferred, probability=Probability(0.25, 0.01))
     found = compare([reported("a", printed)], [number])
     write_findings(findings(records=records), found, tmp_path, FigureSettings(), drawn=False)
-    assert read_about(tmp_path, "family/one")["page"]["numbers"][0]["jobs"] == behind
+    (shown,) = read_about(tmp_path, "family/one")["page"]["numbers"]
+    assert (shown["jobs"], shown["probability"]) == (behind, said)
 
 
 def test_jobs_are_listed_by_their_keys(tmp_path: Path) -> None:

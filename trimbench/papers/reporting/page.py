@@ -41,7 +41,7 @@ from trimbench.papers.reporting.verdicts import (
     standing,
 )
 from trimbench.papers.validation import ConfigurationError, Json, reason
-from trimbench.papers.vocabulary.outcome import Table
+from trimbench.papers.vocabulary.outcome import Probability, Table
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature, Paper
 
@@ -520,10 +520,15 @@ def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
         "reason": one.account if one.differs else one.reason,
         "reading": one.reading,
         "inferred": f"{inferred.value:.4g}" if inferred and one.differs else "",
-        "probability": f"{number.probability.value:.2g}" if number and number.probability else "",
+        "probability": _chance(number.probability, one) if number and number.probability else "",
         "n_jobs": len(places),
         "jobs": as_ranges(places),
     }
+
+
+def _chance(found: Probability, one: Judgement) -> str:
+    setup = "the inferred set-up" if found.setup else "the stated set-up" if one.cause == "explained" else ""
+    return f"{found.value:.2g}" + (f" with {setup}" if setup else "")
 
 
 def _link(file: Path, folder: Path) -> str:

@@ -157,9 +157,9 @@ class SelectionScatter(sim.Replicated):
 
     def _scatter(self, shown: str, true: list[float], sample: list[float], gammas: list[float]) -> vocab.LineFigure:
         last = max(map(abs, true))
-        levels: dict[str, float] = {}
-        for k, gamma in zip(self.ks, gammas, strict=True):
-            levels |= {f"k = {k:,}: {gamma:.2f}": gamma, f"k = {k:,}: −{gamma:.2f}": -gamma}
+        cuts = {f"k = {k:,}: ±{gamma:.2f}": gamma for k, gamma in zip(self.ks, gammas, strict=True)}
+        # Names that differ in spaces alone are drawn as one.
+        levels = cuts | {f"{name} ": -gamma for name, gamma in cuts.items()}
         return vocab.LineFigure.against_diagonal(
             f"Correlation of features with the response, and cut-offs for k features ({shown})",
             ("true correlation", "sample correlation"),

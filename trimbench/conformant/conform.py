@@ -40,8 +40,8 @@ def conform(
 ) -> ConformantModel:
     """Learn the naive Bayes model that conforms with a logistic regression and fits the features best.
 
-    With several components it is a mixture of such models: the same classifier on complete rows, and a density of the
-    features that follows their dependencies, which predicts better where much is missing.
+    With several components it is a mixture of such models: the same classifier on complete rows, and a density that
+    captures the dependencies between the features, which predicts better where many values are missing.
 
     Parameters
     ----------
@@ -57,13 +57,14 @@ def conform(
         Columns are 0 or 1 unless they are named in `real`. NaN marks a missing feature: the model is then the one that
         fits the observed values best.
     solver : "newton" or callable
-        What maximises the concave function: Newton's method (the default), or a function from a
-        `trimbench.conformant.problem.ReducedProblem` to its `Solution`, to compare with. That of the paper's geometric
-        program is `trimbench.papers.conformant.programs.solve_gpkit`, that of a cone program `solve_cvxpy` beside it.
-        Incomplete rows and several components need ``"newton"``.
+        The solver of the concave problem: Newton's method (the default), or for comparison a function from a
+        `trimbench.conformant.problem.ReducedProblem` to its `Solution`. `trimbench.papers.conformant.programs` has
+        the paper's geometric program (`solve_gpkit`) and a cone program (`solve_cvxpy`). Incomplete rows and several
+        components need ``"newton"``.
     smoothing : float
-        Pseudo-count of each value of each feature (and of each class) in each class, 0 or more. A real-valued feature
-        gets two pseudo-observations, one standard deviation below and above its mean. Components share the counts.
+        Pseudo-count of each class, and of each value of each feature in each class; 0 or more. A real-valued feature
+        gets two pseudo-observations in each class, one standard deviation below and above its mean. Components share
+        the counts.
     categorical : sequence of sequences of int, optional
         Columns of each one-hot encoded feature. Such a feature is one variable with as many values as columns; if it is
         not named here, its columns are independent binary features, as in the paper.
@@ -75,7 +76,7 @@ def conform(
     sample_weight : array of shape (n_rows,), optional
         How often each row counts; for complete rows and one component only.
     random_state : int
-        Decides the clusters with which the search for several components begins, and which rows are held out.
+        Seed of the clustering that starts the search for several components, and of the choice of held-out rows.
 
     Returns
     -------
@@ -96,7 +97,7 @@ def conform(
     is assumed to have it wherever it is missing.
 
     Several components, and incomplete rows, are learned by expectation-maximisation, each step of which solves the
-    problem of one model for weighted rows. Each of several components gets five rows with the means of all rows.
+    problem of one model for weighted rows. Each of several components gets one more row, with the means of all rows.
 
     Examples
     --------
@@ -200,7 +201,7 @@ def check_solver(solver: Any) -> None:
 
 
 def check_newton(solver: Any, what: str) -> None:
-    """Raise ValueError if the solver is one that cannot be used for `what`."""
+    """Raise ValueError if the solver is a function, which cannot be used for `what`."""
     if callable(solver):
         raise ValueError(f"solver must be 'newton' for {what}, got {_solver_name(solver)}")
 
@@ -288,20 +289,20 @@ def check_finite(weights: Matrix, biases: Vector) -> None:
         raise ValueError("weights and biases must be finite; fit the logistic regression with regularisation")
 
 
-# A logistic regression from incomplete rows: the likelihood of the classes given what is observed, in closed form.
+# Logistic regression from incomplete rows: the likelihood of the classes given the observed values, in closed form.
 
 _TURNS = 2
 _MAX_ITERATIONS = 200
-# Share of other values than 0 below which products are faster sparse.
+# Share of non-zero values below which sparse products are faster.
 _SPARSE = 0.25
 _FEWEST_CURVED = 2000
-# Of the bias, for each row: rows that the classifier is sure of have none.
+# Added to the curvature of the bias for each row: rows that the classifier is certain of have none.
 _LEAST_CURVATURE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class IncompleteRows:
-    """Rows with classes, and how a classifier of them is judged.
+    """Labelled rows with missing values, and the objective that a classifier of them maximises.
 
     Attributes
     ----------
@@ -310,10 +311,10 @@ class IncompleteRows:
     labels : ndarray of int, shape (n_rows,)
         Positions of classes.
     C : float
-        As of scikit-learn's `LogisticRegression`.
+        As in scikit-learn's `LogisticRegression`.
     smoothing : float
     weights : ndarray of shape (n_rows,), optional
-        Of the rows in the likelihood of the classes; the density of the features does not depend on them.
+        Weights of the rows in the likelihood of the classes; the density of the features does not depend on them.
     """
 
     table: NDArray[np.float64]
@@ -325,14 +326,14 @@ class IncompleteRows:
 
     @cached_property
     def statistics(self) -> FeatureStatistics:
-        """Of the observed values of each column."""
+        """Means and variances of the observed values of each column."""
         return FeatureStatistics.of(self.table, self.layout, missing=True)
 
     @cached_property
     def _designs(self) -> tuple[tuple[slice, Any, Any], ...]:
-        """Parts of the rows, with the columns (values, missing features, statistics of real features) and rows.
+        """Parts of the rows: their slice, their design (values, gaps, statistics of real features), and its transpose.
 
-        All scores are linear in these. Where most of them are 0, as one-hot columns are, a part is sparse.
+        All scores are linear in the design, which is sparse where most of it is 0, as with one-hot columns.
         """
         from scipy import sparse
 
@@ -347,7 +348,7 @@ class IncompleteRows:
         return tuple(found)
 
     def _scores(self, mixture: ConformantModel) -> NDArray[np.float64]:
-        """Return what each column of a design adds to the scores, shape (n_design, n_components, n_classes)."""
+        """Return the weight of each column of a design in the scores, shape (n_design, n_components, n_classes)."""
         n_columns, n_features = self.layout.n_columns, self.layout.n_features
         of_real = 2 * len(mixture.components[0].coding.real)
         scores = np.zeros((n_columns + n_features + of_real, mixture.n_components, len(mixture.biases)))
@@ -361,10 +362,10 @@ class IncompleteRows:
         return scores
 
     def objective(self, mixture: ConformantModel) -> tuple[float, Matrix, Vector]:
-        """Return the log-likelihood of the classes minus the penalty, and its derivatives by weights and biases.
+        """Return the penalised log-likelihood of the classes, and its gradients with respect to weights and biases.
 
-        The tilts of the components stay as they are. The penalty is that of scikit-learn: half the squares of the
-        weights, divided by C; of two classes the first has no weights.
+        The tilts of the components stay as they are. The penalty is that of scikit-learn: half the sum of the squared
+        weights, divided by C; with two classes, the first has no weights.
         """
         n_columns, n_components, n_classes = self.layout.n_columns, mixture.n_components, len(mixture.biases)
         scores = self._scores(mixture).reshape(-1, n_components * n_classes)
@@ -414,12 +415,12 @@ class IncompleteRows:
     def improve(self, mixture: ConformantModel) -> tuple[Matrix, Vector]:
         """Return the weights and biases that maximise the objective while the tilts stay as they are.
 
-        The variables of the search are such that the curvature, of rows with means in the gaps, is 1 in all directions.
+        The search variables are scaled so that the curvature, with means in the gaps, is about 1 in all directions.
         """
         from scipy import linalg, optimize
 
         n_classes = len(mixture.biases)
-        free = slice(1, None) if n_classes == 2 else slice(None)  # of two classes the first has no weights
+        free = slice(1, None) if n_classes == 2 else slice(None)  # with two classes, the first has no weights
         start = np.vstack([mixture.weights, mixture.biases])
         roots = self._curvature_roots(mixture)[free]
 
@@ -445,7 +446,7 @@ class IncompleteRows:
         return unpacked(found.x)
 
     def _curvature_roots(self, mixture: ConformantModel) -> list[Matrix]:
-        """Return upper triangular roots of the curvature by weights and bias of each class, from some of the rows."""
+        """Return upper Cholesky factors of the curvature in the weights and bias of each class, from some rows."""
         n_rows, n_columns = len(self.table), self.layout.n_columns
         few = np.linspace(0, n_rows - 1, min(n_rows, max(_FEWEST_CURVED, 4 * n_columns))).astype(np.intp)
         rows = np.where(np.isnan(self.table[few]), self.statistics.means, self.table[few])
@@ -468,8 +469,8 @@ def fit_incomplete(
 ) -> ConformantModel:
     """Learn a classifier and the density of the features from incomplete rows, in turns.
 
-    A turn learns the density that conforms with the classifier, then the classifier that makes the classes most likely,
-    given the observed features and this density; turns end when the classes become no more likely.
+    A turn learns the classifier that makes the classes most likely, given the observed features and the density, then
+    the density that conforms with it. Turns end when the classes become no more likely, after two at most.
 
     Parameters
     ----------
@@ -492,7 +493,7 @@ def fit_incomplete(
 
 
 def _errors(joint: NDArray[np.float64], labels: NDArray[np.intp]) -> tuple[Vector, NDArray[np.float64]]:
-    """Return the log-likelihood of the class of each row, and its derivatives by the scores of all components.
+    """Return the log-likelihood of the class of each row, and its gradient in the scores of all components.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from trimbench._typing import Matrix, Vector
 from trimbench.conformant.layout import CHUNK_ROWS, Block, FeatureLayout, as_row, as_table, blocks, chunks
 from trimbench.conformant.problem import Coding, Solution
 
-# Multiplications from which compiled sums pay, which take a second to load.
+# From this many multiplications on, compiled sums, which take a second to load, pay off.
 _MANY = 2**28
 
 
@@ -100,7 +100,7 @@ class ConformantDistribution:
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features of the layout: of its column, or what the names of its one-hot columns begin with."""
+        """Names of the features of the layout: of the column, or the common prefix of the one-hot columns' names."""
         names = self.column_names
         if names is None:
             return None
@@ -108,7 +108,7 @@ class ConformantDistribution:
         return tuple(_shared_name(group) if len(group) > 1 else group[0] for group in groups)
 
     def decision_scores(self, X: ArrayLike) -> Matrix:
-        """Return log P(class, observed features) up to a constant of each row, shape (n_rows, n_classes).
+        """Return log P(class, observed features) up to a constant for each row, shape (n_rows, n_classes).
 
         Exactly the scores of the logistic regression for a row without missing features.
 
@@ -178,7 +178,7 @@ class ConformantDistribution:
         return total
 
     def scores_of(self, block: Block, statistics: Matrix | None = None) -> ComponentScores:
-        """Return what the components say about the rows of a block, and of its statistics if they are known."""
+        """Return the scores of a block's rows under each component; `statistics` are the block's, if already known."""
         whole = block.values @ self.weights + self.biases
         statistics = self.evidence.statistics(block) if statistics is None else statistics
         levels = statistics @ self._parameters + self._levels
@@ -188,7 +188,7 @@ class ConformantDistribution:
         return ComponentScores(statistics, whole, levels, gaps, absent, of_absent)
 
     def _scores_of_many(self, table: NDArray[Any]) -> Matrix:
-        """Return `decision_scores` of many rows without real-valued features, from looked-up sums."""
+        """Return `decision_scores` of many rows without real-valued features, from tables of partial sums."""
         from trimbench.conformant.kernels import mixed_scores, packed_masks, selected_sums
 
         n_classes, n_components = len(self.biases), self.n_components
@@ -209,7 +209,7 @@ class ConformantDistribution:
 
 
 def _shared_name(names: Sequence[str]) -> str:
-    """Return what all names of one-hot columns begin with: "town" for "town_x" and "town_y"; the first if nothing."""
+    """Return the common prefix of one-hot columns' names, "town" for "town_x" and "town_y"; the first name if none."""
     pairs = zip(min(names), max(names), strict=False)
     shared = "".join(one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
     last = max(shared.rfind(separator) for separator in "_=.")
@@ -246,7 +246,7 @@ class Component:
     log_prior : ndarray of shape (n_classes,)
         Logarithm of the class distribution: what is predicted when everything is missing.
     log_normaliser : float
-        A: what makes the scores of the classes and the statistics of a row a probability.
+        Log-normaliser A of the joint distribution of classes and features.
     """
 
     classes: NDArray[Any]
@@ -333,7 +333,7 @@ class Component:
         return means, variances
 
     def scores(self, block: Block) -> Matrix:
-        """Return log P(class, observed features) up to a constant of each row of a block, (n_rows, n_classes).
+        """Return log P(class, observed features) up to a constant for each row of a block, (n_rows, n_classes).
 
         ``b_k + sum of w_ki x_i over the observed features + log-normalisers of the missing ones``.
         """
@@ -351,7 +351,7 @@ def _column_sums(table: Matrix) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class ComponentScores:
-    """What the components of a mixture say about some rows.
+    """The scores of some rows under each component of a mixture.
 
     Attributes
     ----------
@@ -394,7 +394,7 @@ class ComponentScores:
         return joint
 
 
-# What rows say about the free parameters of conformant models that share a coding: sufficient statistics.
+# Sufficient statistics of rows for the free parameters of conformant models that share a coding.
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,7 +463,7 @@ def compared_classes(
 ) -> tuple[int, tuple[int, ...]]:
     """Return the positions of the predicted class and of `against`, or of all other classes if it is None.
 
-    Raises ValueError if `against` is not another class, or names none of several and there may be `only_one`.
+    Raises ValueError if `against` is not another class, or is None with `only_one` and several other classes.
     """
     labels = model.classes.tolist()
     winner = int(np.argmax(model.decision_scores(row[None])[0]))  # as `predict`
@@ -484,7 +484,7 @@ def compared_classes(
 
 
 def lost_log_odds(model: ConformantDistribution, row: Vector, winner: int, other: int) -> Vector:
-    """Return what the loss of each feature alone costs the log-odds of a class against another, (n_features,)."""
+    """Return by how much the loss of each feature alone lowers the log-odds of `winner` over `other`, (n_features,)."""
     observed = np.flatnonzero(~np.isnan(row[model.layout.first_columns]))
     rows = np.where(model.layout.feature_of_column == observed[:, None], np.nan, row)
     scores = model.decision_scores(np.vstack([row, rows]))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Explanation:
-    """The features that explain the classification of one row, of whatever kind.
+    """Base class of explanations: the features that explain the classification of one row.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Explanation:
     features : tuple of int
         The explanation: positions in the layout, which are the columns where all features are binary.
     evidence : ndarray of shape (n_features,)
-        What each feature adds to the log-odds of `predicted`; the kinds say when, and against which class.
+        What each feature adds to the log-odds of `predicted`; the subclasses say when, and against which class.
     feature_names : tuple of str, optional
         The names of all features; None where the model was learned from an array.
 
@@ -66,7 +66,7 @@ class Explanation:
         return self
 
     def table(self, feature_names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the evidence of each feature, largest first; ``.plot.barh(x="feature", y="evidence")`` draws it.
+        """Return the evidence, largest magnitude first; ``.plot.barh(x="feature", y="evidence")`` draws it.
 
         Parameters
         ----------
@@ -103,12 +103,12 @@ class Explanation:
         x : array of shape (n_features,)
             The row that was explained, whose features are pixels, row by row.
         shape : tuple of int
-            Height and width, as of the result.
+            Height and width of the image.
 
         Raises
         ------
         ValueError
-            When the shape does not have as many pixels as there are features.
+            When `x` does not have one number, or `shape` one pixel, for each feature.
         """
         n_features = len(self.evidence)
         row = as_row(x, n_features)[0]
@@ -139,9 +139,9 @@ class SufficientExplanation(Explanation):
     evidence : ndarray of shape (n_features,)
         What observing each feature adds to the log-odds of `predicted` over `against`; 0 where it is missing.
     log_odds : float
-        Of the whole row.
+        Log-odds of `predicted` over `against` for the whole row.
     kept_log_odds : float
-        Of the explanation together with the opposing features.
+        The same given only the explanation and the opposing features.
     """
 
     predicted: Any
@@ -159,7 +159,7 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any) -> Suffic
 
     The log-odds of a naive Bayes model are a sum over the observed features, so that taking support features by
     decreasing evidence gives the fewest. Of classes with equal scores the first is predicted, as in
-    `ConformantModel.predict` and by the classifier itself (the paper counts an even prediction as the second).
+    `ConformantModel.predict` and by the classifier itself (the paper counts an even prediction as the second class).
 
     References
     ----------
@@ -224,18 +224,18 @@ class ContrastiveExplanation(Explanation):
     features : tuple of int
         The explanation, positions in the layout by decreasing `evidence`; empty if no set gives another class.
     becomes : label or None
-        The class that then has a higher score than `predicted`. Where several classes do with equally few features, it
-        is the first of them in the order of the model; another class may have a still higher score, or an equal one.
+        The class that then has a higher score than `predicted`. If equally few features let several classes overtake,
+        it is the first of them in the order of the model; another class may have a still higher score, or an equal one.
     row : ndarray of shape (n_columns,)
         The row with `features` changed to the values that are worst for `predicted`, or missing. A real-valued feature,
         which alone can reach any score, is changed just enough.
     sets : tuple of tuple of int
         Smallest sets, `features` first.
     size_lower_bound : int
-        No set of fewer features gives another class: proven. The number of `features`, except for the loss of features
-        of a mixture, where not all sets can be tried if there are many.
+        Proven: no set of fewer features gives another class. It is the number of `features` (if no set does, one more
+        than were observed), except for losses in a mixture, where there may be too many sets to try all.
     complete : bool
-        Whether these are proven to be all smallest sets.
+        Whether `sets` are proven to be all smallest sets.
     evidence : ndarray of shape (n_features,)
         What the change, or loss, of each feature alone costs `predicted` in log-odds against `becomes`.
     """
@@ -256,8 +256,8 @@ def contrast(
 ) -> ContrastiveExplanation:
     """Return the contrastive explanation of the classification of one row, see `ConformantModel.contrast`.
 
-    What each feature can cost adds up, so that the features that cost most are exactly a smallest set. Only the costs
-    of losing features of a mixture do not add up (`smallest_losses`).
+    The costs of the features add up, so that the costliest features form a smallest set. Only the costs of losing
+    features of a mixture do not add up (`smallest_losses`).
 
     References
     ----------
@@ -312,7 +312,7 @@ def strongest_first(sets: Iterable[tuple[int, ...]], evidence: Vector) -> tuple[
 def _additive(
     model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...], by: By, max_sets: int
 ) -> ContrastiveExplanation:
-    """Return the contrastive explanation where what each feature can cost adds up."""
+    """Return the contrastive explanation where the costs of the features add up."""
     problem = DecisionProblem.of(type(model).of(model.components[0]), row, winner, rivals)
     costs = _costs(model, problem, by)
     found: list[tuple[int, tuple[tuple[int, ...], ...], bool]] = []
@@ -381,17 +381,17 @@ def _changed(
 
 # The fewest features whose loss gives another class, where the costs of their losses do not add up.
 
-# Rows that may be classified to try all sets of one size.
+# Maximum number of rows to classify to try all sets of one size.
 _MOST_ROWS = 20_000
 
 
 def smallest_losses(
     model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...], max_sets: int
 ) -> tuple[FoundSets, tuple[int, ...]]:
-    """Return sets of observed features without which a rival has a higher score, and that rival for each.
+    """Return sets of observed features without which a rival has a higher score, and the rival for each.
 
-    All sets of one size after the other are tried as long as they are few, which finds the smallest. After that,
-    features are taken one by one, always the one whose loss costs most, and those that are not needed are given back.
+    All sets are tried, size by size, as long as they are few, which finds the smallest. After that, features are
+    removed one by one, always the one whose loss costs most, and those whose loss is not needed are put back.
 
     Parameters
     ----------
@@ -419,7 +419,7 @@ class _Search:
         self.observed = np.flatnonzero(~np.isnan(row[model.layout.first_columns]))
 
     def margins(self, sets: NDArray[np.intp]) -> tuple[Vector, NDArray[np.intp]]:
-        """Return the least log-odds of the class without the features of each set, and the rival that they are of."""
+        """Return the least log-odds of the class without the features of each set, and the rival that attains it."""
         lost = np.zeros((len(sets), self.model.layout.n_features), dtype=bool)
         np.put_along_axis(lost, sets, True, axis=1)
         rows = np.where(lost[:, self.model.layout.feature_of_column], np.nan, self.row)
@@ -429,7 +429,7 @@ class _Search:
         return scores[:, self.winner] - scores[:, self.rivals][at, best], np.array(self.rivals)[best]
 
     def all_of(self, size: int) -> list[tuple[tuple[int, ...], int]]:
-        """Return the sets of a size that give another class, with the class, those that cost most first."""
+        """Return the sets of a size that give another class, costliest first, with that class."""
         sets = np.array(list(itertools.combinations(self.observed.tolist(), size)), dtype=np.intp)
         margins, rivals = self.margins(sets)
         order = np.argsort(margins, kind="stable")
@@ -456,22 +456,22 @@ class _Search:
 
 # The smallest sets of features whose gains reach what is needed.
 
-# The most partial sets that the search for covers of several requirements looks at.
+# Maximum number of partial sets to try in the search for covers of several requirements.
 _MAX_STEPS = 100_000
 
 
 @dataclass(frozen=True)
 class FoundSets:
-    """Smallest sets of features, and what is proven of them.
+    """Smallest sets of features, and what is proven about them.
 
     Attributes
     ----------
     sets : tuple of tuple of int
-        Of the smallest size that was found; empty if none was.
+        Sets of the smallest size that was found; empty if none was.
     size_lower_bound : int
-        No smaller set does.
+        Proven: no smaller set suffices.
     complete : bool
-        Whether these are all sets of their size, and no smaller one does.
+        Whether these are all sets of their size, and no smaller one suffices.
     """
 
     sets: tuple[tuple[int, ...], ...]
@@ -482,8 +482,8 @@ class FoundSets:
 def smallest_covers(gains: Matrix, needed: Vector, max_sets: int) -> FoundSets:
     """Return the smallest sets of rows of `gains` whose sums reach `needed` in every column.
 
-    With one column the rows with the largest gains are one of them; with several it is a covering problem, searched
-    depth first with the sum of the largest gains that are left, column by column, as the bound.
+    With one column the rows with the largest gains form one of them; with several it is a covering problem, searched
+    depth first with the sum of the largest remaining gains, column by column, as the bound.
 
     Parameters
     ----------

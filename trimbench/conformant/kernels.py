@@ -14,10 +14,10 @@ from trimbench._numba import compiled
 
 Floats = NDArray[np.float64]
 
-# The sums of all subsets of six features, four times, for 40 columns: 80 KiB, which stay near the processor.
+# The sums of all subsets of six features, four times, for 40 columns: 80 KiB, which stay in the processor's cache.
 _FEATURES, _GROUPS, _WIDTH = 6, 4, 40
 _BYTES = _FEATURES * _GROUPS // 8
-# A share below exp(-40) of a sum of a few hundred is less than its rounding error.
+# A term below exp(-40) of the largest changes a sum by less than its rounding error.
 _NEGLIGIBLE = -40.0
 
 
@@ -81,7 +81,7 @@ def packed_masks(masks: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 @compiled
 def mixed_scores(scores: Floats, levels: Floats, n_classes: int) -> Floats:
-    """Return the log-sum-exp over the components of scores and levels, shape (n_rows, n_classes).
+    """Return the log-sum-exp over the components of scores plus levels, shape (n_rows, n_classes).
 
     Parameters
     ----------

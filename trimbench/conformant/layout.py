@@ -81,7 +81,7 @@ class FeatureLayout:
 
     @cached_property
     def first_columns(self) -> NDArray[np.intp]:
-        """The first column of each feature; a feature is missing where it is."""
+        """The first column of each feature; a feature is missing where its first column is."""
         return np.array([columns[0] for columns in self.features], dtype=np.intp)
 
     @cached_property
@@ -105,7 +105,7 @@ class FeatureLayout:
 
 
 def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Iterator[NDArray[np.float64]]:
-    """Yield the rows, of shape (n_rows, n_columns), in parts, as float64, each checked against the layout.
+    """Yield the rows, of shape (n_rows, n_columns), as float64 in parts, each checked against the layout.
 
     Raises ValueError if a value is not allowed for its feature; NaN is allowed if `missing`.
     """
@@ -145,7 +145,7 @@ class Block:
 
 
 def blocks(rows: NDArray[Any], layout: FeatureLayout, width: int = 1, *, checked: bool = False) -> Iterator[Block]:
-    """Yield the rows, of shape (n_rows, n_columns), in small parts, each checked against the layout unless all are.
+    """Yield the rows, of shape (n_rows, n_columns), in small parts, checked against the layout unless `checked` before.
 
     Raises ValueError if a value is not allowed for its feature; NaN is allowed.
 
@@ -167,7 +167,7 @@ def blocks(rows: NDArray[Any], layout: FeatureLayout, width: int = 1, *, checked
 
 
 def has_gaps(rows: NDArray[Any]) -> bool:
-    """Tell whether a value is missing (NaN)."""
+    """Tell whether any value is missing (NaN)."""
     return rows.dtype.kind == "f" and any(
         np.isnan(rows[start : start + CHUNK_ROWS]).any() for start in range(0, len(rows), CHUNK_ROWS)
     )
@@ -225,12 +225,12 @@ def _refuse(wrong: NDArray[np.bool_], part: NDArray[np.float64], start: int, rul
         raise ValueError(f"X[{start + row}, {column}] {rule}; got {float(part[row, column])!r}")
 
 
-# What naive conformant learning needs from the training data: the means of its columns.
+# Statistics of the training data that naive conformant learning needs: the means of the columns.
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureStatistics:
-    """Means of the columns of a training table, and variances of those that are real-valued.
+    """Means and variances of the columns of a training table.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class FeatureStatistics:
         The number of rows, or the sum of their weights.
     means : ndarray of shape (n_columns,)
     variances : ndarray of shape (n_columns,)
-        Around the mean, divided by n_rows.
+        Around the mean, divided by the number (or total weight) of the observed values.
     """
 
     n_rows: float
@@ -256,7 +256,7 @@ class FeatureStatistics:
     ) -> FeatureStatistics:
         """Return the statistics of a table.
 
-        Raises ValueError if there is no row, or a value is missing, infinite, or not allowed for its feature.
+        Raises ValueError for no rows, or a value that is infinite, not allowed for its feature, or NaN (see `missing`).
 
         Parameters
         ----------
@@ -264,8 +264,7 @@ class FeatureStatistics:
         weights : ndarray of shape (n_rows,), optional
             How often each row counts, if none has a missing value.
         missing : bool
-            Whether values may be missing (NaN). The statistics are then those of the observed values of each column,
-            of which there must be one.
+            Whether values may be NaN. The statistics are then those of the observed values, at least one per column.
         """
         table = as_table(X, layout.n_columns)
         if len(table) == 0:
@@ -312,7 +311,7 @@ class FeatureStatistics:
 def as_table(
     rows: ArrayLike, n_columns: int | None = None, name: str = "X", columns: Sequence[str] | None = None
 ) -> NDArray[Any]:
-    """Return rows as a table of numbers, without copying one; a data frame in the order of the names of `columns`.
+    """Return rows as a table of numbers, not copied if they are one; a data frame with its columns as in `columns`.
 
     Raises ValueError if they are not a table of numbers with `n_columns` columns; the message calls them `name`.
     """
@@ -327,7 +326,7 @@ def as_table(
 
 
 def as_row(x: Any, n_columns: int, columns: Sequence[str] | None = None) -> NDArray[np.float64]:
-    """Return one row as a table of float64; raise ValueError unless it has `n_columns` numbers, with other names."""
+    """Return one row as a table of float64; raise ValueError for other than `n_columns` numbers, or other names."""
     if hasattr(x, "to_frame"):  # a Series, by name
         x = in_order(x.to_frame().T, columns).iloc[0]
     values = as_numbers(x, "x")
@@ -337,7 +336,7 @@ def as_row(x: Any, n_columns: int, columns: Sequence[str] | None = None) -> NDAr
 
 
 def row_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
-    """Return weights of rows as float64, ones if there are none; ValueError if they are not allowed."""
+    """Return weights of rows as float64, ones for None; raise ValueError if they are not allowed."""
     if sample_weight is None:
         return np.ones(n_rows)
     weights: NDArray[np.float64] = as_numbers(sample_weight, "sample_weight").astype(np.float64)

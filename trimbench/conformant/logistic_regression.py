@@ -15,7 +15,7 @@ from trimbench._typing import Matrix, Vector
 from trimbench.conformant.layout import as_table, row_weights
 
 _CHECKED_ROWS = 8192
-# Of what keeps all weights from being 0: its inverse is a number.
+# Least product of C and the total weight whose inverse, the penalty, is still a finite number.
 _LEAST_STRENGTH = 1e-300
 
 
@@ -28,7 +28,7 @@ def fit_logistic_regression(
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Any:
-    """Fit the logistic regression that scikit-learn defines, several times faster on columns of small whole numbers.
+    """Fit scikit-learn's logistic regression, several times faster on columns of small whole numbers.
 
     It minimises ``sum_n s_n loss(x_n, y_n) + |W|^2 / (2 C)``, where `s` are the weights of the rows and intercepts are
     not penalised: for two classes the log-loss with one vector of weights, for more the multinomial loss with one
@@ -45,8 +45,8 @@ def fit_logistic_regression(
     sample_weight : array of shape (n_rows,), optional
         How often each row counts, 0 or more. A row of weight 0 counts as absent.
     tol : float
-        Largest absolute entry of the gradient of the mean loss, the objective divided by ``C sum(s)``, as in
-        scikit-learn.
+        Bound on the largest absolute entry of the gradient of the mean loss, which is the objective divided by
+        ``sum(s)``, as in scikit-learn.
     max_iter : int
         Maximum number of Newton steps.
 
@@ -71,7 +71,7 @@ def fit_logistic_regression(
     -----
     Newton's method with conjugate gradients, on one thread. Tables of whole numbers from -128 to 127 or from 0 to 255
     are stored as bytes, which products with the Hessian convert to float32 block by block. Few products are needed,
-    because the preconditioner knows the correlations of the columns among rows that the classifier is not sure of.
+    because the preconditioner has the correlations of the columns among rows that the classifier is not certain of.
 
     Weights need a smaller tolerance than predictions for complete rows do. The penalty makes the mean loss strongly
     convex: with intercepts at their best, the distance of the weights from the optimum is at most ``C sum(s)`` times
@@ -153,7 +153,7 @@ def _finite_table(X: Any) -> Any:
 
 
 def _stored(table: Any) -> tuple[Rows, NDArray[np.intp] | slice]:
-    """Return the rows as the products take them, and which columns they have: not those that are 0 everywhere."""
+    """Return the rows in the form that products need, and the columns that are kept: those not 0 everywhere."""
     if hasattr(table, "toarray"):
         return Rows(table, np.float64), slice(None)
     used = np.flatnonzero(table.any(axis=0))
@@ -181,7 +181,7 @@ def _coefficients(parameters: Matrix, used: NDArray[np.intp] | slice, n_columns:
 
 # Newton's method with preconditioned conjugate gradients for regularised logistic regression.
 
-# Of float32 or float64.
+# Arrays of float32 or float64.
 _Numbers = NDArray[Any]
 Precision = type[np.float32] | type[np.float64]
 
@@ -210,8 +210,8 @@ class Rows:
     ----------
     table : ndarray or csr_matrix of shape (n_rows, n_columns)
     precision : type
-        Of the products with the Hessian, which only choose the direction of a step: float32 for integers, which it
-        holds exactly. Values and gradients are always computed in float64.
+        Type of the products with the Hessian, which only choose the direction of a step: float32 for integers, which
+        it holds exactly. Values and gradients are always computed in float64.
     """
 
     table: Any
@@ -251,7 +251,7 @@ class LogisticLoss:
     codes : ndarray of int, shape (n_rows,)
         The class of each row, from 0 to n_classes - 1.
     weights : ndarray of shape (n_rows,)
-        Of the rows; they sum to 1.
+        Weights of the rows; they sum to 1.
     n_classes : int
     penalty : float
         The loss has ``penalty / 2`` times the sum of the squared weights.
@@ -284,7 +284,7 @@ class LogisticLoss:
         return value, gradient, probabilities
 
     def _compare(self, scores: _Numbers, codes: NDArray[np.intp]) -> tuple[Vector, _Numbers, _Numbers]:
-        """Return the losses, the probabilities and the derivatives of the losses by the scores."""
+        """Return the losses, the probabilities and the derivatives of the losses with respect to the scores."""
         if self.n_classes == 2:
             from scipy.special import expit
 
@@ -301,7 +301,7 @@ class LogisticLoss:
         return np.log(totals[:, 0]) - scores[every, codes], likely, residuals
 
     def hessian(self, probabilities: _Numbers) -> Product:
-        """Return what multiplies the Hessian by a matrix of parameters."""
+        """Return a function that multiplies the Hessian by a matrix of parameters."""
         precision = self.rows.precision
         weights = self.weights.astype(precision)[:, None]
         curvature = weights * probabilities * (1 - probabilities) if self.n_classes == 2 else weights * probabilities
@@ -324,9 +324,9 @@ class LogisticLoss:
     def preconditioner(self, probabilities: _Numbers) -> Product:
         """Return a cheap approximation of the inverse of the Hessian.
 
-        The diagonal is that of the Hessian. The correlations come from rows that are drawn at even steps along the sum
-        of the curvatures: those between all parameters where that is worth it, else those between columns, common to
-        all classes.
+        The diagonal is that of the Hessian. The correlations come from rows that are drawn at even steps along the
+        cumulative curvature: those between all parameters where that is worth it, else those between columns, common
+        to all classes.
         """
         curvature = self.weights[:, None] * probabilities * (1 - probabilities)
         diagonal = self._diagonal(curvature)
@@ -370,7 +370,7 @@ class LogisticLoss:
     def _inverse_of_parameters(self, cumulative: Vector, probabilities: _Numbers) -> _Numbers:
         """Return the inverse of the correlations between parameters, class by class, shape (n_scores * n_columns, ...).
 
-        Each drawn row counts as much as any other, whatever its curvature is.
+        Each drawn row counts as much as any other, whatever its curvature.
         """
         n_columns, n_scores = self.shape
         drawn, share = self._drawn(cumulative, _JOINT_ROWS_PER_PARAMETER * n_columns * n_scores)
@@ -435,7 +435,7 @@ class LogisticLoss:
 def minimise(loss: LogisticLoss, tolerance: float, max_iterations: int) -> tuple[_Numbers, float, int]:
     """Return the parameters, the largest absolute entry of their gradient, and the number of Newton steps.
 
-    It ends where that entry is at most `tolerance`, after `max_iterations`, or where rounding leaves no progress.
+    Stops when that entry is at most `tolerance`, after `max_iterations`, or when rounding allows no more progress.
     """
     parameters = np.zeros(loss.shape)
     value, gradient, probabilities = loss.evaluate(parameters)

@@ -33,7 +33,7 @@ _TOLERANCE, _TOLERANCE_OF_ONE = 1e-3, 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """What the maximisation needs to know of the rows.
+    """The expected statistics of the rows, which are all that the maximisation needs.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class MixturePrior:
 
     @classmethod
     def of(cls, model: Component, n_components: int, smoothing: float, *, of_all_rows: bool = True) -> MixturePrior:
-        """Return the prior of a number of components: a single one `of_all_rows` needs no further ones."""
+        """Return the prior of a number of components: a single one `of_all_rows` needs no rows added."""
         return cls(model, 0.0 if of_all_rows and n_components == 1 else _MEAN_ROWS, smoothing / n_components)
 
     def log_density(self, mixture: ConformantModel) -> float:
@@ -101,10 +101,10 @@ class MixturePrior:
 
 
 def _solved(problem: ReducedProblem, before: Component) -> Component:
-    """Return the model of a problem, found from that of a similar one.
+    """Solve a problem, starting near the solution of a similar one.
 
-    The search starts where discrete features, without classes, have moved from the solution before: after a step of
-    expectation-maximisation rare values may be a hundred times rarer, which takes a Newton search many steps.
+    The start adds to the previous solution how far the discrete features, taken without classes, have moved: after a
+    step of expectation-maximisation rare values may be a hundred times rarer, which takes Newton's method many steps.
     """
     start, n_free = before.solution.parameters.copy(), problem.n_free
     start[:n_free] += (problem.start() - before.coding.problem.start())[:n_free]
@@ -113,7 +113,7 @@ def _solved(problem: ReducedProblem, before: Component) -> Component:
 
 
 def prepared(mixture: ConformantModel, rows: NDArray[Any]) -> Iterator[tuple[Block, Matrix]]:
-    """Yield blocks of rows that the layout allows, with their statistics, the same at each step of a search."""
+    """Yield blocks of already checked rows with their statistics, which are the same at each step of a search."""
     for block in blocks(rows, mixture.layout, mixture.n_components * len(mixture.classes), checked=True):
         yield block, mixture.evidence.statistics(block)
 
@@ -151,7 +151,7 @@ def learn_components(
 ) -> ConformantModel:
     """Learn a mixture by expectation-maximisation.
 
-    It ends when a step of several components gains less than a thousandth of the objective.
+    Stops when a step gains less than 1e-3 (for a single component 1e-8) of the objective.
 
     Parameters
     ----------
@@ -215,14 +215,14 @@ def learn_mixture(
     Parameters
     ----------
     model : Component
-        Of the means of all rows.
+        The model that was fitted to the means of all rows.
     rows : ndarray of shape (n_rows, n_columns)
-        Those that the statistics of the model were computed from; NaN marks a missing feature.
+        The rows that the statistics of the model were computed from; NaN marks a missing feature.
     n_components : int or "auto"
     smoothing : float
         Pseudo-count of each value of each feature in each class, shared by the components.
     random_state : int
-        Of the clustering with which the search begins, and of the choice of rows held out.
+        Seed of the clustering that starts the search, and of the choice of held-out rows.
     """
     chosen = _chosen(model, rows, smoothing, random_state) if n_components == "auto" else n_components
     if chosen > len(rows):

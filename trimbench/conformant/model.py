@@ -41,9 +41,9 @@ class ConformantModel(ConformantDistribution):
     components : tuple of Component
         With their `tilts`, `log_probabilities`, `missing_scores` and `real_moments`.
     objectives : tuple of float
-        The objective before each step of expectation-maximisation: the log-likelihood of the observed values plus the
-        logarithm of the prior, divided by the number of training rows. It never falls. Empty for one component of
-        complete rows, which needs no steps.
+        The objective at the start and after each step of expectation-maximisation: the log-likelihood of the observed
+        values plus the logarithm of the prior, divided by the number of training rows. It never falls. Empty for one
+        component of complete rows, which needs no steps.
     log_prior : ndarray of shape (n_classes,)
         Logarithm of the class distribution: what is predicted when everything is missing.
     residual : float
@@ -66,7 +66,7 @@ class ConformantModel(ConformantDistribution):
         """Return the largest difference between the model's own conditional probabilities and the classifier's.
 
         The model's are computed from the class distribution and the probabilities of all features by Bayes' rule, the
-        classifier's from its weights. With several components it is the largest of theirs, which bounds the mixture's.
+        classifier's from its weights. With several components it is the largest over them, which bounds the mixture's.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class ConformantModel(ConformantDistribution):
         Raises
         ------
         ValueError
-            When a feature is real-valued, a value is missing or not allowed.
+            When a feature is real-valued, or a value is missing or not allowed.
         """
         return max(_conformity_error(part, X, self.column_names) for part in self.components)
 
@@ -107,7 +107,7 @@ class ConformantModel(ConformantDistribution):
         Without `delta`, this is the sufficient explanation of the paper: the fewest supporting features that keep the
         *expected prediction* while all opposing features are shown. With it, the fewest features that keep the *class*:
         what is not shown, opposing features included, is drawn from the model given what is, and the completed row has
-        the class with at least the probability `delta`. With ``delta=1`` every completion that is possible has it.
+        the class with probability at least `delta`. With ``delta=1`` every possible completion has it.
         Models of several components need `delta`, as their log-odds do not add up over the features.
 
         Parameters
@@ -122,8 +122,8 @@ class ConformantModel(ConformantDistribution):
         max_sets : int
             With `delta`: how many smallest sets to list.
         max_evaluations : int, optional
-            With `delta`, and too many features for a table of all sets: how many sets' probabilities the search may
-            bound. By default 25, or 20,000 divided by the number of features if that is more.
+            With `delta`, and too many features for a table of all sets: for how many sets the search may bound the
+            probability. By default 25, or 20,000 divided by the number of features if that is more.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class ConformantModel(ConformantDistribution):
         Raises
         ------
         ValueError
-            When `x` is not a row of the model, `against` is not another class, or a parameter is not allowed.
+            When `x` is not a row of the model, `against` not another class, or a parameter is missing or not allowed.
 
         References
         ----------
@@ -155,9 +155,9 @@ class ConformantModel(ConformantDistribution):
     ) -> ContrastiveExplanation:
         """Return the fewest features whose change, or whose loss, would give one row another class.
 
-        Only the classifier decides what a change does to a complete row. The costs of losing features do not add up in
-        models of several components: sets are tried size by size as long as they are few, after which a small set is
-        found that need not be the smallest, see `ContrastiveExplanation.size_lower_bound`.
+        The classifier alone decides what a change does to a complete row. The costs of losing features do not add up in
+        models of several components: all sets are tried, size by size, as long as they are few; after that, a small set
+        is found that need not be the smallest, see `ContrastiveExplanation.size_lower_bound`.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class ConformantModel(ConformantDistribution):
         against : label, optional
             The class that is to have the higher score; any other by default.
         by : {"change", "loss"}
-            Whether the features take the values that are worst for the predicted class, all others as they are (the
+            Whether the features take the values that are worst for the predicted class, with all others unchanged (the
             contrastive explanation of the literature), or become missing, so that the expected prediction counts.
         max_sets : int
             How many smallest sets to list.
@@ -174,7 +174,7 @@ class ConformantModel(ConformantDistribution):
         Raises
         ------
         ValueError
-            When `x` is not a row of the model, or has a missing value with ``by="change"`` and several components,
+            When `x` is not a row of the model, or has a missing value with ``by="change"`` and several components, when
             `against` is not another class, or a parameter is not allowed.
 
         References
@@ -207,7 +207,7 @@ class ConformantModel(ConformantDistribution):
         return rows, self.classes[labels]
 
     def to_naive_bayes(self) -> NaiveBayes:
-        """Return the model as a `NaiveBayes` with binary features and the names of the columns, to trim it, say.
+        """Return the model as a `NaiveBayes` with binary features and the names of the columns, for example to trim it.
 
         Raises
         ------

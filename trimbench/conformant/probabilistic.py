@@ -16,7 +16,7 @@ from trimbench.conformant.distribution import ConformantDistribution, checked_ro
 from trimbench.conformant.explanations import Explanation, FoundSets, smallest_covers, strongest_first
 from trimbench.conformant.same_decision import DecisionProblem, SameDecision
 
-# Up to this size the table of all sets is made.
+# Maximum number of entries of the table of all sets.
 _TABLE_ENTRIES = 2**17
 # Probabilities this close are equal up to rounding.
 _ROUNDING = 1e-12
@@ -24,26 +24,26 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class ProbabilisticExplanation(Explanation):
-    """The fewest features that keep the class of a row with at least the probability `delta`.
+    """The fewest features that keep the class of a row with probability at least `delta`.
 
     Attributes
     ----------
     predicted : label
         The class that is explained.
     against : label or None
-        The class that it must not lose against; None for all others.
+        The class that it must not lose against; None for all of several others.
     delta : float
     features : tuple of int
         The explanation, by decreasing evidence: positions in the layout, which are the columns where all features are
-        binary. If no set reaches `delta`, one that comes near.
+        binary. If no set was found that reaches `delta`, one that comes near.
     probability : tuple of float
         Certified lower and upper bounds on P(the completed row is classified as `predicted` | `features`).
     size_lower_bound : int
-        No set of fewer features reaches `delta`: proven.
+        Proven: no set of fewer features reaches `delta`.
     sets : tuple of tuple of int
-        Smallest sets that were found, `features` first; none if no set reaches `delta`.
+        Smallest sets that were found, `features` first; empty if none was found.
     complete : bool
-        Whether `sets` are proven to be all smallest sets (all there are, that is none, if it is empty).
+        Whether `sets` are proven to be all smallest sets; if empty, whether it is proven that no set reaches `delta`.
     evidence : ndarray of shape (n_features,)
         What observing each feature adds to the log-odds of `predicted` over `against`, or over the class that comes
         second; 0 where it is missing. For a mixture, where this depends on the others: when all others are observed.
@@ -61,7 +61,7 @@ class ProbabilisticExplanation(Explanation):
 
     @property
     def sufficient(self) -> bool:
-        """Whether `features` reach `delta`; only for a row with missing features there may be no such set."""
+        """Whether `features` reach `delta`; only for a row with missing features may there be no such set."""
         return bool(self.sets)
 
     @property
@@ -81,10 +81,10 @@ def explain_with_probability(
 ) -> ProbabilisticExplanation:
     """Return the smallest set of features that keeps the class, see `ConformantModel.explain`.
 
-    For delta = 1 it is a covering problem, where the worst values of the hidden features count. For few features the
-    probabilities of all sets are computed (`changed_probabilities`); for more, a set is found by a greedy
-    search and exchanges, and branch and bound on certified bounds proves that it is smallest, or how much smaller it
-    might be (`SetSearch`).
+    For delta = 1 this is a covering problem, where the worst values of the hidden features count. With few features
+    the probabilities of all sets are computed (`changed_probabilities`); with more, a set is found by a greedy search
+    and exchanges, and branch and bound on certified bounds proves that it is smallest, or how much smaller it might be
+    (`SetSearch`).
 
     References
     ----------
@@ -130,7 +130,7 @@ def _check(delta: float, max_sets: int, max_evaluations: int | None) -> None:
 def _found(
     problem: DecisionProblem, delta: float, max_sets: int, budget: int
 ) -> tuple[FoundSets, tuple[int, ...], tuple[float, float]]:
-    """Return what was found, the features to show for it, and bounds on their probability."""
+    """Return the sets that were found, the features to report, and bounds on their probability."""
     if delta == 1:
         found = _certain(problem, max_sets)
         if found.sets:
@@ -209,7 +209,7 @@ class _Node:
 
 
 class SetSearch:
-    """The search for one row.
+    """Search for the smallest sets of one row: greedily, by exchanges, and by branch and bound.
 
     Parameters
     ----------
@@ -225,12 +225,12 @@ class SetSearch:
         self._worth = problem.worth
         is_candidate = np.zeros(len(problem.hidden), dtype=bool)
         is_candidate[problem.candidates] = True
-        # What is hidden in every set comes first, then the features from the weakest to the strongest.
+        # Features that every set hides come first, then the others from the weakest to the strongest.
         order = np.lexsort((self._worth, is_candidate))
         self.decision = SameDecision(problem, order)
 
     def run(self, max_sets: int) -> tuple[FoundSets, tuple[int, ...]]:
-        """Return the smallest sets that were found, and the set of largest probability if there is none."""
+        """Return the smallest sets that were found, and the first of them, or the most probable set if none was."""
         found = self._greedy()
         while found is not None:
             smaller = self._exchanged(found) if found else None
@@ -331,8 +331,8 @@ class SetSearch:
     def _branch(self, size: int, limit: int, *, ordered: bool) -> tuple[list[tuple[int, ...]], bool]:
         """Return sets of at most `size` features that reach delta, and whether these are all.
 
-        If `ordered`, a feature is only taken together with all that are better in every respect: if there is a set, one
-        of these is found.
+        If `ordered`, a feature is only taken together with all that are better in every respect; if any set reaches
+        delta, such a set does.
         """
         stack = [_Node(np.zeros(0, dtype=np.intp), self.problem.candidates)]
         better = self._dominance() if ordered else None
@@ -378,7 +378,7 @@ class SetSearch:
 
     @cached_property
     def _monotone(self) -> bool:
-        """Whether showing another candidate never lowers the probability: two states, and values best for one."""
+        """Whether showing another candidate never lowers the probability: two states, all values best for the class."""
         problem = self.problem
         if problem.n_states > 2:
             return False

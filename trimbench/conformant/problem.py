@@ -6,8 +6,8 @@ With weights ``w_k``, biases ``b_k`` and one parameter ``t_i`` for each binary f
     log P(x) = logsumexp_k(b_k + w_k . x) + t . x - A(t),
     A(t)     = logsumexp_k(b_k + sum_i log(1 + exp(t_i + w_ki))).
 
-The likelihood depends on the data through the means of the features only, and its gradient is the distance of these
-means from the model's. A categorical feature has one parameter for each value except one, and the log-sum-exp of its
+The likelihood depends on the data only through the means of the features, and its gradient is the difference between
+these means and the model's. A categorical feature has one parameter for each value but one, and the log-sum-exp of its
 values in place of the softplus; a real-valued feature has a Gaussian base with two parameters, ``exp((t_i + w_ki) x +
 l_i x^2)``.
 """
@@ -25,7 +25,7 @@ from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The objective at one point, and what its derivatives are made of.
+    """The objective at one point, and the parts of its derivatives.
 
     Attributes
     ----------
@@ -55,16 +55,16 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class ReducedProblem:
-    """Maximise a concave function of the free parameters.
+    """The concave objective, as a function of the free parameters.
 
-    Discrete features are coded against a reference value of weight 0 that takes its share of the bias. Parameters are
+    Discrete features are coded against a reference value, whose weights have moved into the biases. Parameters are
     ordered: those of the discrete features, then a pair for each real-valued one (standardised).
 
     Attributes
     ----------
     biases : ndarray of shape (n_classes,)
     weights : ndarray of shape (n_free, n_classes)
-        Of the values of discrete features, except the reference values.
+        Weights of the values of discrete features, except the reference values.
     starts : ndarray of shape (n_discrete,)
         First row in `weights` of each discrete feature with at least two values.
     means : ndarray of shape (n_free,)
@@ -115,7 +115,7 @@ class ReducedProblem:
 
     @property
     def multiplicities(self) -> Vector:
-        """Number of values minus one of each feature: how often smoothing counts its log-normaliser."""
+        """How often smoothing counts the log-normaliser of each feature: its number of values minus 1; 1 if real."""
         return np.concatenate([self.sizes.astype(np.float64), np.ones(len(self.real_weights))])
 
     @property
@@ -126,7 +126,7 @@ class ReducedProblem:
         return np.concatenate([discrete, len(self.starts) + np.repeat(np.arange(n_real), 2)]).astype(np.intp)
 
     def start(self) -> Vector:
-        """Return a starting point: each feature as it would be without classes."""
+        """Return a starting point: each feature fitted alone, with its weights averaged over the classes."""
         weights = self.weights.mean(axis=1)
         means = (self.means + self.pseudo) / (1 + self.pseudo * (np.repeat(self.sizes, self.sizes) + 1))
         reference = 1 - np.add.reduceat(means, self.starts) if len(self.starts) else np.empty(0)
@@ -198,9 +198,9 @@ class Coding:
     offsets : ndarray of shape (n_features, n_classes)
         What the reference value (or the mean) of each feature adds to the score of each class.
     means, scales : ndarray of shape (n_real,)
-        Of the real-valued features of the problem.
+        Means and standard deviations of the real-valued features of the problem.
     unseen : ndarray of int
-        Columns that are never 1 in the training rows and not smoothed.
+        Columns that are never 1 in the training rows and are not smoothed.
     constants : dict of int to float
         Value of each real-valued column without variance in the training rows.
     """
@@ -317,7 +317,7 @@ class Solution:
 
 
 def solve_newton(problem: ReducedProblem, start: Vector | None = None) -> Solution:
-    """Maximise the concave objective.
+    """Maximise the concave objective by Newton's method with adaptive damping.
 
     Parameters
     ----------

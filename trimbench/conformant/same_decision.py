@@ -36,11 +36,11 @@ class HiddenFeature:
     chances : ndarray of shape (n_values, n_states)
         P(value | state).
     width : ndarray of shape (n_rivals,)
-        Width of the cells that a real-valued feature is cut into, whose middles the values are; 0 for a discrete one.
+        Width of the cells that a real-valued feature is cut into, with `values` at their middles; 0 if discrete.
     means : ndarray of shape (n_states, n_rivals)
         Expectation of what it adds.
     variances : ndarray of shape (n_states, n_rivals)
-        Of what a real-valued feature adds; 0 for a discrete one.
+        Variance of what a real-valued feature adds; 0 for a discrete one.
     outside : float
         Upper bound on the probability, in each state, of a value in none of the cells.
     """
@@ -54,7 +54,7 @@ class HiddenFeature:
 
     @classmethod
     def discrete(cls, values: Matrix, chances: Matrix) -> HiddenFeature:
-        """Return a feature with the values that are given."""
+        """Return a discrete feature with the given values and chances."""
         means = chances.T @ values
         return cls(values, chances, np.zeros(values.shape[1]), means, np.zeros_like(means))
 
@@ -89,9 +89,9 @@ class DecisionProblem:
     winner : int
         Position of the class that is to be kept.
     rivals : tuple of int
-        Classes that it must not lose against.
+        Positions of the classes that it must not lose against.
     base : ndarray of shape (n_rivals,)
-        Difference of the biases, moved by what counts as a tie: the class is kept where the margin is 0 or more.
+        Difference of the biases, shifted to settle ties: the class is kept where the margin is 0 or more.
     shown : ndarray of shape (n_features, n_rivals)
         What the observed value of each feature adds to the margin; 0 where it is missing.
     hidden : tuple of HiddenFeature
@@ -177,7 +177,7 @@ def _tie(
     winner: int,
     rivals: tuple[int, ...],
 ) -> Vector:
-    """Return what moves a margin so that ties, which the first class wins, are on its side of 0."""
+    """Return the shift that puts a tied margin on the side of 0 of the class that wins ties, the first."""
     size = np.abs(base) + np.abs(shown).sum(axis=0)
     for feature in hidden:
         size = size + np.abs(feature.values).max(axis=0)
@@ -238,7 +238,7 @@ def _hidden_features(model: ConformantDistribution, difference: Matrix) -> tuple
 
 
 def _constant(model: ConformantDistribution, place: int, slopes: Vector) -> HiddenFeature:
-    """Return a real-valued feature that had one value in training, which its score divided by its weight gives."""
+    """Return a real-valued feature that had one value in training: its score divided by its weight."""
     weights = model.weights[model.layout.features[place][0]]
     largest = int(np.argmax(np.abs(weights)))
     value = model.components[0].missing_scores[place, largest] / weights[largest] if weights[largest] else 0.0
@@ -299,9 +299,9 @@ class SameDecision:
         return result
 
     def bounds(self, shown: Iterable[int], delta: float, *, precise: bool = False) -> tuple[float, float]:
-        """Return lower and upper bounds on the probability, on the coarse grid if that tells whether delta is reached.
+        """Return lower and upper bounds on the probability, on the coarse grid if it settles whether delta is reached.
 
-        If `precise`, on the fine grid in any case.
+        If `precise`, always on the fine grid as well.
 
         Against several rivals the lower bound adds up the probabilities of losing against each of them, and the upper
         one takes the largest.
@@ -328,7 +328,7 @@ class SameDecision:
         return [tails.bounds(modes)[1] for tails in self._grid(fine)]
 
     def exponential_bounds(self, shown: NDArray[np.intp], undecided: NDArray[np.intp], left: int) -> list[Vector]:
-        """Return upper bounds on P(kept | state) against each rival if `left` more features at most are shown.
+        """Return upper bounds on P(kept | state) against each rival if at most `left` more features are shown.
 
         P(margin >= 0) is at most the expectation of exp(s margin) for any s > 0, a product over the features, for which
         the best undecided features are those that raise it most.
@@ -358,9 +358,9 @@ class SameDecision:
         return hidden, problem.shown[:, None, :, None] * _SLOPES - hidden
 
     def approximate(self, base: Iterable[int], removed: NDArray[np.intp], added: NDArray[np.intp]) -> Matrix:
-        """Return about the probability of a set with one feature exchanged, shape (n_removed, n_added).
+        """Approximate the probability of a set with one feature exchanged, shape (n_removed, n_added).
 
-        Margins are taken as normal in each class. A feature of -1 stands for none.
+        Margins are taken to be normally distributed in each state. A feature of -1 stands for none.
         """
         from scipy.special import ndtr
 
@@ -401,7 +401,7 @@ class SameDecision:
 # Probabilities of larger rounding errors to choose from, and what floating point adds to a probability at most.
 _FAILURES = np.array([1e-12, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4])
 _FLOATING = 1e-12
-# After how many features the table is kept, and after how many if it is large.
+# Number of features between two stored copies of the table, and between those of a large one.
 _CHECKPOINT_EVERY, _RARELY, _LARGE = 8, 64, 2**20
 
 SHOWN, HIDDEN, UNDECIDED = 0, 1, 2
@@ -441,8 +441,8 @@ class MarginTails:
     n_points : int
         About how many points the grid has.
     order : ndarray of int, shape (n_features,)
-        In this order features are added. Divisions that begin alike share work, so that the features that are
-        hidden or shown in all of them should come first.
+        Order in which features are added. Divisions that begin alike share work, so features that are hidden in all
+        of them, or shown in all, should come first.
     """
 
     def __init__(self, problem: DecisionProblem, rival: int, n_points: int, order: NDArray[np.intp]) -> None:

@@ -11,13 +11,13 @@ from trimbench._extras import MissingExtraError, check_installed
 
 def main() -> None:
     """Run the command line, or say which extra has to be installed for it."""
-    # It takes a second until the command is loaded and understood. Until then, Python would answer Ctrl-C with a
-    # traceback, or with an exception that some packages swallow. Where it is ignored, as under nohup, it stays so.
     _make_streams_writable()
+    # Loading and parsing the command takes a second. Until then, Python would answer Ctrl-C with a traceback, or with
+    # an exception that some packages swallow. Where SIGINT is ignored, as under nohup, it stays ignored.
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
-    # Without a handler, the first process of a container is not ended by SIGTERM, as `docker stop` sends it.
+    # Without a handler, SIGTERM, which `docker stop` sends, does not end the first process of a container.
     ends = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if ends:
         signal.signal(signal.SIGTERM, _stop)
@@ -39,12 +39,12 @@ def main() -> None:
 
 
 class _Output(io.FileIO):
-    """Standard output or error: what cannot be printed costs no results, and of the output is told at the end."""
+    """Standard output or error that survives failed writes: results are kept, and lost output is told at the end."""
 
     unprinted: OSError | None = None
 
     def write(self, content: Any, /) -> int:
-        """Write what a pipe or file takes; the program goes on if that is nothing, unless a reader wants no more."""
+        """Write, and go on if that fails; only a closed pipe at standard output raises BrokenPipeError."""
         try:
             return super().write(content)
         except OSError as error:
@@ -56,10 +56,10 @@ class _Output(io.FileIO):
 
 
 def _make_streams_writable() -> None:
-    """Let what cannot be written to a stream go nowhere, and show what the encoding of another lacks by its numbers."""
+    """Replace closed streams by the null device, and escape characters that the encoding of a stream lacks."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            # In the order of their numbers, so that each takes its own.
+            # Opened in the order of their descriptors, so that each gets its own number.
             stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")  # noqa: PTH123, SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
@@ -70,7 +70,7 @@ def _make_streams_writable() -> None:
 
 
 def _stop(*_: object) -> None:
-    """End the program at once, as nothing has begun."""
+    """End the program at once: nothing has started yet."""
     sys.stderr.write("\nStopped before anything was done.\n")
     sys.stderr.flush()
     os._exit(130)

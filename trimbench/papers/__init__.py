@@ -25,28 +25,29 @@ def study(
     n_jobs: int = 1,
     **settings: Any,
 ) -> Study:
-    """Say of a table which features to keep, what missing values cost, and whether to believe the confidence.
+    """Study a table: which features to keep, what missing values cost, and whether stated confidence can be trusted.
 
     The command ``trimbench task=study`` does the same. Needs the extra ``papers``.
 
     Parameters
     ----------
     table : DataFrame or path
-        Rows with features and their class, in a frame of pandas, polars or pyarrow, or a file (CSV, Parquet, Arrow).
+        Rows with features and a class: a pandas, polars or pyarrow frame, or a file (CSV, Parquet, Arrow).
     target : str
         The column of the classes.
     costs : mapping from column to cost, optional
-        0 or more, for each feature. Default: 1.
+        The cost of each feature, 0 or more. Default: 1 each.
     budget : float, optional
-        What the features to keep may cost; by default the cheapest set within one standard error of the best accuracy.
+        What the kept features may cost in total; by default, the cheapest set within one standard error of the best
+        accuracy.
     folder : path, optional
-        Where the page and its files are written. Jobs are kept there, too, else in the user's cache; what is known of
-        a table is not computed again.
+        Where the page and its files are written. Finished jobs are kept in the folder ``jobs`` beside it (without a
+        folder, in the user's cache) and are not run again.
     n_jobs : int
-        Processes that work at the same time. With several, a script needs ``if __name__ == "__main__":``.
+        Number of processes. With more than one, a script needs ``if __name__ == "__main__":``.
     **settings
-        The other keys of the command: how the table is read (``drop``, ``id``, ``types``, ``positive``, ...) and what
-        is tried (``budgets``, ``shares``, ``mechanisms``, ``splits``, ``rows``, ``seed``, ...).
+        The other settings of the command: how the table is read (``drop``, ``id``, ``types``, ``positive``, ...) and
+        what is tried (``budgets``, ``shares``, ``mechanisms``, ``splits``, ``rows``, ``seed``, ...).
 
     Returns
     -------
@@ -55,7 +56,7 @@ def study(
     Raises
     ------
     ValueError
-        In one line, if the table cannot be read or a setting is not allowed.
+        If the table cannot be read or a setting is not allowed; the message is a single line.
     MissingExtraError
         Without the extra ``papers``.
     """

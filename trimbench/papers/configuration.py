@@ -22,8 +22,8 @@ from omegaconf.grammar_visitor import GrammarVisitor
 
 from trimbench.papers.validation import ConfigurationError, brief, reason, unknown
 
-# Keys of an experiment's file that are not settings: its class, what holds of its tables whatever it finds, and the
-# changes with which it runs in seconds.
+# Keys of an experiment's file that are not settings: its class, notes that hold whatever it finds, and the changes with
+# which it runs in seconds.
 NOT_SETTINGS = ("runner", "notes", "smoke_test")
 
 
@@ -38,7 +38,7 @@ def configuration_folder() -> Path:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The declarations in one or several configuration folders: a user's own, which go first, then the project's."""
+    """The declarations in one or more configuration folders: the user's own first, then the project's."""
 
     folders: tuple[Path, ...]
 
@@ -53,7 +53,7 @@ class Catalogue:
         return sorted(found)
 
     def choices(self, meaning: str) -> list[str]:
-        """Return the names that a comment leads to with ``conf/`` and a group, or those of networks with a class."""
+        """Return the choices that a comment refers to as ``conf/<group>``, or only the networks "with a class"."""
         found = [name for group in re.findall(r"\bconf/(\w+)", meaning) for name in self.names(group)]
         classes = "with a class" in meaning
         return sorted(
@@ -61,7 +61,7 @@ class Catalogue:
         )
 
     def replaced(self) -> dict[str, Path]:
-        """Return the files of a user's folders that take the place of the project's and differ, by ``group/name``."""
+        """Return the user's files that replace a different one of the project, by ``group/name``."""
         *own, project = self.folders
         found = (path for folder in own for path in sorted(folder.rglob("*.yaml")) if _is_declaration(path))
         names = ((path, path.relative_to(next(f for f in own if path.is_relative_to(f)))) for path in found)
@@ -80,7 +80,7 @@ class Catalogue:
         raise self.unknown(group, name)
 
     def unknown(self, group: str, name: str) -> ConfigurationError:
-        """Return the error for a name that no file declares, or only one that is misnamed itself, which it tells."""
+        """Return the error for an undeclared name; if a file for it has a wrong folder or ending, it says so."""
         error = unknown(group, self.names(group), name)
         for folder in self.folders[:-1]:
             for path in sorted(folder.rglob("*")):
@@ -96,7 +96,7 @@ class Catalogue:
         Raises
         ------
         ConfigurationError
-            When there is none of that name (the message lists those that exist) or it is no mapping.
+            If there is none of that name (the message lists those that exist), or it is not a mapping.
         """
         path = self.path(group, name)
         try:
@@ -110,17 +110,17 @@ class Catalogue:
         return {str(key): value for key, value in content.items()}
 
     def keys(self, group: str, name: str) -> list[str]:
-        """Return the keys of one declaration, without its values, which may refer to what stands elsewhere."""
+        """Return the keys of one declaration; its values are not resolved, as they may refer to other files."""
         return [str(key) for key in load(self.path(group, name))]
 
     def about(self, group: str, name: str) -> str:
-        """Return the comment at the head of a declaration, its first paragraph in one line."""
+        """Return the first paragraph of the comment at the head of a declaration, on one line."""
         lines = self.path(group, name).read_text(encoding="utf-8").splitlines()
         comments = [line.removeprefix("#").strip() for line in itertools.takewhile(lambda x: x.startswith("#"), lines)]
         return " ".join(comment for comment in comments if not comment.startswith("@package"))
 
     def comments(self, group: str, name: str) -> dict[str, str]:
-        """Return what the comments of a declaration say of its keys, beside each or in the lines above it."""
+        """Return the comment on each key of a declaration: the one beside it, or that in the lines above it."""
         text = self.path(group, name).read_text(encoding="utf-8")
         return {
             key: beside or " ".join(line.removeprefix("#").strip() for line in above.splitlines())
@@ -128,11 +128,11 @@ class Catalogue:
         }
 
     def dataset_mapping(self, name: str) -> dict[str, Any]:
-        """Return the content of a data set's declaration; a relative path in it starts at its file."""
+        """Return the content of a data set's declaration; a relative path starts at the folder of its file."""
         return self._with_absolute_path("dataset", name)
 
     def network_mapping(self, name: str) -> dict[str, Any]:
-        """Return the content of a network's declaration; a relative path in it starts at its file."""
+        """Return the content of a network's declaration; a relative path starts at the folder of its file."""
         return self._with_absolute_path("network", name)
 
     def _with_absolute_path(self, group: str, name: str) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _is_declaration(path: Path) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _read(path: Path, changed: int) -> Any:
-    """Return the content of a file as it is since `changed`; many jobs read the same declarations."""
+    """Return the content of a file, cached until its time of change differs: many jobs read the same declarations."""
     return _resolved(load(path))
 
 
@@ -166,7 +166,7 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def without_value(error: OmegaConfBaseException) -> ConfigurationError:
-    """Return the error for a setting that names another, which has no value, or itself."""
+    """Return the error for a setting that refers to itself, or to another without a value."""
     what, *_ = str(error).splitlines()
     if own := what.partition("raised while resolving interpolation: ")[2]:
         return ConfigurationError(f"{error.full_key}: {own}")
@@ -176,7 +176,7 @@ def without_value(error: OmegaConfBaseException) -> ConfigurationError:
     )
 
 
-# What a file stands for: with aliases and interpolations, a few hundred bytes can become gigabytes.
+# How long a file may become: with aliases and interpolations, a few hundred bytes can expand to gigabytes.
 
 _LONGEST = 2**17  # characters
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
@@ -184,12 +184,12 @@ _Place = tuple[str | int, ...]
 
 
 def load(path: Path) -> DictConfig | ListConfig:
-    """Return the content of a file; raise ConfigurationError if it is too long, or stands for too much."""
+    """Return the content of a file; raise ConfigurationError if it is too long, as written or expanded."""
     return OmegaConf.load(io.StringIO(checked_text(path)))
 
 
 def checked_text(path: Path) -> str:
-    """Return the text of a file that `load` takes."""
+    """Return the text of a file; raise ConfigurationError if it is too long, as written or expanded."""
     text = path.read_text(encoding="utf-8")
     if len(text) > _LONGEST:
         raise ConfigurationError(f"{path} must have at most {_LONGEST:,} characters, got {len(text):,}; split it")
@@ -197,7 +197,7 @@ def checked_text(path: Path) -> str:
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node | None) -> int:
-        """Count the values that a node stands for; a circle, which is refused later, counts once."""
+        """Count the values that a node expands to; a cycle, which is refused later, counts once."""
         if id(node) not in sizes:
             sizes[id(node)] = 1
             inside = node.value if isinstance(node, yaml.CollectionNode) else ()
@@ -205,7 +205,7 @@ def checked_text(path: Path) -> str:
             sizes[id(node)] += sum(map(size, parts))
         return sizes[id(node)]
 
-    # Keys are merged (<<) while values are made: what they come to is counted before.
+    # Loading merges keys (<<), so what they expand to is counted first.
     _check_most(lambda: size(yaml.compose(text, Loader=loader)), str(path))
     _check_length(yaml.load(text, Loader=loader), str(path))
     return text
@@ -217,14 +217,14 @@ def _resolved(config: DictConfig | ListConfig) -> Any:
 
 
 def _check_length(values: Any, what: str) -> None:
-    """Raise ConfigurationError if values are too long where aliases and interpolations are what they stand for."""
+    """Raise ConfigurationError if values are too long once aliases and interpolations are expanded."""
     lengths: dict[_Place | int, int] = {}
 
     def length(place: _Place) -> int:
         value = functools.reduce(operator.getitem, place, values)
         own = id(value) if isinstance(value, dict | list) else place
         if own not in lengths:
-            lengths[own] = 0  # of a circle, which is refused when it is resolved
+            lengths[own] = 0  # for a cycle, which is refused when it is resolved
             inside = [(*place, key) for key, _ in _items(value)]
             written = sum(len(str(key)) for *_, key in inside) if inside else len(str(value))
             lengths[own] = 1 + written + sum(map(length, [*inside, *_named(values, place, value)]))
@@ -246,7 +246,7 @@ def _check_most(count: Callable[[], int], what: str) -> None:
 
 
 def _named(values: Any, place: _Place, text: object) -> Iterator[_Place]:
-    """Yield the places that the interpolations in a text name, or what is on the way there if that is one itself."""
+    """Yield the places that the interpolations in a text refer to, or an interpolation on the way there."""
     if not isinstance(text, str) or "${" not in text:
         return
     if "${" in _REFERENCE.sub("", text):
@@ -265,7 +265,7 @@ def _named(values: Any, place: _Place, text: object) -> Iterator[_Place]:
 
 @functools.lru_cache(maxsize=256)
 def _asked(text: str) -> list[str]:
-    """Return what the interpolations in a text name, and what resolvers are given, which may be names, too."""
+    """Return the names in the interpolations of a text, and the arguments of resolvers, which may be names, too."""
     asked: list[str] = []
 
     def give(name: str, args: tuple[Any, ...], args_str: tuple[str, ...]) -> None:
@@ -273,13 +273,13 @@ def _asked(text: str) -> list[str]:
             raise ConfigurationError(f"oc.create must not be given aliases (*name), got {brief(text)}; write values")
         asked.extend(map(str, (*args, *args_str)))
 
-    with contextlib.suppress(GrammarParseError):  # which resolving it tells
+    with contextlib.suppress(GrammarParseError):  # reported when the text is resolved
         GrammarVisitor(lambda key, _: asked.append(key), give, memo=None).visit(parse(text))
     return asked
 
 
 def _step(value: Any, part: str) -> _Place:
-    """Return the key or the position in a value that a part of a name means; nothing if there is none."""
+    """Return the key or position in a value that a part of a name refers to; empty if there is none."""
     if isinstance(value, dict):
         return next(((key,) for key in (part, *value) if key in value and str(key) == part), ())
     with contextlib.suppress(ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, temporary ones, file names, and paths without home folders."""
+"""Files that are written whole or not at all, temporary folders, file names, and texts without home folders."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-# A longer table is compressed; none is as wide as this.
+# Longer tables are compressed; no table of a run is wider.
 _MOST_LINES, _MOST_COLUMNS = 2000, 5000
-# What a spreadsheet would compute: text that begins with one of these signs, also a wide one, and is no number. It may
-# begin with apostrophes of its own, so that the one that is added can be taken away again. Where numbers have a decimal
-# comma, a semicolon ends a cell.
+# Text that a spreadsheet would evaluate: it begins with one of these signs, possibly full-width, and is not a number.
+# Apostrophes may come first, so that the one that is added can be taken away again. Where numbers have a decimal comma,
+# a semicolon ends a cell.
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf"
 _FORMULA = rf"(?='*(?:[=@\t\r\n＝＠＋－]|[+-](?!(?:{_NUMBER})?(?:;|\Z))))"
 _TO_TAME, _TAMED = re.compile(rf"(?:\A|(?<=;)){_FORMULA}"), re.compile(rf"(?:\A|(?<=;))'{_FORMULA}")
@@ -39,13 +39,13 @@ _TO_TAME, _TAMED = re.compile(rf"(?:\A|(?<=;)){_FORMULA}"), re.compile(rf"(?:\A|
 
 def beside(stem: Path, part: str, ending: str) -> Path:
     """Return the file of one part of an experiment, for example ``table6_rows.csv``."""
-    # A part may be the name of a data set, which may have slashes and anything else.
+    # A part may be the name of a data set, with slashes and any other characters.
     name = part if is_accepted(part) else safe_name(part)
     return stem.with_name(f"{stem.name}_{name}{ending}" if part else f"{stem.name}{ending}")
 
 
 def csv_ending(frame: pd.DataFrame) -> str:
-    """Return how the name of a table's file ends: a long table is compressed."""
+    """Return the ending of a table's file name: ``.csv.gz`` for a long table, which is compressed."""
     return ".csv.gz" if len(frame) > _MOST_LINES else ".csv"
 
 
@@ -58,7 +58,7 @@ def write_csv(frame: pd.DataFrame, path: Path) -> Path:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote, its cells as they are written; ValueError if it is none, or too wide."""
+    """Read a table that `write_csv` wrote, with cells as text; ValueError if it is not one, or too wide."""
     import pandas as pd
 
     open_it: Any = gzip.open if path.suffix == ".gz" else open
@@ -77,10 +77,10 @@ def read_csv(path: Path) -> pd.DataFrame:
 
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which no text or heading is a formula to a spreadsheet: an apostrophe goes before one."""
+    """Return a table with an apostrophe before each text or heading that a spreadsheet would take for a formula."""
     import pandas as pd
 
-    # By number, because names may repeat. A list, because mapping would turn 1 beside a missing value into 1.0.
+    # By position, because names may repeat. A list, because mapping would turn 1 beside a missing value into 1.0.
     tame = frame.set_axis(range(frame.shape[1]), axis=1)
     for at in range(frame.shape[1]):
         if tame[at].dtype.kind not in "iufb":
@@ -93,7 +93,7 @@ def _tame(value: object) -> object:
 
 
 def as_it_was(text: str) -> str:
-    """Return a text of a table without the apostrophes that `write_csv` put into it."""
+    """Return the text of a cell without the apostrophes that `write_csv` added."""
     return _TAMED.sub("", text)
 
 
@@ -108,7 +108,7 @@ def write_bytes(content: bytes, path: Path) -> Path:
 
 
 def write(path: Path, write_to: Callable[[Path], object]) -> Path:
-    """Write a file with a function that takes a path, and return its path."""
+    """Write a file with a function that takes a temporary path, and return the file's path."""
     with temporaries([path]) as (temporary,):
         write_to(temporary)
     return path
@@ -116,7 +116,7 @@ def write(path: Path, write_to: Callable[[Path], object]) -> Path:
 
 @contextmanager
 def temporaries(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Yield a temporary name for each path, whose folder is made; the files take their places once all are written."""
+    """Yield a temporary path for each file of a folder, which is created; they move into place once all are written."""
     try:
         paths[0].parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(paths[0].parent, "writing") as folder:
@@ -129,13 +129,13 @@ def temporaries(paths: Sequence[Path]) -> Iterator[list[Path]]:
         raise OSError(error.errno or 0, f"cannot write {', '.join(map(str, paths))}: {reason}") from error
 
 
-# A file that ends with the hash of all before, so that any change is noticed.
+# Files that end with the hash of their content, so that any change is noticed.
 
 _HASH_BYTES = 32
 
 
 def sealed(content: bytes) -> bytes:
-    """Return a content with its hash at the end."""
+    """Return a content with its hash appended."""
     return content + hashlib.sha256(content).digest()
 
 
@@ -148,7 +148,7 @@ def unsealed(whole: bytes) -> bytes:
 
 
 def named_folder(text: str) -> Path:
-    """Return the folder that a user names, ``~`` for a home; raise ValueError for an address, or a home of nobody."""
+    """Return the folder that a user names, with ``~`` expanded; raise ValueError for a URL or an unknown home."""
     if re.match(r"[A-Za-z][\w+.-]*://", text):
         raise ValueError(f"must be a folder of this machine, got {text[:100]!r}; write its path, and copy the files")
     try:
@@ -157,20 +157,20 @@ def named_folder(text: str) -> Path:
         raise ValueError(f"must be a folder that exists, got {text[:100]!r}; write its whole path") from error
 
 
-# Names of files and folders that say with which settings something was made.
+# Names of files and folders that tell the settings with which something was made.
 
 # File systems allow 255 bytes; this leaves room for what is added to a name.
 _LONGEST = 120
 _HASH_DIGITS = 8
 _LIST = re.compile(r"(^|=)\[([^\[\]]*)\]$")
-# Signs that stand between settings, or between key and value and between the items of a list, in one of these.
+# Settings that contain the signs by which a name separates settings, keys from values, or the items of a list.
 _UNCLEAR = re.compile(r"__|^[^=]*-.*=|\[.*-")
 
 
 def settings_name(settings: Sequence[str]) -> str:
-    """Return the name for settings as the command line has them, for example ``threshold-0.4__networks-heart-voting``.
+    """Return the name for settings of the command line, for example ``threshold-0.4__networks-heart-voting``.
 
-    Different settings of one key have different names, apart from a value and the list of this value alone: no key
+    Different settings of one key have different names, except that a value and a list of it alone share one: no key
     takes both.
     """
     plain = [_LIST.sub(lambda found: found[1] + re.sub(r", *", "-", found[2]), one) for one in settings]
@@ -181,8 +181,8 @@ def settings_name(settings: Sequence[str]) -> str:
 def safe_name(*parts: str, stands_for: object = None) -> str:
     """Return texts, joined by two underscores, as a name that every file system accepts.
 
-    If that changes a text, a few digits of a hash keep different texts apart, as they do if the name alone does not
-    tell its parts or what it `stands_for`, or has capitals: some file systems take ``A`` and ``a`` for the same name.
+    A few digits of a hash are appended if that changes a text, if the name alone does not determine its parts or what
+    it `stands_for`, or if it has capitals: some file systems take ``A`` and ``a`` for the same name.
     """
     text = "__".join(parts)
     if stands_for is None and len(parts) > 1 and text.split("__") != [*parts]:
@@ -212,10 +212,10 @@ _held: dict[Path, int] = {}
 
 
 def lock(path: Path, *, wait: bool = False) -> int | None:
-    """Lock a file, which is made if it is absent; return its descriptor, or None if another process has locked it.
+    """Lock a file, creating it if necessary; return its descriptor, or None if another process has locked it.
 
-    Closing the descriptor releases the lock, as the end of the process does. Where the file system has no locks, a
-    warning says so, and the file counts as locked.
+    The lock is released when the descriptor is closed or the process ends. Where the file system has no locks, a
+    warning says so, and the file counts as locked by this process.
     """
     descriptor = _opened(path, os.O_CREAT)
     found = _locked(descriptor, wait=wait)
@@ -245,15 +245,15 @@ def _locked(descriptor: int, *, wait: bool = False) -> bool | None:
 
 
 def make_temporary_folder(above: Path | None = None, stem: str = "trimbench") -> Path:
-    """Make a folder that this process holds until `remove_temporary_folder`, and remove those that nobody holds.
+    """Create a folder that this process holds until `remove_temporary_folder`, and remove those that nobody holds.
 
-    It is beside the temporary files of this machine, or in the folder `above`.
+    It is created in the folder `above`, by default that for temporary files of this machine.
     """
     remove_temporary_folders(above, stem)
     while True:
         folder = (above or Path(tempfile.gettempdir())) / f"{stem}.{secrets.token_hex(4)}.tmp"
         folder.mkdir(mode=0o700)
-        # Until it is locked, another process may take it for abandoned: then there is another one.
+        # Until it is locked, another process may take it for abandoned and remove it; then a new one is made.
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as otherwise:
             otherwise.callback(functools.partial(shutil.rmtree, folder, ignore_errors=True))
             descriptor = _opened(folder / _UNNAMED, os.O_CREAT)
@@ -265,7 +265,7 @@ def make_temporary_folder(above: Path | None = None, stem: str = "trimbench") ->
 
 
 def _is_taken(folder: Path, descriptor: int) -> bool:
-    """Lock a new folder that is still there, and tell whether it was free; without locks of its file system, it is."""
+    """Lock a new folder, and tell whether this process holds it now; where the file system has no locks, it does."""
     found = _locked(descriptor)
     if found:
         (folder / _UNNAMED).rename(folder / _LOCK)
@@ -289,7 +289,7 @@ def temporary_folder(above: Path | None = None, stem: str = "trimbench") -> Iter
 
 
 def lock_of(folder: Path) -> Path | None:
-    """Return the file by which a process holds a temporary folder, or has held it; None if there is none."""
+    """Return the lock file of a temporary folder, whether or not it is held; None if there is none."""
     return next((folder / name for name in (_LOCK, _UNNAMED) if (folder / name).exists()), None)
 
 
@@ -299,8 +299,8 @@ def remove_temporary_folders(above: Path | None = None, stem: str = "trimbench")
         # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
         with contextlib.suppress(OSError):
             if not (held := lock_of(folder)):
-                remove_abandoned([folder])  # what could not be removed whole, as somebody still wrote there
-                folder.rmdir()  # its maker ended at once, or will make another
+                remove_abandoned([folder])  # left over because somebody was still writing there
+                folder.rmdir()  # its maker has ended, or will make another
                 continue
             descriptor = _opened(held)
             try:
@@ -313,28 +313,28 @@ def remove_temporary_folders(above: Path | None = None, stem: str = "trimbench")
 
 
 def remove_abandoned(temporaries: Iterable[Path], seconds: float = _DAY_SECONDS) -> None:
-    """Remove temporary files and folders that are a day old, where no lock tells whether they are in use."""
+    """Remove temporary files and folders older than `seconds`, where no lock tells whether they are in use."""
     for temporary in temporaries:
         with contextlib.suppress(OSError):
             if time.time() - temporary.stat().st_mtime > seconds:
                 shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink()
 
 
-# Texts without the folders and names of users: records are shared with people who have no need of them.
+# Texts without home folders and names of users: records are shared with people who do not need them.
 
 _ROOT = Path(__file__).resolve().parents[2]
-# What may follow the name of a user or of a folder in a text.
+# The end of the name of a user or folder in a text.
 _END = r"(?![\w.-])"
 _ANY_HOME = re.compile(rf"(?<![\w.~-])/(?:home|Users)/[\w.-]+{_END}")
 
 
 def without_homes(text: str) -> str:
-    """Return a text in which paths begin with ``~`` or in the folder of this project.
+    """Return a text in which ``~`` stands for home folders, and paths in this project are relative to its folder.
 
-    Homes are those of this user, and all folders in ``/home`` and ``/Users``, which may be those of another machine.
-    Where this user's name is a folder elsewhere, as in ``/scratch/<user>``, it becomes ``~``, too.
+    Home folders are those of this user, and all in ``/home`` and ``/Users``, which may be those of another machine.
+    Elsewhere, a folder with this user's name, as in ``/scratch/<user>``, becomes ``~``, too.
     """
-    text = text.encode(errors="backslashreplace").decode()  # half of a pair of surrogates is no text of a file
+    text = text.encode(errors="backslashreplace").decode()  # files cannot hold lone surrogates
     text = text.replace(f"{_ROOT}/", "")
     for home in own_homes():
         text = re.sub(rf"(?<![\w.~-]){re.escape(home)}{_END}", "~", text)
@@ -344,7 +344,7 @@ def without_homes(text: str) -> str:
 
 
 def user_cache() -> Path:
-    """Return the cache folder of this user; one that cannot be made where there is no home, as in some containers."""
+    """Return this user's cache folder; without a home, as in some containers, one that cannot be created."""
     from platformdirs import user_cache_path
 
     try:
@@ -354,7 +354,7 @@ def user_cache() -> Path:
 
 
 def own_homes() -> list[str]:
-    """Return the home of this user and where it really is, the longest first; the root of all files is none."""
+    """Return this user's home folder and its resolved path, longest first; the root folder does not count."""
     try:
         home = Path.home()
     except RuntimeError:  # a user without an entry, as in some containers

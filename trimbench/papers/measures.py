@@ -14,7 +14,7 @@ _FLOOR = 1e-14
 
 
 def cross_entropy(reference: Matrix, log_predicted: Matrix) -> float:
-    """Return the mean cross entropy of predictions to the classifier's own with all features, in nats.
+    """Return the mean cross entropy of predictions relative to the classifier's own with all features, in nats.
 
     Both have the shape (n_rows, n_classes); `log_predicted` are logarithms of probabilities.
     """
@@ -28,7 +28,7 @@ def accuracy(truth: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
 
 
 def weighted_f1(truth: NDArray[np.int64], predicted: NDArray[np.int64], n_classes: int) -> float:
-    """Return the F1 score of each class, averaged with the frequencies of the classes; 0 for one never predicted."""
+    """Return the mean F1 score of the classes, weighted by their frequencies; a class never predicted scores 0."""
     table = np.bincount(truth * n_classes + predicted, minlength=n_classes**2).reshape(n_classes, n_classes)
     support, claimed = table.sum(axis=1), table.sum(axis=0)
     scores = 2 * np.diag(table) / np.maximum(support + claimed, 1)
@@ -42,7 +42,7 @@ def log_loss(truth: NDArray[np.int64], probabilities: Matrix) -> float:
 
 
 def brier_score(truth: NDArray[np.int64], probabilities: Matrix) -> float:
-    """Return the mean squared distance of probabilities to the true class, summed over the classes: 0 to 2."""
+    """Return the mean squared distance of probabilities from the true class, summed over the classes: 0 to 2."""
     wanted = np.eye(probabilities.shape[1])[truth]
     return float(((probabilities - wanted) ** 2).sum(axis=1).mean())
 
@@ -51,7 +51,7 @@ def calibration_error(truth: NDArray[np.int64], probabilities: Matrix, n_bins: i
     """Return the expected calibration error of the predicted class: how far confidence is from accuracy.
 
     Rows are put into bins of equal width by the probability of their predicted class; in each bin its mean is compared
-    with the share of correct predictions, and the distances are averaged with the numbers of rows.
+    with the share of correct predictions, and the distances are averaged, weighted by the numbers of rows.
     """
     confidence = probabilities.max(axis=1)
     surplus = confidence - (probabilities.argmax(axis=1) == truth)
@@ -114,8 +114,8 @@ def prediction_quality(y: NDArray[np.int64], probabilities: Matrix) -> Predictio
 class Calibration:
     """Predicted against actual frequencies in ten classes of predictions.
 
-    They are the `counts` of cases with P(y = 1 | x) in [0, 0.1), ..., [0.9, 1], the sums of their probabilities, and
-    those among them with y = 1.
+    They are the `counts` of cases with P(y = 1 | x) in [0, 0.1), ..., [0.9, 1], the sums of these probabilities, and
+    the numbers of cases with y = 1.
     """
 
     counts: NDArray[np.int64]

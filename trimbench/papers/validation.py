@@ -1,4 +1,4 @@
-"""Settings that are checked: frozen dataclasses filled from configurations, their errors, and the words of both."""
+"""Settings that are checked: frozen dataclasses filled from configurations, their errors, and how messages put them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Settings = TypeVar("Settings")
 _LONGEST_VALUE, _LONGEST_REASON, _LONGEST_MESSAGE = 120, 350, 500
-_HALF = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that are no UTF-8
+_HALF = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that are not UTF-8
 _UNIONS = (typing.Union, types.UnionType)
 
 
 class ShortError(Exception):
-    """An error whose message fits on a screen, whatever a file holds: it is without the middle of what is long."""
+    """An error whose message fits on a screen, whatever a file holds: the middle of a long one is left out."""
 
     def __init__(self, message: str = "", *, whole: bool = False) -> None:
         half = _LONGEST_MESSAGE // 2 - 5
@@ -35,23 +35,23 @@ class ShortError(Exception):
 
 
 class ConfigurationError(ShortError, ValueError):
-    """Something in the configuration or on the command line that does not exist or cannot be."""
+    """Something in the configuration or on the command line does not exist or is not allowed."""
 
 
 def brief(value: object) -> str:
-    """Return how a value looks, without the middle of what is long: the message of an error stays short."""
+    """Return the repr of a value for the message of an error, without its middle if it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:80]} ... {text[-30:]}"
 
 
 def reason(error: BaseException) -> str:
-    """Return what is wrong with a value or a file, on one line and without the middle of what is long."""
+    """Return the message of an error on one line, without its middle if it is long."""
     text = " ".join(str(error).split())
     return text if len(text) <= _LONGEST_REASON else f"{text[:250]} ... {text[-90:]}"
 
 
 def unknown(what: str, allowed: Sequence[str], got: str, written: Callable[[str], str] = repr) -> ConfigurationError:
-    """Return the error for a name that does not exist: it lists those that do, and has those near it as `written`."""
+    """Return the error for a name that does not exist: it lists those that do, and offers near ones as `written`."""
     tails = [name for name in allowed if got and name.endswith(f"/{got}")]  # of an experiment without its family
     close = tails or get_close_matches(got, allowed, n=1)
     hint = f"; did you mean {' or '.join(map(written, close))}?" if close else ""
@@ -102,8 +102,8 @@ def validated(kind: type[Settings], values: object, what: str) -> Settings:
     Raises
     ------
     ConfigurationError
-        When a key is unknown (the message lists those that exist), missing or of the wrong type, or the class refuses
-        its values. The message is about one such key, an unknown one if there is any.
+        If a key is unknown (the message lists those that exist), missing or of the wrong type, or the class refuses its
+        values. The message is about one such key, an unknown one if there is any.
     """
     from pydantic import ValidationError
 
@@ -121,7 +121,7 @@ def validated(kind: type[Settings], values: object, what: str) -> Settings:
 
 
 def _check_texts(values: object, what: str, path: tuple[str, ...]) -> None:
-    """Raise an error unless all keys are text, as JSON would turn others into it, and texts have whole characters."""
+    """Raise an error unless all keys are text (JSON would convert others), and no text has lone surrogates."""
     if isinstance(values, Mapping):
         for key, value in values.items():
             if not isinstance(key, str):
@@ -279,7 +279,7 @@ def shown(values: Sequence[str], limit: int = 8) -> str:
 
 
 def some(texts: Sequence[str], limit: int, between: str = ", ") -> str:
-    """Return the first of some texts, and how many more there are."""
+    """Return the first texts, at most `limit`, and how many more there are."""
     more = len(texts) - limit
     return between.join(texts[:limit]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -290,7 +290,7 @@ def rows_in(count: int) -> str:
 
 
 def rows_named(rows: Sequence[int], limit: int = 10) -> str:
-    """Return which rows are meant, by their numbers.
+    """Return the numbers of some rows in words.
 
     >>> rows_named([7]), rows_named([1, 2, 3], 2)
     ('row 7', 'rows 1, 2 and 1 more')
@@ -300,12 +300,12 @@ def rows_named(rows: Sequence[int], limit: int = 10) -> str:
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal; 80 if it is unknown, as of a pipe."""
+    """Return the width of the terminal; 80 if it is unknown, as for a pipe."""
     return shutil.get_terminal_size().columns
 
 
 def fitted(text: str, indent: int | None = None) -> str:
-    """Return a text in lines that fit the terminal, continued with an indent; rows, words and shares stay whole."""
+    """Wrap a text to the terminal, indented after the first line; table rows, words and percentages stay whole."""
     width, lines = terminal_width(), []
     fill = functools.partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
     for line in text.replace(" %", "\xa0%").split("\n"):
@@ -317,7 +317,7 @@ def fitted(text: str, indent: int | None = None) -> str:
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:
     """Return a question about the nearest name, or nothing if none is near."""
-    # The time for long names grows with their squares.
+    # The time for a comparison grows with the square of the length.
     folded = {one.casefold()[:_COMPARED]: one for one in reversed(names)}
     close = get_close_matches(name.casefold()[:_COMPARED], folded, n=1)
     return f" (did you mean {quoted(folded[close[0]])}?)" if close else ""
@@ -357,7 +357,7 @@ _UNAVAILABLE = re.compile(r"is not available from (.+?): (.*?)(?:; |$)")
 
 
 def ways_out(messages: Iterable[str]) -> str:
-    """Return what to do for data that is missing, each way once, as the messages of `data_unavailable` end."""
+    """Return what to do about missing data: the advice at the end of each message of `data_unavailable`, once each."""
     ends = [message.rpartition("; ")[2] for message in messages if _UNAVAILABLE.search(message)]
     ways = dict.fromkeys(way for end in ends for way in end.split(", or "))
     return ", or ".join(sorted(ways, key=_TO_HOLD.__eq__))

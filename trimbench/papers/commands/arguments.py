@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "study"]
 TASKS: tuple[Task, ...] = typing.get_args(Task)
-# Those that say what is done and where, which is for the command line alone: files of others do not set them.
+# Keys that say what is done and where: the command line alone may set them, not files from elsewhere.
 OF_THE_RUN = ("task", "run", "runs", "results", "cache_mode", "offline", "archive", "executor")
-# The committed outcome, which no run writes to.
+# The run with the committed results, to which only task=publish writes.
 PUBLISHED = "published"
 # Folders beside those of the runs.
 _TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm", "archives")
@@ -49,7 +49,7 @@ _TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm", "archives")
 
 @settings
 class CommonSettings:
-    """The keys that every command has, apart from groups."""
+    """The keys that every command has, apart from those that choose from a group."""
 
     task: Task
     run: str | None
@@ -114,16 +114,16 @@ _MOST_POINTS = 10_000  # each takes some milliseconds before the first job runs
 
 @dataclass(frozen=True)
 class CommandLine:
-    """What Hydra's own parsers make of a command line.
+    """A command line as Hydra's own parsers read it.
 
     Attributes
     ----------
     options : argparse.Namespace
         Hydra's options, and ``allow_code``.
     written : tuple of Override
-        The settings in their order. Of one that is repeated, the last counts.
+        The settings in order. If one is repeated, the last counts.
     settings : tuple of tuples of Override
-        The same, each with its values: several in a sweep, where equal values count once, else one.
+        The same, each with its values: one, or several in a sweep, where equal values count once.
     """
 
     options: argparse.Namespace
@@ -132,7 +132,7 @@ class CommandLine:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> CommandLine:
-        """Parse the words of a command line; raise ConfigurationError for what is no setting and no option."""
+        """Parse the words of a command line; raise ConfigurationError for what is neither a setting nor an option."""
         _check_dashes(words)
         hydras = get_args_parser()
         how: dict[str, Any] = {"add_help": False, "conflict_handler": "resolve", "exit_on_error": False}
@@ -148,10 +148,10 @@ class CommandLine:
             raise unknown("an option", known, rest[0])
         parsed = [] if options.shell_completion else _parsed(options.overrides)
         if _task(parsed) == STUDY:
-            # No file of the configuration can have the columns that `types` names.
+            # No file of the configuration can list the columns that `types` names, so they are added to it.
             words = [str(one.input_line) for one in parsed]
             parsed = _parsed([f"++{word.lstrip('+')}" if re.match(r"\+*types[.=]", word) else word for word in words])
-        # With several values, a setting written as seed=1,2 ++seed=3,4 would give each of the last twice.
+        # In a sweep, seed=1,2 ++seed=3,4 are one setting; as two, each of the last values would run twice.
         added = "+" if options.multirun else ""
         written = tuple({one.get_key_element().lstrip(added): one for one in parsed}.values())
         if not (n_points := math.prod(map(_n_values, written))) <= _MOST_POINTS:
@@ -200,10 +200,10 @@ class CommandLine:
 
     @property
     def for_hydra(self) -> argparse.Namespace:
-        """What Hydra's own program gets: of a sweep the first point, which it composes as if it stood alone."""
+        """The options for Hydra's own program: of a sweep, those of the first point as if it stood alone."""
         options = argparse.Namespace(**vars(self.options))
         options.overrides = [str(one.input_line) for one in self.first]
-        # Beside these, Hydra itself refuses a sweep.
+        # Hydra itself refuses a sweep together with one of these.
         options.multirun = options.multirun and any((options.run, options.cfg, options.info))
         return options
 
@@ -215,7 +215,7 @@ def setting(key: str, value: str) -> Override:
 
 
 def quoted(text: str) -> str:
-    """Return a text as Hydra reads it back."""
+    """Return a text in quotes, from which Hydra reads it back."""
     return QuotedString(text, Quote.single).with_quotes()
 
 
@@ -238,7 +238,7 @@ def _n_values(one: Override) -> float:
 
 
 def _alternatives(one: Override) -> tuple[Override, ...]:
-    """Return a setting with each of its values, as Hydra's own sweeper takes them, but equal ones once."""
+    """Return one setting for each value, as Hydra's own sweeper would, but equal values once."""
     if not one.is_sweep_override():
         return (one,)
     sweep, key = one.value(), one.key_or_group
@@ -285,7 +285,7 @@ def _check_dashes(arguments: Sequence[str]) -> None:
 
 
 def _meant(key: str, following: str) -> str:
-    """Return a setting that was written without its value: the next word is that, unless it is a setting itself."""
+    """Complete a setting that was written without its value: the next word is it, unless it is a setting itself."""
     value = following.lstrip("=")
     if key in _SWITCHES:
         return f"{key}={'false' if value == 'false' else 'true'}"
@@ -327,8 +327,8 @@ def _no_setting(word: str, following: str) -> ConfigurationError:
 def check_settings(line: CommandLine, composer: Composer) -> None:
     """Raise ConfigurationError, which says what to write instead, if a key or a choice does not exist.
 
-    Those of the project's configuration and of a folder given with ``--config-dir`` exist. With another root or search
-    path, only Hydra knows. These, and other settings of Hydra, need the code ``hydra`` to be allowed.
+    They are looked up in the project's configuration and in a folder given with ``--config-dir``. With another root or
+    search path, only Hydra knows them; these, and other settings of Hydra, need ``--allow-code=hydra``.
     """
     options, first, catalogue = line.options, line.first, composer.catalogue
     _check_code(options, [one.get_key_element() for one in first])
@@ -347,14 +347,14 @@ def check_settings(line: CommandLine, composer: Composer) -> None:
     if several:
         each = "run the command once with each" if line.root == STUDY else "add -m to run with each"
         raise ConfigurationError(f"{several[0].key_or_group} must have one value, got {several[0].input_line}; {each}")
-    # Of a sweep, the first point; the keys of the others are checked when they are composed, before anything runs.
+    # In a sweep, the keys of the other points are checked when they are composed, before anything runs.
     composer.chosen(line.points[0])
     for folder in catalogue.folders[:-1]:
         _check_folder(folder, first, composer)
 
 
 def _check_files(folder: Path, catalogue: Catalogue) -> None:
-    """Raise ConfigurationError for what Hydra misreads in a folder, or reads in the place of the project's files."""
+    """Raise ConfigurationError for files that Hydra would misread, or wrongly take in place of the project's."""
     if not folder.is_dir():
         raise ConfigurationError(f"--config-dir must be an existing folder, got {str(folder)!r}; create it first")
     if "${" in str(folder.absolute()):
@@ -363,7 +363,7 @@ def _check_files(folder: Path, catalogue: Catalogue) -> None:
         is_group = path.relative_to(folder).parts[0] in GROUPS
         if is_group and path.read_bytes().startswith(codecs.BOM_UTF8):
             raise ConfigurationError(f"{path} must not begin with a byte order mark; save it as UTF-8 without one")
-        with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError, RecursionError):  # which Hydra tells
+        with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError, RecursionError):  # Hydra reports these
             checked_text(path)
     for name, path in catalogue.replaced().items():
         group, _, choice = name.partition("/")
@@ -374,7 +374,7 @@ def _check_files(folder: Path, catalogue: Catalogue) -> None:
 
 
 def _check_key(one: Override, config: DictConfig, is_sweep: bool = False) -> None:
-    """Raise an error unless a key with dots leads to a value, or into a list, and a list has a list."""
+    """Raise an error unless a key leads to a value, or into a list, and has a list where that is needed."""
     node: Any = config
     above: list[str] = []
     rest = one.key_or_group.split(".")
@@ -389,7 +389,7 @@ def _check_key(one: Override, config: DictConfig, is_sweep: bool = False) -> Non
         text, is_list = value_text(one), isinstance(node[rest[0]], ListConfig)
         is_number = type(node[rest[0]]) in (int, float)
         is_plain = text not in ("", "null") and not re.search(r"[$(]", text)
-        # What an experiment takes in place of a value that is no list, its class tells.
+        # The class of an experiment says itself that it needs a list.
         is_told = is_list and not above and "runner" in config and not (is_sweep or one.is_sweep_override())
         if len(rest) == 1 and is_plain and not is_told and (is_list, is_number)[text.startswith("[")]:
             what = f"{one.key_or_group} must {'be a list' if is_list else 'have one value'}, got {text}"
@@ -405,7 +405,7 @@ def _check_key(one: Override, config: DictConfig, is_sweep: bool = False) -> Non
 
 
 def _written(key: str, one: Override, wanted: object, is_sweep: bool) -> str:
-    """Return what to write in a shell for a setting of this key: a list, or several values, as `wanted`."""
+    """Return what to write in a shell for a setting of this key: a list or single values, like the one `wanted`."""
     texts = list(one.sweep_string_iterator()) if one.is_choice_sweep() else [value_text(one)]
     if isinstance(wanted, ListConfig):
         # A list of values has each once; one such as [100,100] is a pair.
@@ -424,7 +424,7 @@ def _written(key: str, one: Override, wanted: object, is_sweep: bool) -> str:
 
 
 class Composer:
-    """Composes configurations of the file `root` and choices of a catalogue, and remembers what they share."""
+    """Composes configurations from the file `root` and choices in a catalogue, and caches what they share."""
 
     def __init__(self, catalogue: Catalogue, root: str = "config") -> None:
         self.catalogue, self.root = catalogue, root
@@ -437,7 +437,7 @@ class Composer:
     def compose(self, overrides: Sequence[Override]) -> dict[str, Any]:
         """Return the configuration with these settings, resolved.
 
-        Where these differ from earlier ones in plain values alone, to which nothing refers, they take their places.
+        If these differ from earlier ones only in plain values to which nothing refers, those are filled in.
         """
         free = {one.key_or_group: one.value() for one in overrides if _is_plain(one)}
         # A list and a single value differ in kind: each is checked against what the configuration has.
@@ -456,7 +456,7 @@ class Composer:
         return resolved
 
     def chosen(self, overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, str | None]]:
-        """Return the configuration with these settings, and which file of each group it has.
+        """Return the configuration with these settings, and which file of each group was chosen.
 
         Raises ConfigurationError if a choice, or the key of a value, does not exist.
         """
@@ -501,7 +501,7 @@ class Composer:
 
 
 def _is_plain(one: Override) -> bool:
-    """Tell whether a setting is a number, a word or a list of these at the top, which is taken as it is written."""
+    """Tell whether a setting gives a key at the top a number, a word or a list of these, to be taken as written."""
     value: Any = one.value()
     values = value if isinstance(value, list) else [value]
     is_value = all(isinstance(part, int | float | str) and "$" not in str(part) and part != "???" for part in values)
@@ -518,7 +518,7 @@ def _is_merged_last(path: Path) -> bool:
 # What a folder of configuration from somewhere else may not do.
 
 _OPTION = "--allow-code"
-# Parts of Hydra's own settings that follow from the command line, and one of the part of the job.
+# Parts of Hydra's own settings that follow from the command line, and such a key in its part `job`.
 _OF_THE_COMMAND, _OVERRIDES = ("runtime", "overrides", "searchpath"), "override_dirname"
 # Settings of Hydra that name no code.
 _HARMLESS = ("hydra.job.name", "hydra.verbose")
@@ -527,8 +527,8 @@ _HARMLESS = ("hydra.job.name", "hydra.verbose")
 def _check_code(options: argparse.Namespace, settings: Sequence[str]) -> None:
     """Raise ConfigurationError if the command line lets Hydra take its own settings from elsewhere.
 
-    With these, Hydra calls functions that files or the command line itself name, so that a command from somebody else
-    would run any code. ``--allow-code=hydra`` allows it.
+    Then Hydra calls functions that files or the command line itself name, so that a command from somebody else could
+    run any code. ``--allow-code=hydra`` allows it.
     """
     for name in options.allow_code:
         if not all(part.isidentifier() for part in name.split(".")):
@@ -546,10 +546,10 @@ def _check_code(options: argparse.Namespace, settings: Sequence[str]) -> None:
 
 
 def _check_folder(folder: Path, overrides: Sequence[Override], composer: Composer) -> None:
-    """Raise ConfigurationError if what these settings find in a folder changes settings of Hydra, or of the run.
+    """Raise ConfigurationError if files in a folder, chosen by these settings, change settings of Hydra or of the run.
 
-    With the former, Hydra would call any function and set environment variables; the latter say what is done, where and
-    on whose machines. On the command line they are allowed, as is an executor of the folder that it names.
+    The former could make Hydra call any function and set environment variables; the latter say what is done, where and
+    on whose machines. The command line may set them, and may choose an executor from the folder.
     """
     top = [(one, "hydra" if one.is_hydra_override() else one.key_or_group.partition(".")[0]) for one in overrides]
     own = [one for one, key in top if key in ("hydra", *OF_THE_RUN) and key != "executor"]
@@ -603,10 +603,10 @@ class Point:
 class Invocation:
     """What a command line asks for.
 
-    `points` has the points of a `sweep`, which names its folder, or a single one. `chosen` tells whether an experiment
-    was chosen. `figure` says how figures are drawn, and `figure_name` is the chosen file with the values that the
-    command line changes, for example ``column,width=4``. `code` names the modules and packages beside this one from
-    which experiments may come. `study` has the keys of a study, for that task alone.
+    `points` are those of a sweep, whose folder is named `sweep`, or a single one. `chosen` tells whether an experiment
+    was chosen. `figure` says how figures are drawn, and `figure_name` joins the chosen file and the values that the
+    command line changes. `code` names the modules and packages besides this one from which experiments may come.
+    `study` has the keys of a study, for that task alone.
     """
 
     settings: CommonSettings

@@ -41,14 +41,14 @@ from trimbench.papers.commands.arguments import (
 )
 from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder, plain, without_value
 from trimbench.papers.files import settings_name
-from trimbench.papers.validation import ConfigurationError, Json, fitted, unknown, validated
+from trimbench.papers.validation import ConfigurationError, Json, ShortError, fitted, unknown, validated
 
 _DIGITS = 8  # of the hash of a file
 # The variables that a configuration may read.
 READABLE = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
-_COLUMN = 24  # of the help, where the meaning of a setting begins
+_COLUMN = 24  # of the help, where the description of a setting begins
 _DEEP = ("executor", "figure")  # groups whose own settings are described with the others
-# What in the meaning of a setting stands for its choices: the keys of another one; the names in a group do, too.
+# How the description of a setting refers to its choices: the keys of another setting (or, as `conf/<group>`, names).
 _NAMES = re.compile(r"names in (\w+)")
 # What composing raises; some of Hydra's own complaints are plain ValueErrors.
 _COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
@@ -62,8 +62,8 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
     # With this, Hydra raises its errors instead of printing them.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     _settle()
+    OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
     try:
-        limit_environment()
         with _exit_on(*_COMPLAINTS):
             line = CommandLine.of(sys.argv[1:])
             if line.options.version:
@@ -93,12 +93,12 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
 
 
 def _settle() -> None:
-    """Make up for what is absent or odd around the program: a folder, a display, a home."""
+    """Make sure that there is a current folder, a home, and a way to draw without a display."""
     try:
         Path.cwd()
-    except OSError as error:  # as it was removed, or its disk unmounted
+    except OSError as error:  # it was removed, or its disk unmounted
         sys.exit(f"the current folder cannot be used: {error.strerror}; change to another, then run the command again")
-    # That of a notebook is of no use here, and may be absent.
+    # The backend of a notebook is of no use here, and may not be installed.
     os.environ["MPLBACKEND"] = "agg"
     try:
         Path.home()
@@ -111,12 +111,8 @@ def _settle() -> None:
         sys.stderr.write("There is no home folder, so nothing is kept there; set HOME to keep what is downloaded.\n")
 
 
-def limit_environment() -> None:
-    """Let ``${oc.env:...}`` read only the variables that are `READABLE`: others may hold secrets."""
-    OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
-
-
 def _variable(name: str, *default: str | None) -> str | None:
+    """Return what ``${oc.env:name}`` stands for: only the variables in `READABLE`, as others may hold secrets."""
     if name not in READABLE:
         raise ConfigurationError(
             f"a configuration may read the environment variables {' and '.join(READABLE)}, got {name!r}; write the "
@@ -138,7 +134,7 @@ def _exit_on(*errors: type[Exception]) -> Iterator[None]:
 
 
 def _compose(line: CommandLine) -> Invocation | None:
-    """Return what the command line asks for; None if it asks to be shown something, as ``--help`` does."""
+    """Return what the command line asks for; None if it only shows something, as ``--help`` does."""
     own = [Path(line.options.config_dir)] if line.options.config_dir else []
     composer = Composer(Catalogue((*own, configuration_folder())), line.root)
     check_settings(line, composer)
@@ -150,10 +146,10 @@ def _compose(line: CommandLine) -> Invocation | None:
     invocations: list[Invocation] = []
 
     def application(_: DictConfig) -> None:
-        # Handled inside, because Hydra would announce an error that leaves this function.
+        # Handled here, because Hydra would add its own announcement to an error that leaves this function.
         with _exit_on(*_COMPLAINTS):
             sources = [one for one in HydraConfig.get().runtime.config_sources if one.schema == "file"]
-            sources.sort(key=lambda one: one.provider == "main")  # that of the root goes last
+            sources.sort(key=lambda one: one.provider == "main")  # the project's own goes last
             catalogue = Catalogue(tuple(Path(one.path) for one in sources))
             invocations.append(_invocation(line, Composer(catalogue, line.options.config_name or line.root)))
 
@@ -163,7 +159,7 @@ def _compose(line: CommandLine) -> Invocation | None:
 
 
 def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
-    """Return the help of a command: what it can be, and its choices; of an experiment or a study, its settings."""
+    """Return the help: all commands and their choices or, for an experiment or a study, its settings."""
     catalogue, given = composer.catalogue, [one for one in overrides if one.key_or_group != "task"]
     groups = [one for one in given if one.key_or_group in GROUPS]
     chosen = next((str(one.value()) for one in groups if one.key_or_group == "experiment"), "")
@@ -178,7 +174,7 @@ def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
 
 
 def _described(composer: Composer, given: Sequence[Override], groups: Sequence[Override], chosen: str) -> str:
-    """Return the settings of an experiment or a study, and those of every command: value, meaning, choices, default."""
+    """Describe the settings of an experiment or a study, and of every command: value, meaning, choices, default."""
     catalogue, values = composer.catalogue, _flat(composer, given)
     defaults = _flat(composer, groups) | {key: value for key, value in _flat(composer, []).items() if key in GROUPS}
     comments = catalogue.comments("", "config") | catalogue.comments("", composer.root)
@@ -201,7 +197,7 @@ def _described(composer: Composer, given: Sequence[Override], groups: Sequence[O
 
 
 def _flat(composer: Composer, overrides: Sequence[Override]) -> dict[str, Any]:
-    """Return the settings by key: of a group the choice, and of those in `_DEEP` what is in them, too."""
+    """Return the settings by key: for a group, its choice, and for those in `_DEEP`, also what is in it."""
     config, choices = composer.chosen(overrides)
     found: dict[str, Any] = {}
     for key, value in plain(config).items():
@@ -221,10 +217,9 @@ def _run(invocation: Invocation) -> int:
     # These load numpy and pandas, which `trimbench --help` does without.
     from trimbench.papers.commands.tasks import PERFORM
     from trimbench.papers.execution.run import ExecutorError
-    from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch
 
     try:
-        with _exit_on(ConfigurationError, DataUnavailable, DeclarationError, FactsMismatch):
+        with _exit_on(ShortError):
             return PERFORM[invocation.settings.task](invocation)
     except ExecutorError as error:
         sys.stderr.write(f"executor={invocation.executor_name}: {error}\n")
@@ -232,7 +227,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _invocation(line: CommandLine, composer: Composer) -> Invocation:
-    # It loads NumPy, which `trimbench --help` does without.
+    # This loads NumPy, which `trimbench --help` does without.
     from trimbench.papers.vocabulary.outcome import FigureSettings
 
     catalogue, first, is_sweep = composer.catalogue, line.points[0], bool(line.options.multirun)
@@ -245,7 +240,7 @@ def _invocation(line: CommandLine, composer: Composer) -> Invocation:
     if is_sweep:
         check_sweep(settings, line.swept)
     is_study = settings.task == "study"  # no experiment is part of it
-    # Whatever is found with these is not what the project declares.
+    # With these, an experiment is not the one that the project declares.
     replaced = [
         f"{name.replace('/', '.')}={hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
         for name, path in catalogue.replaced().items()
@@ -272,7 +267,7 @@ def _invocation(line: CommandLine, composer: Composer) -> Invocation:
 def _point(overrides: Sequence[Override], swept: Sequence[str], composer: Composer, replaced: Sequence[str]) -> Point:
     """Return the experiments with these settings, and which of the settings change what they find.
 
-    So do declarations of the project that the user has `replaced`, and a profile of the user.
+    The declarations that the user has `replaced`, and a profile of the user's own, are among the latter.
     """
     by_key, catalogue = {one.key_or_group: one for one in overrides}, composer.catalogue
     chosen = by_key["experiment"].value() if "experiment" in by_key else None
@@ -281,7 +276,7 @@ def _point(overrides: Sequence[Override], swept: Sequence[str], composer: Compos
     text = {one.key_or_group: f"{one.key_or_group}={value_text(one)}" for one in overrides}
     named = [key for key in text if _matters(key) and key != "experiment"]
     altered = [key for key in named if key != "seed"]
-    # A value of the profile is a setting of the experiments; the choice of another of the project's is not a change.
+    # A value in the profile is a setting of the experiments; choosing another of the project's profiles changes none.
     if "profile" in by_key and by_key["profile"].value() not in Catalogue(catalogue.folders[-1:]).names("profile"):
         altered.append("profile")
     return Point(
@@ -296,7 +291,7 @@ def _point(overrides: Sequence[Override], swept: Sequence[str], composer: Compos
 
 
 def value_of(one: Override) -> Json:
-    """Return a swept value as Hydra reads it; of a list of one its item, any other list as it was written."""
+    """Return a swept value as Hydra reads it: the item of a list of one, and any other list as it was written."""
     value: Any = one.value()
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
@@ -304,7 +299,7 @@ def value_of(one: Override) -> Json:
 
 
 def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
-    """Raise ConfigurationError if a sweep goes over nothing, or what is no setting, or its task is not done by points.
+    """Raise ConfigurationError unless a sweep has several values of settings that it may vary, and runs or reports.
 
     A run has one profile, but its values can be swept.
     """
@@ -338,14 +333,14 @@ def sweep_name(settings: Sequence[Override]) -> str:
 
 
 def _matters(key: str) -> bool:
-    """Tell whether what an experiment finds depends on a setting, or the choice of it."""
+    """Tell whether the value of a key, such as the choice of the experiment, can change what is found."""
     return key == "seed" or key.startswith("profile.") or key.partition(".")[0] not in SHARED_KEYS
 
 
 # What the Tab key completes in a shell: keys, and the names that a key takes.
 
 _COMPLETION = "--shell-completion"
-# Bash takes "=" for the end of a word, so what stands before it is not part of a completion there; zsh does not.
+# Bash ends a word at "=", so a completion must not repeat what comes before it; in zsh it must.
 _BASH = """\
 _trimbench() {
     local line=${COMP_LINE:0:$COMP_POINT} word IFS=$'\\n'
@@ -368,7 +363,7 @@ complete -c reproduce -f -a "(__trimbench_complete)"
 _SCRIPTS = {
     # Files, where there is nothing else, as after data=.
     "bash": f"{_BASH}complete -o default -F {_COMPLETE}",
-    # Its own complete knows no compopt.
+    # Its emulation of Bash has no compopt.
     "zsh": "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
     f"{_BASH}complete -o nospace -F {_COMPLETE}",
     "fish": _FISH,
@@ -376,9 +371,9 @@ _SCRIPTS = {
 
 
 def answer(words: Sequence[str]) -> str:
-    """Return what the option is asked for: a shell's script (``install=bash``), or the completions of a line.
+    """Return what ``--shell-completion`` prints: the script for a shell (``install=bash``) or completions of a line.
 
-    Raises ConfigurationError if it is asked for something else.
+    Raises ConfigurationError for anything else.
     """
     asked = " ".join(words)
     if asked.startswith("query="):
@@ -395,7 +390,7 @@ def answer(words: Sequence[str]) -> str:
 
 
 def completions(line: str) -> list[str]:
-    """Return the words that the last one of a command line can become."""
+    """Return the words to which the last word of a command line can be completed."""
     *before, word = line.split(" ")
     pairs = itertools.pairwise(before)
     own = [Path(folder).absolute() for option, folder in pairs if option in ("--config-dir", "-cd")]

@@ -29,7 +29,7 @@ from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
 from trimbench.papers.files import remove_temporary_folders, safe_name, settings_name, temporary_folder, write_csv
 from trimbench.papers.reporting.archive import write_archive
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
-from trimbench.papers.reporting.page import Part
+from trimbench.papers.reporting.page import Part, count
 from trimbench.papers.reporting.runs import (
     NOT_FAMILIES,
     Overview,
@@ -62,11 +62,11 @@ from trimbench.papers.vocabulary.planning import (
 from trimbench.papers.vocabulary.planning import fetch as fetch_one
 from trimbench.papers.vocabulary.reported import Literature, NumbersError
 
-# Of the table of a sweep; more are only in the files.
+# Rows of a sweep's table on the terminal; the files have the others.
 _MOST_ROWS = 40
-# A whole run begins with the table that is there after seconds.
+# A whole run begins with the table that takes only seconds.
 _FIRST = "trimming/table6"
-# What configurations hold beside the settings of an experiment, its seed and its profile.
+# Keys of configurations other than the settings of an experiment, its seed and its profile.
 _NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, *NOT_SETTINGS) if key not in ("seed", "profile"))
 
 
@@ -126,7 +126,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
 
 
 def report(invocation: Invocation) -> int:
-    """Write tables and figures again, from stored results alone, and an archive of the run if it is asked for."""
+    """Write tables and figures again, from stored results alone, and an archive of the run if one is asked for."""
     code = run(invocation, cache_mode="only")
     if invocation.settings.archive:
         folder, store = invocation.root / invocation.run, JobStore(invocation.root / "jobs")
@@ -138,7 +138,7 @@ def report(invocation: Invocation) -> int:
 
 
 def _run_all(tasks: Sequence[_Task], literature: Literature, where: Surroundings, invocation: Invocation) -> None:
-    """Plan all experiments, then run their jobs as one set. The only one ends it all if it cannot run."""
+    """Plan all experiments, then run their jobs as one set. If only one was chosen, its error ends the command."""
     strict = invocation.chosen and not invocation.sweep
 
     @contextmanager
@@ -161,7 +161,7 @@ def _run_all(tasks: Sequence[_Task], literature: Literature, where: Surroundings
             plans[plan] = task
 
     def conclude(plan: Plan, records: Mapping[str, Record]) -> None:
-        # Where the files of one experiment cannot be written, those of the others cannot either.
+        # If the files of one experiment cannot be written, neither can those of the others.
         with noted(plans[plan], OSError):
             plans[plan].reporter.note(plan.findings(records))
 
@@ -197,7 +197,7 @@ def _say_data(plans: Sequence[Plan], cache: Cache) -> None:
 
 
 def _check_writable(folder: str) -> None:
-    """Raise an error if a folder cannot be written to. It is not created yet: other settings may be wrong."""
+    """Raise an error if a folder cannot be written to. It is not created yet: other settings may still be wrong."""
     path = Path(folder).absolute()
     existing = next(place for place in (path, *path.parents) if os.path.lexists(place))  # also a link to nowhere
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
@@ -212,13 +212,12 @@ def _report_sweep(points: Sequence[SweepPoint], folder: Path, invocation: Invoca
         say("No results are stored for this sweep, so nothing was written; task=run computes them.")
         return 1
     make_run(invocation.root / invocation.run, invocation.profile)
-    table, notes, written = write_sweep(points, folder, invocation.figure)
+    table, notes, _ = write_sweep(points, folder, invocation.figure)
     shown = cut(table, _MOST_ROWS)
     say(f"\n## {shown.title}\n\n{markdown(shown, terminal_width())}")
     for note in notes:
         say(f"\n{note}")
-    page = next(path for path in written if path.name == "index.html")
-    say(f"\n{table.title}: {len(points)} point{'s' * (len(points) != 1)}\n  {page}")
+    say(f"\n{table.title}: {count(len(points), 'point')}\n  {folder / 'index.html'}")
     return 1 if any(point.failures or any(found.failures for found in point.findings) for point in points) else 0
 
 
@@ -250,7 +249,7 @@ def list_experiments(invocation: Invocation) -> int:
         costs = expected_seconds(jobs.values(), done, typical.get(name, {}))
         needs = {one.place: one.declaration for cell in cells for one in cell.inputs}
         rows.append([name, *_counted(found, costs), _data(needs, where.inputs.cache)])
-        # A job that an earlier experiment has, too, runs once.
+        # A job that several experiments share runs once.
         stored, expected = stored | found, costs | expected
     if len(experiments) > 1:
         rows.append(["all, shared jobs once", *_counted(stored, expected), ""])
@@ -275,7 +274,7 @@ def _counted(stored: Mapping[str, Glance | None], expected: Mapping[str, float])
 
 
 def _data(needs: Mapping[str, Declaration], cache: Cache) -> str:
-    """Say whether the data is here, and where it is not, what stands in the way or is to be fetched."""
+    """Say whether the data is here and, if it is not, what stands in the way or is to be fetched."""
     if not needs:
         return "none needed"
     absent = {name: obstacle(need, cache) for name, need in needs.items() if not is_here(need, cache)}
@@ -294,7 +293,8 @@ def _data(needs: Mapping[str, Declaration], cache: Cache) -> str:
 def fetch(invocation: Invocation) -> int:
     """Download and verify the data of the experiment, or everything declared; return 1 if some is not available.
 
-    With `verify` a table says what each server has against what is declared, whatever the cache holds; a file says why.
+    With `verify`, a table compares what each server has with what is declared, whatever the cache holds; a file also
+    gives addresses and reasons.
     """
     cache, verify = _surroundings(invocation, "only").inputs.cache, invocation.settings.verify
     lines: list[dict[str, str]] = []
@@ -342,10 +342,10 @@ _PLOTS = "plots"
 
 
 def plot(invocation: Invocation) -> int:
-    """Draw the figures of a run, of one experiment or of all; return 1 if there is none, or if points are absent.
+    """Draw the figures of a run, of one experiment or of all; return 1 if there are none, or if points are missing.
 
-    Pictures take their places beside the points, drawn as they were; those of the published run are drawn only where
-    they are missing. With other settings they go to a folder of these settings.
+    Pictures are written beside the points, with the settings of the run; those of the published run only where they are
+    missing. With other settings, they go to a folder named after these.
     """
     root, run = Path(invocation.settings.results), invocation.settings.run or PUBLISHED
     found = [
@@ -364,7 +364,7 @@ def plot(invocation: Invocation) -> int:
         elsewhere = f"with other settings, such as figure=column, they are drawn into {root / _PLOTS / run}"
         say(f"Nothing to draw: every picture of {what} is there; {elsewhere}.")
         return 0
-    say(f"Drawing {len(drawn)} figure{'' if len(drawn) == 1 else 's'} of {what}:")
+    say(f"Drawing {count(len(drawn), 'figure')} of {what}:")
     done = [_draw(*one) for one in drawn]
     return 0 if all(done) else 1
 
@@ -455,9 +455,9 @@ def study(invocation: Invocation) -> int:
     return 1 if n_open else 0
 
 
-# The task ``publish``: put the experiments of a run in the place of the published ones.
+# The task ``publish``: replace published experiments by those of a run.
 
-# The published outcome is part of every clone.
+# The published run is part of every clone.
 _MOST_MEGABYTES = 15
 _STEM = "publishing"  # of temporary folders
 _AGAIN = "write it again with trimbench task=report"
@@ -467,7 +467,7 @@ _RESTORE = f"restore results/{PUBLISHED} with git, or publish a run that has thi
 def publish(invocation: Invocation) -> int:
     """Publish the experiments of a run, which this commit must have written; those it lacks stay as published.
 
-    The page and the counts of verdicts are made of both; of the published run itself, they are written again.
+    The page and the counts of verdicts cover both. For the published run itself, only these are written again.
     """
     target = invocation.root / PUBLISHED
     source = folder_of(invocation.root, invocation.run)
@@ -513,9 +513,9 @@ def _about(folder: Path, name: str) -> Mapping[str, Any]:
 
 
 def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], here: str) -> None:
-    """Raise ConfigurationError unless this commit has written an experiment with the settings of its declaration."""
+    """Raise ConfigurationError unless this commit wrote an experiment, with the settings of its declaration."""
     found = about["configuration"]
-    ignored = {*SHARED_KEYS} - {"seed", "profile"}  # which change nothing in what it finds
+    ignored = {*SHARED_KEYS} - {"seed", "profile"}  # these change nothing in what it finds
     wanted, has = ({key: value for key, value in one.items() if key not in ignored} for one in (declared, found))
     if wanted != has:
         raise ConfigurationError(f"run must have the settings of the declarations, got others for {name}; {_AGAIN}")
@@ -526,7 +526,7 @@ def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], he
 
 
 def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) -> None:
-    """Make a new folder of the files of all experiments, which then takes the place of the old one."""
+    """Make a new folder with the files of all experiments, and then replace the old one by it."""
     with temporary_folder(target.parent, _STEM) as beside:
         new, old = beside / "new", beside / "old"
         parts = [_copied(name, folder, new) for name, folder in folders.items()]
@@ -550,7 +550,7 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
 
 
 def _undo_killed(target: Path) -> None:
-    """Put back the published outcome where a kill came between the two renames, and remove what it left."""
+    """Put back the published run if a kill came between the two renames, and remove what was left over."""
     for old in target.parent.glob(f"{_STEM}.*.tmp/old"):
         if not target.exists():
             old.rename(target)

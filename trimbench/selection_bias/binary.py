@@ -103,7 +103,7 @@ class HalfGrid:
         return cls(alphas, thetas, all_weights, starts)
 
     def integrals(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum what the last axis has for each node, weighted, for each alpha."""
+        """Return the weighted sums over the nodes of each alpha, in the last axis."""
         return np.add.reduceat(values * self.weights, self.starts, axis=-1)
 
     @functools.cached_property
@@ -175,7 +175,7 @@ _PART_MARGINALS = 2**19
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """What the predictions need to know about features with some counts.
+    """Marginal likelihoods and posterior means of features.
 
     Attributes
     ----------
@@ -284,7 +284,7 @@ def slides_grid(share: float, theta0: float, n_theta: int) -> tuple[NDArray[np.f
     Parameters
     ----------
     share : float
-        Ones of the feature among all cases, m_j.
+        Share of ones among all cases, m_j.
     n_theta : int
         N; the grid has 2 N + 1 points.
 
@@ -305,7 +305,7 @@ def slides_grid(share: float, theta0: float, n_theta: int) -> tuple[NDArray[np.f
 
 
 def grid_marginals(prior: Prior, ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> Marginals:
-    """Compute the marginals from the logarithm of each count that occurs, for any number of cases."""
+    """Compute the marginals from the log-probability of each count that occurs, for any number of cases."""
     from trimbench.selection_bias import kernels
 
     distinct = [np.unique(np.stack([i, n]), axis=1, return_inverse=True) for i, n in zip(ones, sizes, strict=True)]

@@ -104,7 +104,7 @@ def learn_categorical(
     features: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], DiscreteFeatures]:
-    """Return the log-likelihood of some features, of shape (n_alpha,), and what predictions need of them.
+    """Return the log-likelihood of some features, of shape (n_alpha,), and the features as predictions need them.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _marginal(
 
 # The probability that a feature of several categories is discarded, by enumeration or simulation.
 
-# Multiplications of an enumeration that takes about ten seconds, and pairs of counts that fit into 64 MB.
+# Number of multiplications that take about ten seconds, and of pairs of counts that fit into 64 MB.
 _MOST_WORK = 1e11
 _MOST_PAIRS = 4e6
 _BLOCK = 20_000
@@ -179,7 +179,7 @@ def can_enumerate(n_categories: int, n0: int, n1: int, n_alpha: int) -> bool:
 def enumerated_categories(
     alphas: NDArray[np.float64], n_categories: int, n0: int, n1: int, cut: Fraction
 ) -> DiscardProbabilities:
-    """Sum the probabilities of all pairs of counts that are weaker than the cut-off, and that equal it.
+    """Sum the probabilities of all pairs of counts below the cut-off, and of those that equal it.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def _compare(
 # Integration over the probabilities of several categories, and counts of several categories.
 
 MAX_CATEGORIES = 5
-# Nodes in each direction: a product of them has to fit into memory.
+# Maximum number of nodes in each direction: their product has to fit into memory.
 _MOST_NODES = {2: 400, 3: 120, 4: 40, 5: 18}
 _FAR = 1e3
 

@@ -28,7 +28,7 @@ Ties = Literal["exact", "less", "less_equal"]
 TIES: tuple[Ties, ...] = ("exact", "less", "less_equal")
 Factor = Literal["auto", "enumerate", "simulate"]
 FACTORS: tuple[Factor, ...] = ("auto", "enumerate", "simulate")
-# A smaller difference of cumulative sums has lost digits that the adjustment factor needs.
+# A difference of cumulative sums below this has lost digits that the adjustment factor needs.
 _LEAST_DIFFERENCE = 1e-4
 
 
@@ -41,7 +41,7 @@ class Simulation:
     factor : {"auto", "enumerate", "simulate"}
         "auto" enumerates where that takes seconds.
     n_simulations : int
-        Features drawn for each alpha, where they are.
+        Features drawn for each alpha where the probability is simulated.
     random_state : int
 
     Raises
@@ -93,7 +93,7 @@ class DiscardProbabilities:
     def of_shares(
         cls, below: NDArray[np.float64], tied: NDArray[np.float64], above: NDArray[np.float64]
     ) -> DiscardProbabilities:
-        """Return them without error from three probabilities that sum to 1, each the more exact the smaller it is."""
+        """Return them, without error, from three that sum to 1, each the more accurate the smaller it is."""
         with np.errstate(divide="ignore"):
             log_below, log_at_most = _log_share(below, above + tied), _log_share(below + tied, above)
             return cls(log_below, np.log(tied), log_at_most, np.zeros_like(below))
@@ -128,8 +128,8 @@ def log_adjustment(
     Parameters
     ----------
     ties : {"exact", "less", "less_equal"}
-        What is known about a discarded feature: that it is weaker than the cut-off, or exactly as strong if it is
-        ("exact"); that it is weaker ("less"); that it is not stronger ("less_equal").
+        What is known about a discarded feature: whether it is weaker than the cut-off or exactly as strong ("exact");
+        that it is weaker ("less"); that it is not stronger ("less_equal").
     """
     log_factor, error = np.zeros((2, prior.n_alpha))
     for group in merged(selection.groups, prior):
@@ -142,7 +142,7 @@ def log_adjustment(
 
 
 def check_possible(log_factor: NDArray[np.float64], prior: Prior) -> None:
-    """Raise an error if what was discarded has probability 0 at every alpha."""
+    """Raise ValueError if what was discarded has probability 0 at every alpha."""
     if not np.isfinite(log_factor).any():
         raise ValueError(
             "the discarded features have probability 0 under the prior at every alpha; set theta0=0 or a wider prior "
@@ -151,11 +151,11 @@ def check_possible(log_factor: NDArray[np.float64], prior: Prior) -> None:
 
 
 def check_ties(ties: str) -> None:
-    """Raise an error unless a name is one of the ways to treat ties at the cut-off."""
+    """Raise ValueError unless `ties` is one of the ways to treat ties at the cut-off."""
     check_one_of("ties", ties, TIES, "; 'exact' suits almost every use")
 
 
-# Adjustment factor of binary features: enumerated by tables of counts or by walks, or sampled.
+# Adjustment factor of binary features: enumerated by tables or walks of counts, or sampled.
 
 _DEFAULT = Simulation()
 # Counts of one side that fit into memory at all nodes; additions for pairs of states, and steps of compiled loops, that
@@ -239,21 +239,21 @@ class Halves:
     """Three or more classes, dealt out to two sides: which sums of both sides are weak, for any alpha and theta.
 
     Whether counts are weak depends on s and Q alone, see `weak_squares`, and both are sums over the two sides. So each
-    side is a list of its distinct (s, Q), in this order. Beside a state of the first side, which has fewer, those of
-    the second with the same s are weak if their Q is below a bound. They follow one another: their probability is a
-    difference of two cumulative sums. Integers decide, and what they decide holds for every alpha and theta.
+    side is a list of its distinct states (s, Q), in this order. With a state of the first side, which has fewer, those
+    of the second with the same s are weak if their Q is below a bound. These are consecutive: their probability is a
+    difference of two cumulative sums. The comparisons are of integers, and hold for every alpha and theta.
 
     Attributes
     ----------
     sizes : tuple of tuple of int
         n_y of the classes of each side.
     members : tuple of tuple of csr_array
-        For each class of a side but its first, which pairs of a state of the classes before and a count of this one,
-        the count running fastest, have the sums of a state of both.
+        For each class of a side but its first: which pairs of a state of the classes before it and a count of its own
+        (running fastest) make up each state of them all.
     weak : csr_array of shape (n_states of the first side, n_states of the second + 1)
         Coefficients of the cumulative sums.
     origins : ndarray of shape (n_states of the second side + 1,)
-        For each cumulative sum the one at which it begins.
+        For each cumulative sum the one that is subtracted from it, where its s begins.
     equal : csr_array of shape (n_states of the first side, n_states of the second)
     """
 
@@ -337,7 +337,7 @@ def _chances(members: tuple[Any, ...], tables: list[NDArray[np.float64]]) -> NDA
 
 
 def _marks(places: NDArray[np.int64], weights: NDArray[np.float64], n_columns: int) -> Any:
-    """Return a sparse matrix with the weights that are not 0, each at its place of the row."""
+    """Return a sparse matrix with the non-zero weights, each in the column that `places` gives."""
     rows, columns = np.nonzero(weights)
     return csr_array((weights[rows, columns], (rows, places[rows, columns])), (len(weights), n_columns))
 
@@ -355,8 +355,8 @@ def enumeration_cost(prior: Prior, sizes: tuple[int, ...]) -> tuple[float, float
 def merged(groups: tuple[DiscardedGroup, ...], prior: Prior) -> list[DiscardedGroup]:
     """Return the groups, or fewer of them where all would take minutes.
 
-    Those without ties are then merged with groups of about the same sizes, within one part in 8, 4, ... of a class; the
-    merged group has their mean sizes.
+    Those without ties are then merged with groups of about the same sizes: within 1/64, 1/32, ... of each class, until
+    they are few enough. A merged group has their mean sizes.
     """
     if len(groups) <= _FEW_GROUPS:
         return list(groups)
@@ -384,7 +384,7 @@ def _merge(groups: list[DiscardedGroup]) -> DiscardedGroup:
 def walked_probabilities(
     prior: Prior, sizes: tuple[int, ...], cut: Fraction, with_ties: bool = True
 ) -> DiscardProbabilities:
-    """Return the probabilities by walks through counts that have all but 1e-16 of each class's, at each end.
+    """Return the probabilities by walks through the counts of each class, leaving out 1e-16 at each end.
 
     Given I_1, ..., I_C-1 the weak I_0 are all between two numbers.
     """

@@ -76,7 +76,7 @@ class Binariser:
                 "X must hold only 0 and 1, as the training cases did, got other values; fit with real values to "
                 "have them cut at their medians, or give cuts"
             )
-        # What stands for the decimal at a cut is not above it.
+        # A narrow float that stands for the same decimal as a cut must not come out above it.
         return np.minimum(chosen, widened(chosen)) if is_narrow(chosen.dtype) else chosen
 
     def cut(self, values: NDArray[Any], columns: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.uint8]:
@@ -191,7 +191,7 @@ def has_missing(values: NDArray[Any]) -> bool:
 def checked_classes(y: ArrayLike, n_cases: int) -> tuple[NDArray[np.int64], int]:
     """Return the classes 0, 1, ..., C - 1 of the cases, and C.
 
-    Raises ValueError for another length, other values, or a class up to the largest that has no case.
+    Raises ValueError for a wrong length, values other than classes, or a class below the largest without cases.
     """
     values = _as_array("y", y)
     if values.dtype == object and all(isinstance(value, int | np.integer) for value in values.flat):
@@ -213,7 +213,7 @@ def checked_classes(y: ArrayLike, n_cases: int) -> tuple[NDArray[np.int64], int]
 def checked_response(y: ArrayLike, n_cases: int, classes: str = "0 and 1") -> NDArray[np.int64]:
     """Return the response as zeros and ones; raise ValueError for another length, other values or a single class.
 
-    `classes` are those that the message about other values names.
+    `classes` describes the allowed values in the error message.
     """
     values = _as_array("y", y)
     if values.shape != (n_cases,):
@@ -273,7 +273,7 @@ def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
 
 
 def without_masks(X: Any) -> Any:
-    """Return an array for checks of scikit-learn, which know neither masks nor every missing value among objects."""
+    """Return an array for scikit-learn's checks, which know neither masks nor every missing value among objects."""
     is_unknown = isinstance(X, np.ma.MaskedArray) or (isinstance(X, np.ndarray) and X.dtype == object)
     return _as_array("X", X) if is_unknown else X
 

@@ -36,7 +36,7 @@ Kind = Literal["binary", "categorical", "gaussian"]
 KINDS: tuple[str, ...] = (*get_args(Kind), "mixture")
 _EVERY = "correct features n_alpha shape rate f1 random_state"
 _OF_COUNTS = "ties f0 factor n_simulations"
-# What each kind of feature takes.
+# The settings that each kind of feature takes.
 _TAKEN = {
     "binary": f"{_EVERY} {_OF_COUNTS} theta0 n_theta n_theta_adjust rule selection_rows unlabelled cuts".split(),
     "categorical": f"{_EVERY} {_OF_COUNTS} n_categories".split(),
@@ -144,8 +144,8 @@ def fit_selection_corrected(
     Parameters
     ----------
     X : array of shape (n_cases, n_features)
-        What `features` says. Values may be missing (NaN, masked, None or the missing value of pandas) if these are
-        binary or Gaussian, see Notes.
+        Values of the kind that `features` names. They may be missing (NaN, masked, None or the missing value of
+        pandas) if the features are binary or Gaussian, see Notes.
     y : array of shape (n_cases,)
         Classes 0, 1, ..., at least one case of each; two classes for "categorical" and "mixture".
     k : int
@@ -153,14 +153,13 @@ def fit_selection_corrected(
     correct : bool
         Whether predictions condition on the weak dependence of the discarded features.
     ties : {"exact", "less", "less_equal"}
-        What is known about a discarded feature: its correlation is below gamma, or equals it if it does ("exact"), is
-        below it ("less", which the R package predbayescor assumes), or is not above it ("less_equal"). Gaussian
-        features have no ties.
+        What is known about the correlation of a discarded feature: whether it is below gamma or equal to it ("exact"),
+        that it is below ("less", which the R package predbayescor assumes), or that it is not above ("less_equal").
+        Gaussian features have no ties.
     features : {"binary", "categorical", "gaussian", "mixture"}
-        "binary": zeros and ones; of real values a feature with two of them is cut between them, any other at its
-        median. With more than two classes, the correlation is replaced by the correlation ratio eta, whose square is
-        the share of a feature's variance that lies between the classes: it orders features as the F statistic and as
-        Cramer's V do.
+        "binary": zeros and ones; a feature with two other values is cut between them, any other at its median. With
+        more than two classes, the correlation is replaced by the correlation ratio eta, whose square is the share of a
+        feature's variance that lies between the classes: it orders features as the F statistic and Cramer's V do.
         "categorical": categories 0, 1, ..., at most five for each feature, selected by Cramer's V; phi_yj ~
         Dirichlet(alpha theta_j), theta_j ~ Dirichlet(1, ..., 1). With two categories it is the binary model. Make
         missing values a category.
@@ -178,9 +177,9 @@ def fit_selection_corrected(
     f0, f1 : float
         P(y = 1) ~ Beta(f1, f0); they must be equal if there are more classes. For "mixture" see `f2`.
     n_alpha : int
-        Number of values of alpha.
+        Number of values in the grid of alpha.
     n_theta, n_theta_adjust : int
-        Grids over theta, see `Prior`; n_theta is used by the rule "simpson" only.
+        Sizes of the grids over theta, see `Prior`; n_theta is used by the rule "simpson" only.
     rule : {"gauss", "simpson"}
         Integration over theta, see `Prior`.
     selection_rows : array of int or bool, optional
@@ -193,15 +192,15 @@ def fit_selection_corrected(
     n_categories : array of int of shape (n_features,), optional
         Number of categories of each feature; default: one more than the largest that occurs, at least two.
     factor : {"auto", "enumerate", "simulate"}
-        With more than two classes or categories: whether the probability that a feature is discarded is a sum over all
-        counts that it can have (three classes: thousands of cases; five classes: about 200; three categories: about
-        100) or simulated. "auto" enumerates where that takes seconds.
+        With more than two classes or categories, or 1000 cases: whether to sum the probability that a feature is
+        discarded over all counts that it can have (feasible for thousands of cases of three classes, about 200 of
+        five, about 100 with three categories) or to simulate it. "auto" enumerates where that takes seconds.
     n_simulations : int
         Points for each alpha where it is simulated; `log_adjustment_error` has the standard error.
     random_state : int
-        Of the simulation, or of the chains.
+        Seed of the simulation, or of the chains.
     n_chains, n_warmup, n_draws : int
-        Chains from random states; sweeps that are discarded and kept in each.
+        Number of chains, each from a random state; sweeps that each discards, and keeps.
     theta_step : float
         Metropolis proposals for theta are uniform within this distance, in (0, 1].
     n_theta_steps : int
@@ -211,12 +210,12 @@ def fit_selection_corrected(
     f2 : float
         P(z = 1) ~ Beta(f1, f2).
     n_jobs : int
-        Threads in which chains run at the same time; the posterior is the same for any number.
+        Number of threads in which chains run at the same time; the posterior is the same for any number.
 
     Returns
     -------
     SelectionCorrectedModel
-        Of a mixture a `trimbench.selection_bias.mixture.MixturePosterior`, which predicts in the same way.
+        For a mixture a `trimbench.selection_bias.mixture.MixturePosterior`, with the same `predict_proba`.
 
     Raises
     ------
@@ -235,12 +234,11 @@ def fit_selection_corrected(
     condition on a discarded feature is that its eta over its own observed cases is below gamma, so the factor is the
     product over the numbers of observed cases of the discarded features. This is exact if whether a value is missing
     depends on nothing but the class, except that (a) a cut at a median counts as known, as it does in complete data,
-    and (b) where all different numbers of cases would take minutes, binary features of about the same ones share a
-    factor.
+    and (b) binary features with about the same numbers share a factor where one for each would take minutes.
 
-    For Gaussian features everything is in closed form, but for the factor of three or more classes, a series with a
-    bound on what it leaves out (`log_adjustment_error`). Features that are constant, or were observed in one class only
-    or in no more cases than classes, say nothing of alpha: they rank last, and the factor leaves them out.
+    For Gaussian features everything is in closed form, except the factor of three or more classes, a series with a
+    bound on the omitted terms (`log_adjustment_error`). Features that are constant, or were observed in one class only
+    or in no more cases than classes, say nothing about alpha: they rank last, and the factor leaves them out.
 
     Examples
     --------
@@ -257,7 +255,7 @@ def fit_selection_corrected(
 
     References
     ----------
-    Li, Zhang and Neal (2008), whose models are of discrete features.
+    Li, Zhang and Neal (2008), for discrete features.
     """
     found: SelectionCorrectedModel | MixturePosterior = fitted(**locals())
     return found
@@ -332,7 +330,7 @@ def _defaults() -> dict[str, Any]:
 
 
 class _Task(NamedTuple):
-    """Checked training cases, the rows that select, and how to fit."""
+    """Checked training cases, the rows to select features on, and how to fit."""
 
     table: NDArray[Any]
     response: NDArray[np.int64]
@@ -408,7 +406,7 @@ def _learn_gaussian(task: _Task) -> _Learned:
         )
     alphas, n_cases = task.prior.alphas(), len(task.response)
     moments = gaussian.GaussianMoments.of(task.table, task.response, task.n_classes, task.rows)
-    # By the F statistic, (n - C) eta^2 / ((C - 1) (1 - eta^2)). What says nothing of alpha is in no group.
+    # By the F statistic, (n - C) eta^2 / ((C - 1) (1 - eta^2)). What says nothing about alpha is in no group.
     ratios = moments.squared_ratios
     patterns = np.vstack([np.sort(moments.sizes, axis=0), np.full(len(ratios), 2)])
     selection = select_by_rank(ratios, ratios, patterns, task.k, moments.informative, allow_fewer=task.allow_fewer)
@@ -456,9 +454,9 @@ def cross_validate_selection(
     Parameters
     ----------
     X : array of shape (n_cases, n_features)
-        Unless `features` says otherwise, real values are cut at their medians over the training part of each fold; cut
-        them first to use one cut. Which features are binary, and how many categories each has, is decided once, on all
-        cases.
+        Where `features` is "binary", real values are cut at their medians over the training part of each fold; cut
+        them beforehand to use one cut. Which features are binary, and how many categories each has, is decided once, on
+        all cases.
     y : array of shape (n_cases,)
     k : int
     n_folds : int, optional
@@ -466,7 +464,7 @@ def cross_validate_selection(
     random_state : int
         Determines that order.
     **settings
-        As for `fit_selection_corrected`, apart from `correct` and `selection_rows`.
+        As for `fit_selection_corrected`, apart from `correct` and `selection_rows` (TypeError) and "mixture" features.
 
     Returns
     -------

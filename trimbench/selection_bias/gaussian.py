@@ -30,11 +30,11 @@ class GaussianFeatures:
     ----------
     alphas : ndarray of shape (n_alpha,)
     n_features : int
-        Of the training cases.
+        Number of features of the training cases.
     columns : ndarray of int
         Numbers of the selected features that vary.
     moments : GaussianMoments
-        Of these.
+        Moments of these.
     """
 
     alphas: NDArray[np.float64]
@@ -80,7 +80,7 @@ def _log_densities(
 def _log_product(
     z: NDArray[np.float64], widths: NDArray[np.float64], locations: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log of prod_j (1 + (z_j / width_j - location_j)^2): few logarithms, which take most of the time."""
+    """Return log prod_j (1 + (z_j / width_j - location_j)^2) with few logarithms, which take most of the time."""
     product = np.ones((len(z), widths.shape[1]))
     terms, result = np.empty_like(product), np.zeros_like(product)
     for j, column in enumerate(z.T):
@@ -100,14 +100,14 @@ def _log_product(
 
 # Adjustment factor for Gaussian features: the probability that the F statistic of a feature is small.
 
-# Relative to the probability, what the terms left out may have.
+# Maximum sum of the omitted terms, relative to the probability.
 _TOLERANCE = 1e-16
 
 
 def log_gaussian_adjustment(
     alphas: NDArray[np.float64], selection: Selection
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the log of the adjustment factor, and a bound on what it may be too small, each of shape (n_alpha,)."""
+    """Return the log of the adjustment factor, and a bound on how much too small it is, each of shape (n_alpha,)."""
     log_factor, error = np.zeros((2, len(alphas)))
     for group in selection.groups:
         probability, left_out = weak_probability(alphas, np.array(group.sizes), float(selection.cut))
@@ -119,7 +119,7 @@ def log_gaussian_adjustment(
 def weak_probability(
     alphas: NDArray[np.float64], sizes: NDArray[np.int64], cut: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return P(eta^2 < cut | alpha), and what it may be too small, each of shape (n_alpha,).
+    """Return P(eta^2 < cut | alpha), and a bound on how much too small it is, each of shape (n_alpha,).
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def weak_probability(
 
 
 def between_eigenvalues(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return d_1, ..., d_{C-1}, increasing, all between the smallest and the largest n_c; 2 n_0 n_1 / n if C = 2."""
+    """Return the eigenvalues d_1 <= ... <= d_{C-1}, all from min n_c to max n_c; for two classes 2 n_0 n_1 / n."""
     root = np.sqrt(sizes / sizes.sum())
     projection = np.eye(len(sizes)) - np.outer(root, root)
     found = np.linalg.eigvalsh(projection * sizes @ projection)[1:]
@@ -145,7 +145,7 @@ def between_eigenvalues(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
 def ratio_probability(
     spread: NDArray[np.float64], n_within: int, cut: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Return P(B / (B + W) < cut) for B = sum_i lambda_i Z_i^2 and W = chi^2_m, and what it may be too small.
+    r"""Return P(B / (B + W) < cut) for B = sum_i lambda_i Z_i^2 and W = chi^2_m, and a bound on the omitted terms.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def _pooled(
 
 # Values of a block of rows, which stays in the cache of the processor.
 _BLOCK_ENTRIES_MOMENTS = 2**17
-# eta^2 of a feature without dependence is rounding error.
+# An eta^2 up to this is the rounding error of a feature that does not depend on the response.
 _NOTHING = 1e-12
 # Further out all classes are equally unlikely, to all digits.
 _FARTHEST = 1e100
@@ -246,7 +246,7 @@ _FARTHEST = 1e100
 
 @dataclass(frozen=True, eq=False)
 class GaussianMoments:
-    """What the model needs of some features: moments of z = (x - centre) / scale, which is from -1 to 1.
+    """Moments of some features, as z = (x - centre) / scale, which is from -1 to 1.
 
     Attributes
     ----------
@@ -310,7 +310,7 @@ class GaussianMoments:
 
     @property
     def informative(self) -> NDArray[np.bool_]:
-        """Whether each feature can depend on the class: it varies, in two classes or more, with cases to spare."""
+        """Whether each feature varies, and was observed in two classes or more and in more cases than those classes."""
         n_seen = (self.sizes > 0).sum(axis=0)
         found: NDArray[np.bool_] = (self.scales > 0.0) & (n_seen > 1) & (self.sizes.sum(axis=0) > n_seen)
         return found

@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 
 # Share of a distribution that may be left out at each of its ends.
 TAIL = 1e-16
-# From here on Stirling's series of log Gamma, with five terms, has all digits.
+# From here on, five terms of Stirling's series of log Gamma are exact to rounding.
 _FAR = 10.0
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -61,7 +61,7 @@ def walk(n: int, a: float, b: float, mass: Floats) -> tuple[int, int]:
 
 @compiled
 def between(below: Floats, first: int, last: int, low: int, high: int) -> float:
-    """Return P(low <= I <= high) from P(I < i), which `below` has for first <= i <= last + 1."""
+    """Return P(low <= I <= high) from P(I < i), which `below` holds for first <= i <= last + 1."""
     low, high = max(low, first), min(high, last)
     return below[high + 1] - below[low] if low <= high else 0.0
 
@@ -70,7 +70,7 @@ def between(below: Floats, first: int, last: int, low: int, high: int) -> float:
 def weak_probability(
     alpha: float, theta: Floats, weights: Floats, sizes: Integers, low: Integers, high: Integers
 ) -> float:
-    """Return the sum over theta of P(low <= I_0 <= high | theta), the bounds depending on the other counts.
+    """Return the weighted sum over theta of P(low <= I_0 <= high | theta), with bounds that depend on the other counts.
 
     `theta` is the lower half of a symmetric grid, `weights` those of both halves. `low` and `high` have an entry for
     each (I_1, ..., I_C-1), the last of them running fastest.
@@ -112,7 +112,7 @@ def weak_probability(
 
 @compiled
 def bounds_in_last_digits(outer_sum: int, outer_squares: float, cut: float, n: int, size: int) -> tuple[float, float]:
-    """Return the roots in I_0 of n sum I_y^2 / n_y - s^2 = cut s (n - s); none (1, 0) if it has none.
+    """Return the roots in I_0 of n sum I_y^2 / n_y - s^2 = cut s (n - s); (1, 0) if there are none.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def sampled_weakness(
     """Estimate P(eta^2 < cut) and P(eta^2 = cut), each from several shifted lattices; of shape (2, n_shifts).
 
     I_1, ..., I_C-1 are drawn at each node of theta by inverse transform of lattice points, I_0 is summed over.
-    `shifts` has shape (n_shifts, at least the nodes, C - 1); a distance of 1e-9 from the cut-off counts as none.
+    `shifts` has shape (n_shifts, n_nodes or more, C - 1); an I_0 within 1e-9 n of the cut-off counts as at it.
     """
     n_classes, n = sizes.size, sizes.sum()
     below = np.empty((n_classes, sizes.max() + 2))
@@ -196,7 +196,7 @@ def stirling_error(x: float) -> float:
 
 @compiled
 def log_quotient(difference: float, x: float, other: float) -> float:
-    """Return log(other / x), other = x + difference, with the digits of whichever is known better."""
+    """Return log(other / x), other = x + difference, from whichever of the two is more accurate."""
     return math.log1p(difference / x) if difference > -0.5 * x else math.log(other / x)
 
 
@@ -238,7 +238,7 @@ def log_probabilities(ones: Integers, sizes: Integers, alpha: float, theta: Floa
 
 @compiled
 def hypergeometric(size0: int, size1: int, n_rows: int, log_factorial: Floats) -> Floats:
-    """Return P(H = h | s): of s ones among size0 + size1 cases, h fall on the size1; of shape (n_rows, size1 + 1)."""
+    """Return P(H = h | s): of s ones among size0 + size1 cases, h are among the size1; of shape (n_rows, size1 + 1)."""
     table = np.zeros((n_rows, size1 + 1))
     for s in range(n_rows):
         log_all = log_factorial[size0 + size1] - log_factorial[s] - log_factorial[size0 + size1 - s]
@@ -374,7 +374,7 @@ def update_labels(
     log_factors: Floats,
     thresholds: Floats,
 ) -> int:
-    """Draw the label of each case given all others, from a case on, in place.
+    """Draw the label of each case given all others, from `case` on, in place.
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ def update_theta(
     Parameters
     ----------
     steps, thresholds : ndarray of shape (n_steps, k + 1)
-        What is added to theta, and the random numbers that decide about it.
+        What is added to theta, and the uniform random numbers that decide whether it is accepted.
     """
     accepted = 0
     for column in range(theta.size):
@@ -449,7 +449,7 @@ def update_theta(
 def draw_alpha(
     alphas: Floats, log_factors: Floats, theta: Floats, ones: Integers, sizes: Integers, start: int, threshold: float
 ) -> int:
-    """Return the place of an alpha that is drawn given all else.
+    """Draw alpha from its grid given everything else, and return its place.
 
     Parameters
     ----------

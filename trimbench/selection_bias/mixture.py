@@ -1,4 +1,4 @@
-"""The binary mixture model, corrected for feature selection or not, and the convergence of its chains."""
+"""The binary mixture model, with or without correction for feature selection, and the convergence of its chains."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trimbench.selection_bias.selection import Selection, select
 
 @dataclass(frozen=True, eq=False)
 class MixturePosterior:
-    """Draws from the posterior of a mixture model; `fit_selection_corrected(features="mixture")` makes it.
+    """Draws from the posterior of a mixture model, made by `fit_selection_corrected(features="mixture")`.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class MixturePosterior:
     f1, f2 : float
     log_alpha, log_alpha0, log_joint : ndarray of shape (n_chains, n_draws)
     theta : ndarray of shape (n_chains, n_draws, k + 1)
-        Of the response, then of the selected features.
+        theta of the response, then of the selected features.
     ones : ndarray of shape (n_chains, n_draws, 2, k + 1)
         Ones of these columns in each latent group.
     sizes : ndarray of shape (n_chains, n_draws, 2)
@@ -109,13 +109,13 @@ class MixturePosterior:
         return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
 
     def expected_error(self, X: ArrayLike) -> float:
-        """Return the error rate at threshold 1/2 that the predictions expect: the mean of min(p, 1 - p)."""
+        """Return the error rate at threshold 1/2 that the predictions imply: the mean of min(p, 1 - p)."""
         return float(self.predict_proba(X).min(axis=1).mean())
 
     def _log_case(
         self, x: NDArray[np.float64], seen: NDArray[np.bool_] | None, chain: int, draw: int
     ) -> NDArray[np.float64]:
-        """Return log P(x, y | one draw) for y = 0 and y = 1, x without what was not `seen`; None if all was."""
+        """Return log P(x, y | one draw) for y = 0 and y = 1, from the `seen` values of x (None for all)."""
         theta, ones, sizes = self.theta[chain, draw], self.ones[chain, draw], self.sizes[chain, draw, :, None]
         concentration = np.full(theta.shape, math.exp(self.log_alpha[chain, draw]))
         concentration[0] = math.exp(self.log_alpha0[chain, draw])
@@ -220,7 +220,7 @@ def mixture_priors(
 ) -> tuple[Prior, Prior]:
     """Return the priors of alpha and of alpha0.
 
-    Raises ValueError if a value is out of range, with the name that it has here.
+    Raises ValueError, which names the parameter, if a value is out of range.
 
     Parameters
     ----------
@@ -276,12 +276,12 @@ class Convergence:
     Attributes
     ----------
     r_hat : float
-        Rank-normalised split R-hat, the larger of that of the draws and of their distances from the median; near 1
+        Rank-normalised split R-hat, the larger of those of the draws and of their distances from the median; near 1
         where the chains agree. Chains start at random places, so it is 1 if several chains all stay at one value, as
         they do when the posterior is concentrated on one point of the grid. Infinite if they stay at different values,
-        NaN if there are too few draws: it needs at least four of each of two chains.
+        NaN for fewer than two chains of four draws.
     effective_sample_size : float
-        Of all chains together, for the bulk of the distribution.
+        Bulk effective sample size of all chains together.
     """
 
     r_hat: float
@@ -346,7 +346,7 @@ def _effective_sample_size(chains: NDArray[np.float64]) -> float:
     stop = int(np.argmax(pairs <= 0.0)) if (pairs <= 0.0).any() else len(pairs)
     beyond = max(float(correlation[2 * stop]), 0.0) if 2 * stop < n else 0.0
     time = 2.0 * float(np.minimum.accumulate(pairs[:stop]).sum()) - 1.0 + beyond
-    # Chains that alternate have less than one draw's worth of noise; their gain is limited.
+    # Antithetic chains are worth more than independent draws; their gain is limited.
     return float(m * n / max(time, 1.0 / math.log10(m * n)))
 
 

@@ -34,7 +34,7 @@ class MixtureData:
     alphas, alphas0 : ndarray
         Grids of alpha (features) and alpha0 (response), equally probable a priori.
     factor : MixtureFactor, optional
-        Without it nothing is corrected.
+        None for no correction.
     f1, f2 : float
         P(z = first) ~ Beta(f1, f2).
     """
@@ -48,7 +48,7 @@ class MixtureData:
 
 
 class KnownFactors:
-    """The adjustment factors that one chain has met, where its compiled loops find them."""
+    """The adjustment factors that one chain has needed so far, in arrays that compiled loops can read."""
 
     def __init__(self, data: MixtureData) -> None:
         n1 = int(data.values[:, 0].sum())
@@ -60,7 +60,7 @@ class KnownFactors:
         self._rows = np.zeros((len(data.alphas), 64))
 
     def at(self, alpha: int) -> NDArray[np.float64]:
-        """Return the known factors at one alpha, in the order that `places` tells."""
+        """Return the known factors at one alpha, in the order that `places` gives."""
         known: NDArray[np.float64] = self._rows[alpha]
         return known
 
@@ -124,7 +124,7 @@ class State:
 
 
 def start(data: MixtureData, rng: np.random.Generator) -> State:
-    """Return a random state: labels at random, theta and the alphas from their priors."""
+    """Return a random state: labels at random, theta uniform from 0.05 to 0.95, the alphas from their priors."""
     z = rng.integers(0, 2, size=len(data.values))
     ones = np.stack([data.values[z == g].sum(axis=0) for g in (0, 1)])
     sizes = np.bincount(z, minlength=2)
@@ -206,7 +206,7 @@ _KEPT = 256 * 2**20
 
 
 class _Memo:
-    """Arrays by key. Threads that ask for the same one wait for the first of them to compute it."""
+    """A cache of arrays. Threads that ask for the same one wait for the first of them to compute it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -214,7 +214,7 @@ class _Memo:
         self._size = 0
 
     def get(self, key: Hashable, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return an array, computed if it is not kept; those not used for longest go when all are too large."""
+        """Return an array, computed if it is not kept; the least recently used are dropped when all are too large."""
         with self._lock:
             is_new = key not in self._arrays
             found = self._arrays.setdefault(key, Future())
@@ -237,7 +237,7 @@ class _Memo:
 
 @dataclass(frozen=True, eq=False)
 class MixtureFactor:
-    """Adjustment factors for all labellings; computed when first needed, and kept. Threads can share it."""
+    """Adjustment factors for all labellings; computed when first needed, and kept. Threads can share them."""
 
     prior: Prior
     selection: Selection
@@ -258,7 +258,7 @@ class MixtureFactor:
         return self._factors.get(key, lambda: self._compute(*key))
 
     def probabilities(self, first0: int, first1: int) -> DiscardProbabilities:
-        """Return the probabilities that a feature is weaker than the cut-off, and that it equals it."""
+        """Return the probabilities that a feature is weaker than the cut-off, and that it is exactly as strong."""
         from trimbench.selection_bias import kernels
 
         first0, first1 = self._smaller(first0, first1)

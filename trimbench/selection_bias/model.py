@@ -16,7 +16,7 @@ from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import Selection
 
-# Cases whose features are made floating-point at once.
+# Number of values that are converted to floating point at once.
 _BLOCK_ENTRIES = 2**21
 
 
@@ -35,7 +35,7 @@ class Features(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SelectionCorrectedModel:
-    """A fitted naive Bayes classifier; `fit_selection_corrected` makes it.
+    """A fitted naive Bayes classifier with correction for feature selection, made by `fit_selection_corrected`.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class SelectionCorrectedModel:
         Its standard error where it was simulated, a bound on the terms that a series leaves out (Gaussian features,
         three classes or more), otherwise 0.
     log_likelihood : ndarray of shape (n_alpha,)
-        sum_j log M_{alpha j} over the selected features; of Gaussian ones relative to that of an infinite alpha.
+        sum_j log M_{alpha j} over the selected features; for Gaussian ones relative to that of an infinite alpha.
     selection : Selection
     features : Features
-        What predictions need of the selected features.
+        The selected features, as predictions need them.
     column_names : tuple of str, optional
-        Of the data frame that it was fitted to: other frames are matched by name.
+        Columns of the data frame that it was fitted to: other frames are matched by name.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class SelectionCorrectedModel:
 
     @property
     def gamma(self) -> float:
-        """Smallest eta of a selected feature: its absolute correlation with two classes, Cramer's V of categories."""
+        """Smallest eta of a selected feature: with two classes its absolute correlation, for categories Cramer's V."""
         return self.selection.gamma
 
     @property
@@ -137,19 +137,19 @@ class SelectionCorrectedModel:
         return found
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the most probable class of each case; class 1 where two are equally probable, the first of several."""
+        """Return the most probable class of each case; ties go to class 1 of two classes, to the first of several."""
         if len(self.class_sizes) == 2:
             return (self.log_odds(X) >= 0).astype(np.int64)
         found: NDArray[np.int64] = self._scores(X).argmax(axis=1)
         return found
 
     def expected_error(self, X: ArrayLike) -> float:
-        """Return the error rate that the predictions expect: the mean of 1 - max P(y | x)."""
+        """Return the error rate that the predictions imply: the mean of 1 - max P(y | x)."""
         ordered = np.sort(self.predict_proba(X), axis=1)
         return float(ordered[:, :-1].sum(axis=1).mean())
 
     def log_odds(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(y = 1 | x) - log P(y = 0 | x) of two classes, of shape (n_cases,)."""
+        """Return log P(y = 1 | x) - log P(y = 0 | x), of shape (n_cases,); ValueError for more than two classes."""
         if len(self.class_sizes) != 2:
             raise ValueError(f"log_odds needs two classes, got {len(self.class_sizes)}; use log_probabilities")
         scores = self._scores(X)
@@ -163,7 +163,7 @@ class SelectionCorrectedModel:
         return result
 
     def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(y | x), of shape (n_cases, n_classes), up to a number for each case."""
+        """Return log P(y | x), of shape (n_cases, n_classes), up to a constant for each case."""
         of_alpha = self.log_adjustment + self.log_likelihood
         pseudo_counts = self.prior.pseudo_counts(len(self.class_sizes))
         offsets = np.log(self.class_sizes + pseudo_counts)[:, None] + (of_alpha - of_alpha.max())
@@ -239,7 +239,7 @@ class DiscreteFeatures:
             missing = here < 0
             if missing.any():
                 scores -= missing.astype(np.float64) @ of_first
-            # SciPy's function takes as long for one row as all of this.
+            # Written out, as a call of SciPy's logsumexp takes as long for one row as all of this.
             by_alpha = scores.reshape(len(here), *offsets.shape)
             top = by_alpha.max(axis=2)
             by_alpha -= top[:, :, None]

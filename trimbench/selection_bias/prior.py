@@ -39,9 +39,9 @@ class Prior:
     n_theta_adjust : int
         N of the grid over theta for the adjustment factor, of 2 N + 1 points.
     rule : {"gauss", "simpson"}
-        How integrals over theta are computed. All integrands are polynomials in theta of degree n at most (n training
-        cases), so the Gauss-Legendre rule with n / 2 + 1 nodes is exact: "gauss" takes that many, but at most 2
-        n_theta_adjust + 1 (or 4.5 sqrt(n) if that is larger), and for small alpha just enough for about nine
+        How integrals over theta are computed. All integrands are polynomials in theta of degree n + 1 at most (n
+        training cases), so the Gauss-Legendre rule with n / 2 + 2 nodes is exact: "gauss" takes that many, but at most
+        2 n_theta_adjust + 1 (or 4.5 sqrt(n) if that is larger), and for small alpha just enough for about nine
         digits. "simpson" is the rule of the slides.
 
     Raises
@@ -86,7 +86,7 @@ class Prior:
         return result
 
     def pseudo_counts(self, n_classes: int) -> tuple[float, ...]:
-        """Return the cases that the prior adds to each class; ValueError if it has none for this number of classes."""
+        """Return the pseudo-counts of the classes; raise ValueError for more than two of them if f0 and f1 differ."""
         if n_classes > 2 and self.f0 != self.f1:
             raise ValueError(
                 f"f0 and f1 must be equal for {n_classes} classes, got f0={self.f0} and f1={self.f1}; leave both at 1"
@@ -94,7 +94,7 @@ class Prior:
         return (self.f0, *(self.f1,) * (n_classes - 1))
 
     def theta_nodes(self, n_cases: int, alpha: float = math.inf) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return a grid that is symmetric about 1/2, and its weights.
+        """Return a grid over theta that is symmetric about 1/2, and its weights.
 
         Parameters
         ----------

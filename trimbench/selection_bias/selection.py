@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trimbench._checks import is_whole
 
-# Numbers that are compared are exact in 64 bits below this.
+# Below this, the numbers that are compared are exact in 64 bits.
 _EXACT = 2.0**62
 # Relative differences below this are decided in fractions.
 _CLOSE = 1e-9
@@ -30,7 +30,7 @@ class DiscardedGroup:
     n_discarded, n_tied : int
         How many there are, and how many of them are exactly as strong as the cut-off.
     n_categories : int
-        Of each of them; 2 where this does not matter.
+        Number of categories of each of them; 2 where this does not matter.
     """
 
     sizes: tuple[int, ...]
@@ -43,7 +43,7 @@ class DiscardedGroup:
 class Selection:
     """The k features that depend most on the response.
 
-    The measure is eta, the correlation ratio: of two classes the absolute correlation, of discrete features Cramer's V.
+    The measure is eta, the correlation ratio: with two classes the absolute correlation, for categories Cramer's V.
 
     Attributes
     ----------
@@ -92,8 +92,8 @@ def select(
     Parameters
     ----------
     ones, sizes : ndarray of shape (n_classes, n_features)
-        I_y and n_y of binary features. With two classes and several categories, eta is the same of the cases of class 1
-        in each category, and of those of both classes, of shape (n_categories, n_features).
+        I_y and n_y of binary features. For two classes and several categories eta is symmetric: pass the cases of class
+        1, and those of both classes, in each category, of shape (n_categories, n_features).
     k, patterns, allow_fewer
         As for `select_by_rank`; by default the features are binary.
     """
@@ -121,12 +121,12 @@ def select_by_rank(
     Parameters
     ----------
     ranks, ratios : ndarray of shape (n_features,)
-        What orders the features, and eta^2, 0 where a feature does not depend on the response.
+        The numbers that order the features, and eta^2, 0 where a feature does not depend on the response.
     patterns : ndarray of shape (n_classes + 1, n_features)
         Cases of each class in which a feature was observed, and its number of categories.
     k : int
     counted : ndarray of bool, shape (n_features,), optional
-        Features that say something of alpha when they are discarded.
+        Features that say something about alpha when they are discarded.
     allow_fewer : bool
         Whether to select fewer than `k` features if fewer depend on the response, and all if none does.
     """
@@ -215,7 +215,7 @@ def distinct_columns(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArr
 def _ratio_parts(ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return numerator and denominator of eta^2 of each feature, in lowest terms.
 
-    As integers of Python where 64 bits might not hold them.
+    They are Python integers where 64 bits might not hold them.
     """
     n, seen = sizes.sum(axis=0), np.maximum(sizes, 1)
     if (n.astype(np.float64) ** 2 * seen.astype(np.float64).prod(axis=0)).max() >= _EXACT:
@@ -262,8 +262,8 @@ class WeakCounts:
     Attributes
     ----------
     low, high : ndarray of shape (n_1 + 1, ..., n_C-1 + 1)
-        For each (I_1, ..., I_C-1) the smallest and the largest I_0; low > high where there is none. They are all
-        between, as n sum I_y^2 / n_y - s^2 - cut s (n - s) is a convex function of I_0.
+        For each (I_1, ..., I_C-1) the smallest and the largest I_0; low > high where there is none. All between them
+        are weak, too, as n sum I_y^2 / n_y - s^2 - cut s (n - s) is a convex function of I_0.
     equal : ndarray of shape (C, n_equal)
         The counts with eta^2 equal to the cut-off.
     """
@@ -274,7 +274,7 @@ class WeakCounts:
 
 
 def weak_counts(sizes: tuple[int, ...], cut: Fraction) -> WeakCounts:
-    """Find the counts that are weaker than a cut-off, or equal to it, without rounding.
+    """Find the counts whose eta^2 is below a cut-off, or equal to it, without rounding.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import warnings
 from collections.abc import Sequence
@@ -286,29 +287,54 @@ def entropy_cuts(values: NDArray[np.float64], classes: NDArray[np.integer]) -> t
         return ()
     order = np.argsort(values)
     ordered, labels = values[order], classes[order]
-    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(order) - 1)
-    levels = ordered[ends]
-    # Row k, column i: the rows of class k with one of the i lowest values.
-    below = np.zeros((int(classes.max()) + 1, levels.size + 1), dtype=np.int64)
-    for label, of_class in enumerate(below):
-        np.take(np.cumsum(labels == label), ends, out=of_class[1:])
-    numbers = np.arange(len(values) + 1.0)
-    products = numbers * np.log2(np.maximum(numbers, 1.0))
+    ends = np.append(_ends(ordered, labels), len(order))
+    # Row k, column i: the rows of class k below the i-th end.
+    below = np.zeros((int(classes.max()) + 1, len(ends) + 1), dtype=np.int64)
+    for label, of_class in enumerate(below[1:], start=1):
+        of_class[1:] = np.cumsum(labels == label)[ends - 1]
+    below[0, 1:] = ends - below[1:, 1:].sum(axis=0)
+    products = _products(len(order))
     cuts = []
-    open_parts = [(0, levels.size)]
+    open_parts = [(0, len(ends))]
     while open_parts:
         start, stop = open_parts.pop()
         place = _best_cut(below[:, start : stop + 1] - below[:, start, None], products)
         if place is not None:
-            cuts.append(between(float(levels[start + place - 1]), float(levels[start + place])))
+            end = ends[start + place - 1]
+            cuts.append(between(float(ordered[end - 1]), float(ordered[end])))
             open_parts += [(start, start + place), (start + place, stop)]
     return tuple(sorted(cuts))
+
+
+def _ends(ordered: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return how many rows lie below each cut that may be best: not those between two values of one and the same class.
+
+    Fayyad and Irani (1992), On the handling of continuous-valued attributes in decision tree generation, theorem 1.
+    """
+    changes: NDArray[np.bool_] = labels[1:] != labels[:-1]
+    ends = np.flatnonzero(ordered[1:] != ordered[:-1])
+    if len(ends) == len(changes):
+        return np.flatnonzero(changes) + 1
+    runs = np.append(0, np.cumsum(changes))
+    # From the first row with the value below a cut to the last with that above it.
+    first, last = np.append(0, ends + 1)[:-1], np.append(ends, len(changes))[1:]
+    between_classes: NDArray[np.bool_] = runs[first] != runs[last]
+    return ends[between_classes] + 1
 
 
 def between(low: float, high: float) -> float:
     """Return a cut with `low` not above and `high` above it: the middle, unless rounding makes it `high`."""
     middle = 0.5 * low + 0.5 * high
     return middle if low <= middle < high else low
+
+
+@functools.lru_cache(maxsize=1)
+def _products(n: int) -> NDArray[np.float64]:
+    """Return i log2 i for i from 0 to n: columns of one table have the same number of rows."""
+    numbers = np.arange(n + 1.0)
+    products: NDArray[np.float64] = numbers * np.log2(np.maximum(numbers, 1.0))
+    products.flags.writeable = False
+    return products
 
 
 def _best_cut(below: NDArray[np.int64], products: NDArray[np.float64]) -> int | None:

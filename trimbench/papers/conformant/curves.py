@@ -1,4 +1,4 @@
-"""Figure 3 and question 3: fidelity and accuracy against the share of missing features, before the authors' curves."""
+"""Figure 3 and question 3: fidelity and accuracy against the share of missing features, with the authors' curves."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Figure3(sweep.Sweep):
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
-        """Return the curves with the authors' behind them, and the largest distance between both."""
+        """Return the curves with the authors' behind them, and the largest distances between the two."""
         tables: list[vocab.Table] = []
         figures: list[vocab.LineFigure] = []
         distances: list[_Distance] = []
@@ -82,7 +82,7 @@ class Figure3(sweep.Sweep):
                 )
                 for number in vocab.numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
             ]
-            # The authors' curves run to all pixels; ours say how far the comparison goes.
+            # The authors' curves run to 100 % missing; ours limit the comparison.
             reach = stored[stored["percent"] <= summary["percent"].max() + 1e-9]
             drawn = summary[summary["method"].isin(_DRAWN)]
             heading = sweep.with_mixture(title.split(" (")[0], drawn)
@@ -191,8 +191,8 @@ class NaiveBayesCrossing(sweep.Sweep):
     """Accuracy of NaCL and of maximum-likelihood naive Bayes over the whole range of missingness (Q3).
 
     Weighted F1 stands beside it, without a verdict. `repetitions` counts the random masks for each fraction of missing
-    features; single data sets may have another number. The `mixture` of conformant models, if any, is one more line,
-    beyond the paper.
+    features; `repetitions_of` overrides it for single data sets. The `mixture` of conformant models, if any, is one
+    more line, beyond the paper.
     """
 
     repetitions_of: dict[str, vocab.Count] = field(default_factory=dict)
@@ -242,7 +242,7 @@ class NaiveBayesCrossing(sweep.Sweep):
 
 
 def _crossing_line(summary: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, Any]:
-    """Return the masks, both means with all features observed, and where the curves cross, the authors' too."""
+    """Return the number of masks, both means with all features, and where our curves and the authors' cross."""
     complete = summary[summary["percent"] < 1e-9].set_index("method")["mean"]
     return {
         "masks": int(summary["n"].max()),
@@ -260,7 +260,7 @@ _CROSSINGS = {
 
 
 def _crossing_numbers(name: str, line: Mapping[str, Any], done: pd.DataFrame) -> list[vocab.Number]:
-    """Return what the paper says of a data set: who leads with all features, and up to where NaCL does."""
+    """Return what the paper says about a data set: who leads with all features, and up to where NaCL does."""
     ours, theirs = (line[f"{sweep.METHODS[method]} complete"] for method in _BOTH)
     lead = None if ours is None or theirs is None else 100 * (ours - theirs)
     if name in _NAIVE_BAYES_LEADS:
@@ -292,7 +292,7 @@ def _pairs(curve: pd.DataFrame, first: str = "nacl") -> list[tuple[float, float,
 
 
 def crossing(pairs: list[tuple[float, float, float]]) -> float:
-    """Return the share from which on the second curve is no lower than the first.
+    """Return the share from which the second curve is no lower than the first; 100 if it is lower throughout.
 
     Each of the pairs is (percent, first, second), by increasing percent.
 
@@ -343,13 +343,13 @@ _LEADS = {
 
 
 def _fits_table(rows: pd.DataFrame, *labels: str) -> vocab.Table:
-    """Return how the mixtures were learned; `labels` are the columns that tell them apart."""
+    """Return a table of how the mixtures were learned; `labels` are the columns that tell them apart."""
     fits = vocab.groups(rows[rows["part"] == "mixture"], *labels)
     return vocab.Table.of_groups("Beyond the paper: mixtures of conformant models", fits, _FITS, name="mixtures")
 
 
 def _accuracies_table(rows: pd.DataFrame, datasets: Sequence[str], encodings: Sequence[str]) -> vocab.Table:
-    """Return the accuracies where much is missing, with intervals of the mixture's means."""
+    """Return a table of the accuracies where much is missing, with intervals of the mixture's means."""
     lines = []
     for name, encoding in itertools.product(datasets, encodings):
         done = vocab.successes(rows, dataset=name, encoding=encoding, part="masks")

@@ -37,7 +37,7 @@ class Figure1:
             raise ValueError(f"positive, negative and other must have the same length, 1 or more, got {lengths}")
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
-        """Return the one job."""
+        """Return the single job."""
         return [vocab.Cell.of({"figure": "1"}, conforming_models, self)]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
@@ -86,7 +86,7 @@ _MODEL = fields(prior=SHARE, positive=listed(SHARE), negative=listed(SHARE))
 def conforming_models(
     prior: float, positive: list[float], negative: list[float], other: list[float]
 ) -> dict[str, vocab.Json]:
-    """Compute the weights of a naive Bayes model (Lemma 1), and another model of the same weights (Lemma 2).
+    """Compute the weights of a naive Bayes model (Lemma 1), and another model with the same weights (Lemma 2).
 
     The parameters are those of `Figure1`.
     """
@@ -110,7 +110,7 @@ def conforming_models(
 
 
 def weights_of_naive_bayes(prior: float, positive: ArrayLike, negative: ArrayLike) -> tuple[float, Vector]:
-    """Return the bias and the weights of the one logistic regression that a naive Bayes model conforms with (Lemma 1).
+    """Return bias and weights of the unique logistic regression that a naive Bayes model conforms with (Lemma 1).
 
     The model has P(c) and, for each feature, P(x_i = 1 | c) and P(x_i = 1 | not c), strictly between 0 and 1.
 
@@ -124,7 +124,7 @@ def weights_of_naive_bayes(prior: float, positive: ArrayLike, negative: ArrayLik
 
 
 def naive_bayes_of_weights(bias: float, weights: ArrayLike, positive: ArrayLike) -> tuple[float, Vector]:
-    """Return P(c) and P(x_i = 1 | not c) of the one conforming naive Bayes model with these P(x_i = 1 | c).
+    """Return P(c) and P(x_i = 1 | not c) of the unique conforming naive Bayes model with these P(x_i = 1 | c).
 
     This is Lemma 2 of Khosravi et al. (2019).
     """

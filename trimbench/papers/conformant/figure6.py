@@ -18,7 +18,7 @@ from trimbench.papers.conformant.mask_sweep import conformant_model
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, make_task, rows_at_hand
 from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, SHARE, TEXT, fields, job, listed, timed
 
-# What a job returns of a row that is shown.
+# What a job returns about a row that is shown.
 _Shown = Mapping[str, Any]
 _COLUMNS = (
     *("data", "row", "class", "predicted", "support features"),
@@ -139,7 +139,7 @@ class Figure6:
 
 
 def _numbers(found: Mapping[Any, Any], done: pd.DataFrame) -> list[vocab.Number]:
-    """Return the numbers of the data set of the paper."""
+    """Return the numbers that the paper reports for its data set."""
     medians = {"median_size": found["median_size"], "misclassified": float(found["misclassified"])}
     numbers = vocab.numbers_of("all rows", medians, done)
     for entry in found["chosen"]:
@@ -275,13 +275,13 @@ def explain_further(task: Task, rows: list[int], delta: float) -> dict[str, voca
 
 
 def heading(entry: Mapping[str, Any]) -> str:
-    """Return what stands beside the images of a row."""
+    """Return the heading of the images of a row."""
     taken = "" if entry["class"] == entry["predicted"] else f" taken for {entry['predicted']}"
     return f"row {entry['row']}: {entry['class']}{taken}"
 
 
 def _bars(job: Mapping[Any, Any], entry: _Shown, holds: str) -> vocab.BarFigure:
-    """Return a row of a table: the evidence of its features, those of the explanation in colour."""
+    """Return a figure of the evidence of a table row's features, with those of the explanation in colour."""
     chosen = np.isin(np.arange(len(entry["evidence"])), entry["kept"])
     table = pd.DataFrame({"feature": job["features"], "evidence": entry["evidence"], "chosen": chosen})
     title = f"{job['title']}, {heading(entry)}; in colour, features that {holds} (beyond the paper)"
@@ -295,7 +295,7 @@ _CHOSEN, _OTHER = "in the explanation", "not in it"
 
 
 def image_grid(title: str, images: Mapping[str, Mapping[str, ArrayLike]], name: str = "") -> vocab.ImageFigure:
-    """Return a figure of images: a line of the grid for each key of `images`, whose images have names.
+    """Return a figure of images in a grid, with a line for each key of `images`.
 
     Parameters
     ----------

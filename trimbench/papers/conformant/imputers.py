@@ -1,4 +1,4 @@
-"""Imputers that look at the observed features (EM, MICE, nearest neighbours), against NaCL: fidelity and cost."""
+"""Imputers that use the observed features (EM, MICE, nearest neighbours), against NaCL: fidelity and cost."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class EmMice(Sweep):
         return vocab.Outcome((table,), (), _numbers(done), self._notes(nothing))
 
     def _notes(self, nothing: list[str]) -> list[str]:
-        """Return the notes that hold for these settings; in `nothing` are data sets whose smallest share is empty."""
+        """Return the notes for these settings; `nothing` lists the data sets whose smallest share hides no feature."""
         notes = [
             f"On at most {self.test_rows} test rows, drawn once, with at most {self.train_rows} training rows for "
             "imputers; 'ms per row' is the time to fill and predict a row, 'fit (s)' that of fitting the imputer, or "
@@ -157,10 +157,10 @@ _COLUMNS = [
 
 
 def _numbers(done: pd.DataFrame) -> list[vocab.Number]:
-    """Return what section 5.1 says of EM and MICE, fitted to the incomplete test rows as the authors did.
+    """Return what section 5.1 says about EM and MICE, fitted to the incomplete test rows as the authors did.
 
-    The place of EM from the worst cross entropy (1 is the worst), the cross entropy of MICE less that of the mean, and
-    how many of EM and MICE have a higher one than NaCL.
+    These are the rank of EM from the worst cross entropy (1 is the worst), the cross entropy of MICE minus that of the
+    mean, how many of EM and MICE have a higher one than NaCL, and the time of MICE as a multiple of NaCL's.
     """
     if done.empty:
         return []
@@ -202,7 +202,7 @@ def evaluate_imputer(
 ) -> dict[str, vocab.Json]:
     """Impute hidden features of some test rows, and measure the predictions of the logistic regression."""
     rows, classifier = encoded_rows(task), fitted(task)
-    # Test rows may be in the order of what they hold, in which the first are alike.
+    # Test rows may be sorted by their content, so that the first ones are alike.
     drawn = np.sort(np.random.default_rng(task.split_seed).permutation(len(rows.test))[:test_rows])
     rows = dataclasses.replace(rows, test=rows.test[drawn], test_labels=rows.test_labels[drawn])
     complete = rows.test
@@ -247,7 +247,7 @@ def fit_imputer(
     n_nearest_features: int | None = None,
     max_iterations: int = 10,
 ) -> Imputer:
-    """Fit an imputer to rows, and return a function that fills the gaps of others.
+    """Fit an imputer to rows, and return a function that fills the gaps of other rows.
 
     Parameters
     ----------
@@ -259,23 +259,22 @@ def fit_imputer(
         ``"mice_drawn"``: the same with draws from the posterior in place of its mean, rounded in columns of zeros and
         ones. ``"knn"``: the mean of the nearest rows (scikit-learn's KNNImputer).
     rows : array of shape (n_rows, n_columns)
-        Training rows, or the rows to fill themselves; NaN where missing. Any finite numbers; for ``"em"`` zeros and
-        ones.
+        Training rows, or the very rows to fill; NaN where missing. Any finite numbers; for ``"em"`` zeros and ones.
     seed : int
     n_components : int
-        Of ``"em"``.
+        Number of components of ``"em"``.
     n_neighbours : int
-        Of ``"knn"``.
+        Number of neighbours of ``"knn"``.
     n_nearest_features : int, optional
-        Of ``"mice"``: how many other columns predict each one; default: all.
+        For ``"mice"``: how many other columns predict each one; default: all.
     max_iterations : int
-        Of ``"em"`` (times 10) and ``"mice"``.
+        Maximum number of iterations of ``"mice"``; ``"em"`` may take ten times as many.
 
     Returns
     -------
     callable
-        Takes rows with NaN and returns complete rows. Columns that are missing in every training row are filled with 0;
-        in columns of zeros and ones ``"mice"`` fills in values between 0 and 1.
+        Takes rows with NaN and returns complete rows. Columns that are missing in every training row are filled with 0
+        (1/2 by ``"em"``); in columns of zeros and ones ``"mice"`` fills in values between 0 and 1.
     """
     table = np.asarray(rows)
     if name in FILLS:
@@ -391,7 +390,7 @@ def fit_mixture(
 ) -> BernoulliMixture:
     """Learn a mixture by expectation-maximisation, until the mean log-likelihood gains less than `tolerance`.
 
-    The rows are zeros and ones, NaN where missing. At most one component for each row is used.
+    The rows are zeros and ones, NaN where missing. There are no more components than rows.
     """
     table = np.asarray(rows, dtype=np.float64)
     rng = np.random.default_rng(seed)

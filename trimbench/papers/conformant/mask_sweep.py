@@ -40,7 +40,7 @@ from trimbench.papers.measures import accuracy, cross_entropy, weighted_f1
 
 @vocab.settings
 class Sweep:
-    """What all experiments that hide features have: the shares `missing`, and `repetitions` of random masks of each."""
+    """Settings of all experiments that hide features: the shares `missing`, each for `repetitions` random masks."""
 
     datasets: vocab.Axis[str]
     missing: vocab.Axis[float]
@@ -76,7 +76,7 @@ class MissingFeatures(Sweep):
         return cells
 
     def _missingness(self, task: Task) -> Missingness:
-        """Return how features of a data set go missing, without what its mechanism ignores."""
+        """Return how features of a data set go missing, without the settings that the mechanism ignores."""
         rates = self.rates if self.mechanism == "rates" else {}
         if rates and (rows := rows_at_hand(task)):
             for feature in rates:
@@ -122,7 +122,7 @@ MEASURES = {
 
 
 def check_missing(missing: Sequence[float], missingness: Missingness) -> None:
-    """Raise an error unless these are fractions of missing features, each once."""
+    """Raise an error unless all of these are fractions of missing features that the rounding allows."""
     for fraction in missing:
         missingness.check_fraction(fraction)
 
@@ -322,8 +322,8 @@ def with_mixture(title: str, summary: pd.DataFrame) -> str:
 class MixtureSettings:
     """How a mixture of conformant models is learned.
 
-    ``"auto"`` takes as many components as make rows held out more likely. `rows` is the number of training rows, chosen
-    at random, that it is learned from; all by default.
+    ``"auto"`` adds components as long as held-out rows become more likely. `rows` is the number of training rows,
+    chosen at random, that it is learned from; all by default.
     """
 
     n_components: vocab.Count | Literal["auto"] = "auto"
@@ -334,8 +334,8 @@ class MixtureSettings:
 def conformant_mixture(task: Task, how: MixtureSettings) -> tuple[ConformantModel, float]:
     """Return the mixture of a task, and the seconds of processor time on the machine that learned it.
 
-    Its components all conform with the logistic regression of the task; a single one is a model and no mixture. The
-    columns of a categorical feature are one variable.
+    Its components all conform with the logistic regression of the task; there may be a single one. The columns of a
+    categorical feature are one variable.
     """
     rows = _chosen_rows(task, how)
     key: dict[str, vocab.Json] = {
@@ -470,7 +470,7 @@ def predict_all(
 ) -> list[Matrix]:
     """Return the log-probabilities of several predictors for the same rows, with one matrix product.
 
-    The predictors have the same columns and features. The rows are complete, `missing` tells which features they miss,
+    The predictors have the same columns and features. The rows are complete, `missing` tells which features to hide,
     shape (n_rows, n_features), and `spread` is the feature of each column. Each result has shape (n_rows, n_classes).
     """
     own = {id(predictor.weights): predictor.weights for predictor in predictors}

@@ -27,13 +27,13 @@ _ACCURACY = {"abstol": 1e-11, "reltol": 1e-11, "feastol": 1e-11, "maxiters": 300
 
 @dataclass(frozen=True, eq=False)
 class ProgramSolution(Solution):
-    """What GPkit found.
+    """The solution that GPkit found.
 
     Attributes
     ----------
     conformity_error : float
-        Largest difference between the log-odds of GPkit's own probabilities and the weights that they must have. It
-        cannot arise on the reduced form.
+        Largest difference between the log-odds of GPkit's own probabilities and the weights that these must equal;
+        always 0 on the reduced form.
     """
 
     conformity_error: float = 0.0
@@ -175,7 +175,7 @@ def _quiet() -> Iterator[ModuleType]:
 
 # The reduced problem as a convex program in CVXPY: an independent check of the Newton solver.
 
-# Tolerances, and how much of the way to the boundary of the cones a step may take, until one pair is accurate enough.
+# Tolerance and longest step, as a share of the way to the boundary of the cones: tried until one is accurate enough.
 # Longer steps, such as Clarabel's default of 0.99, are faster and cost accuracy on some machines.
 _ATTEMPTS = ((1e-12, 0.7), (1e-12, 0.5), (1e-9, 0.7), (1e-7, 0.7))
 _ENOUGH = 1e-8

@@ -43,9 +43,9 @@ _FORMATS |= {"below newton": ".1e", "largest difference of log p(k)": ".1e", "ti
 
 @vocab.settings
 class Solvers:
-    """Newton on the reduced form, the paper's geometric program, and a cone program.
+    """The solvers compared: Newton on the reduced form, the paper's geometric program, and a cone program.
 
-    The data sets are protocols, or ``synthetic``: random weights of `n_features` and `n_classes`.
+    The data sets are protocols, or ``synthetic``: random weights for `n_features` features and `n_classes` classes.
     """
 
     datasets: vocab.Axis[str]
@@ -111,7 +111,7 @@ def solve_task(task: Task, solver: SolverName) -> dict[str, vocab.Json]:
 
 @job(_SOLVED | {"mean_log_likelihood": NOTHING})
 def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverName) -> dict[str, vocab.Json]:
-    """Learn the conformant model of random weights and feature means."""
+    """Learn the conformant model for random weights and feature means."""
     rng = np.random.default_rng(seed)
     means = rng.uniform(0.01, 0.99, n_features)
     weights, biases = rng.normal(0, 0.1, (n_features, n_classes)), rng.normal(0, 1, n_classes)
@@ -123,7 +123,7 @@ def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverNa
 
 
 def _measured(solver: Solver, *given: Any, smoothing: float = 1.0) -> tuple[dict[str, vocab.Json], ConformantModel]:
-    """Learn with a solver, and measure; the others are arguments of `conform_to_statistics`."""
+    """Learn with a solver, and measure it; `given` and `smoothing` are arguments of `conform_to_statistics`."""
     solve = functools.partial(conform_to_statistics, solver=solver, smoothing=smoothing)
     # A problem of one feature imports the solver, and what all of them need: the first import takes seconds.
     one = FeatureStatistics(10, np.array([0.5]), np.array([0.25]))
@@ -137,7 +137,7 @@ def _measured(solver: Solver, *given: Any, smoothing: float = 1.0) -> tuple[dict
         "n_classes": len(model.classes),
         "objective": solution.value,
         "residual": model.residual,
-        # Every point of the reduced form conforms; the geometric program has probabilities that must be made to.
+        # Every point of the reduced form conforms; the geometric program's probabilities do so only approximately.
         "conformity_error": solution.conformity_error if isinstance(solution, ProgramSolution) else None,
         "iterations": solution.iterations or None,
         "solver_seconds": sorted(times)[len(times) // 2],
@@ -148,7 +148,7 @@ def _measured(solver: Solver, *given: Any, smoothing: float = 1.0) -> tuple[dict
 
 
 def _with_memory(learn: Callable[[], ConformantModel]) -> tuple[ConformantModel, float | None]:
-    """Return a model, and the MB by which this process grows meanwhile; None on systems without /proc."""
+    """Return a model, and by how many MB this process grew at most meanwhile; None on systems without /proc."""
     status = Path("/proc/self/statm")
     if not status.is_file():
         return learn(), None

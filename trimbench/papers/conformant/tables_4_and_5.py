@@ -1,4 +1,4 @@
-"""Tables 4 and 5, what follows from the printed ones without any run, and inferred set-ups."""
+"""Tables 4 and 5, what follows from the printed tables without any run, and inferred set-ups."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def is_same_share(one: float, other: float) -> bool:
 
 
 def label_contradiction(label: float, counted: float, closest: float) -> str:
-    """Return the proof that the features have no such share as a label states; empty if they have.
+    """Return the proof that no number of features is the share that a label states; empty if one is.
 
     All are percentages: that of the label, that of the features that the authors hide, and the possible one nearest to
     the label.
@@ -109,7 +109,7 @@ class Setup:
     Attributes
     ----------
     title : str
-        A short phrase, shown beside the numbers that the set-up explains.
+        Short phrase, shown beside the numbers that the set-up explains.
     encoding : {"authors", "paper"}
     unit : {"feature", "column"}
         What goes missing: features with all their columns, or single columns.
@@ -118,7 +118,7 @@ class Setup:
     median_of : {"test", "train"}
         The rows whose median is imputed; all other constants are those of the complete test rows.
     changes : dict
-        Entries that take the place of the protocol's, such as ``inverse_penalty``.
+        Entries that replace the protocol's, such as ``inverse_penalty``.
     """
 
     title: str
@@ -194,8 +194,8 @@ class Tables4And5(Sweep):
     closer to the label. Encodings that are the same for a data set are computed once.
 
     `inferred` has set-ups by data set: the first is the one that was inferred from the printed numbers, the others are
-    its neighbours, which show how sure that is. Neighbours are run on at most `neighbour_repetitions` masks, and so are
-    `constraints`: set-ups that come near for reasons that nobody knows, and so explain nothing.
+    its neighbours, which show how certain that is. Neighbours are run on at most `neighbour_repetitions` masks, and so
+    are `constraints`: set-ups that come near for no known reason, and so explain nothing.
     """
 
     measure: Literal["cross_entropy", "f1_weighted"]
@@ -277,7 +277,7 @@ class Tables4And5(Sweep):
                         proof = label_contradiction(100 * share, counted, closest)
                         numbers.append(vocab.number_of(row, "missing_percent", counted, ours, contradiction=proof))
                     orders.append((name, round(100 * share), *self._order(row, means)))
-        # Where the ways of rounding agree, their lines do.
+        # Where the ways of rounding agree, their lines are duplicates.
         train = pd.DataFrame(otherwise).drop_duplicates().to_dict("records")
         stand_for = [
             (name, 100 * share, counted, closest, "yes" if is_same_share(closest, 100 * share) else "no")

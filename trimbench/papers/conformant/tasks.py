@@ -1,4 +1,4 @@
-"""What the NaCL experiments share, a data set as it is split and encoded and its classifier; and Table 2 of them."""
+"""What the NaCL experiments share: a data set as it is split and encoded, and its classifier; and Table 2."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Protocol:
     title : str
         Its name in tables; default: that of the protocol.
     drop : list of str
-        Columns that are no features.
+        Columns that are not features.
     labels : list of str
         If given, rows with any other label in a feature are dropped.
     classes : list of str
@@ -77,14 +77,14 @@ class Protocol:
         If given, a CSV in the folder ``conf/protocol`` of trimbench whose column ``row`` has the rows of the test part,
         where they are too many for a list.
     test_rows_sha256 : str
-        Of that file.
+        SHA-256 of that file.
     test_fraction : float
         Share of randomly chosen test rows where none are given.
     inverse_penalty : float
         C of the logistic regression.
     solver : {"optimum", "lbfgs_2019"}
-        ``"optimum"``: the logistic regression is fitted to the end. ``"lbfgs_2019"``: it is fitted as scikit-learn did
-        when the paper was written, after `max_iterations` steps at the latest; see `trimbench.papers.conformant.tasks`.
+        ``"optimum"``: the logistic regression is fitted to convergence. ``"lbfgs_2019"``: it is fitted as scikit-learn
+        did when the paper was written, with at most `max_iterations` steps; see `fit_lbfgs`.
     max_iterations : int
         For ``"lbfgs_2019"``.
     smoothing : float
@@ -143,8 +143,8 @@ class Task:
 def make_task(inputs: vocab.Inputs, name: str, encoding: Encoding, seed: int, **changes: object) -> Task:
     """Return the task of a protocol, or of a data set without one (80:20, C = 1).
 
-    The seed is that of the random split, where the protocol does not fix it. The `changes` take the place of what the
-    protocol says, as in ``inverse_penalty=1.0``.
+    The seed is that of the random split, where the protocol does not fix it. The `changes` replace entries of the
+    protocol, as in ``inverse_penalty=1.0``.
 
     Raises
     ------
@@ -348,8 +348,8 @@ def _pack(rows: EncodedRows) -> Arrays:
 
 # The logistic regressions of the NaCL experiments: fitted once for each task, then remembered.
 
-# Of the gradient of the mean loss. The loss hardly depends on the weights of values that few rows have, and a fit finds
-# them last, but predictions with much missing depend on them: with 1e-6, weights for CovType were off by up to 0.2.
+# On the gradient of the mean loss. The loss hardly depends on the weights of rare values, which a fit finds last, but
+# predictions with much missing depend on them: with 1e-6, weights for CovType were off by up to 0.2.
 _TOLERANCE = 1e-9
 
 
@@ -380,7 +380,7 @@ class Fitted:
 def fitted(task: Task) -> Fitted:
     """Return the logistic regression of a task."""
     rows, protocol = encoded_rows(task), task.protocol
-    # The key is all that the optimum depends on, and no source text besides: other changes leave the fits as they are.
+    # The key is all that the optimum depends on, without any source code, so that other changes keep the fits.
     digest = hashlib.sha256(np.packbits(rows.train, axis=1).tobytes())
     digest.update(rows.train_labels.astype("<i8").tobytes())
     key: dict[str, vocab.Json] = {
@@ -411,7 +411,7 @@ def _fit(rows: EncodedRows, protocol: Protocol) -> Arrays:
 def distinct_rows(rows: NDArray[np.uint8], labels: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return where each binary row with its label occurs first, in order, and how often it occurs.
 
-    The likelihood of the distinct rows with these weights is that of all rows: CovType has thirty times fewer.
+    With these counts as weights, the distinct rows have the likelihood of all: CovType has thirty times fewer.
     """
     keys = np.hstack([np.packbits(rows, axis=1), labels.astype("<i8")[:, None].view(np.uint8)])
     whole = np.ascontiguousarray(keys).view(f"V{keys.shape[1]}").ravel()
@@ -547,9 +547,9 @@ def fit_lbfgs(
 ) -> tuple[Matrix, Vector, int]:
     """Return weights, biases and the number of iterations.
 
-    It minimises the sum of the losses, not their mean as later versions do, and does not go on for the last digits:
-    where the columns of each feature add up to one, the biases and the level of the weights are far from the optimum
-    when it stops. That moves imputations by a constant, such as the maximum, and hardly anything else.
+    It minimises the sum of the losses, not their mean as later versions do, and stops before full convergence: where
+    the columns of each feature add up to one, the biases and the level of the weights are then far from the optimum.
+    That affects imputation by a constant, such as the maximum, and hardly anything else.
 
     Two classes have one vector of weights, that of the second class; more classes have one each. Rows count as often
     as `counts` says.

@@ -32,15 +32,15 @@ class FeatureSelection:
     Attributes
     ----------
     features : tuple of str
-        By equal decisions, in the order of the classifier: of several best subsets the smallest, then the first in
-        lexical order of the positions of its features. Else in the order of their selection.
+        By same decision, in the order of the classifier: of several best subsets the smallest, then the first in
+        lexicographic order of feature positions. Otherwise in the order of their selection.
     agreement : float or None
-        By equal decisions, the expected same-decision probability: the expected agreement with the threshold kept
-        (Proposition 4).
+        By same decision, the expected same-decision probability: the expected agreement with the threshold kept
+        (Proposition 4). Otherwise None.
     n_evaluations : int
-        By equal decisions, the number of non-empty subsets within the budget, all of which were evaluated.
+        By same decision, the number of non-empty subsets within the budget, all of which were evaluated. Otherwise 0.
     tied : tuple of tuples of str
-        All subsets of that agreement, `features` among them.
+        By same decision, all subsets with that agreement, `features` among them. Otherwise empty.
     """
 
     features: tuple[str, ...]
@@ -63,18 +63,18 @@ def select_features(
     smoothing: float = 1.0,
     random_state: int = 0,
 ) -> FeatureSelection:
-    """Select features within a budget by another criterion than trimming, to compare with.
+    """Select features within a budget by a criterion other than that of trimming, as a baseline.
 
     Parameters
     ----------
     classifier : BayesianClassifier
-        With a positive class; to select by equal decisions, small enough for a table of all instances.
+        With a positive class; to select by same decision, small enough for a table of all instances.
     budget : float
         Largest sum of costs, 0 or more.
     costs : mapping from feature name to cost, or sequence of n_features costs, optional
-        0 or more. Default: 1 for each feature. By accuracy, features are counted.
+        0 or more. Default: 1 for each feature. Must be left out by accuracy, where features are counted.
     by : {"same_decision", "information_gain", "accuracy"}
-        Equal decisions at the original threshold, of all subsets; mutual information with the class, the most
+        Most equal decisions at the original threshold, among all subsets; mutual information with the class, the most
         informative affordable feature first; or the cross-validated accuracy of naive Bayes, features one by one.
     joint : bool
         By information gain. False: each feature by its own gain. True: greedily by the gain together with those already
@@ -82,7 +82,7 @@ def select_features(
     engine : Engine, optional
         By information gain: gives the joint probabilities of a general network. Default: exact contraction.
     rows : DataFrame with a column for each feature, optional
-        By accuracy: what naive Bayes is learned from.
+        By accuracy: the rows that naive Bayes is learned from.
     target : Series of length n_rows, optional
         By accuracy: the class of each row, one of two.
     n_folds : int
@@ -90,7 +90,7 @@ def select_features(
     smoothing : float
         By accuracy: pseudo-count of the naive Bayes classifiers.
     random_state : int
-        By accuracy: assigns the rows to the folds.
+        By accuracy: seed of the assignment of rows to folds.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def select_features(
     return FeatureSelection(_by_accuracy(classifier.features, folds, checked_budget(budget)))
 
 
-# Feature selection by information gain: what the features say about the class, not the classifier.
+# Feature selection by information gain: what the features say about the class, not about the classifier's decisions.
 
 # Gains closer than this are equal; the feature that comes first is then taken.
 _TIE = 1e-13
@@ -181,11 +181,11 @@ def _joint(classifier: BayesianClassifier, features: Sequence[int], engine: Engi
 
 
 def most_informative_units(classifier: BayesianClassifier, choice: Choice) -> frozenset[int]:
-    """Return the required units and, while the budget lasts, those that say most of the class for their cost.
+    """Return the required units and, while the budget lasts, those that say most about the class for their cost.
 
-    Each feature counts by itself, so that this takes hardly any time.
+    Each feature counts by itself, so this takes hardly any time.
     """
-    # Rounded, as gains that are equal may differ by how their joint probabilities were summed: the first one is taken.
+    # Rounded, as equal gains may differ by how their joint probabilities were summed: the first one is taken.
     gains = [
         round(math.fsum(_mutual_information(classifier.joint([feature])) for feature in unit), 12) / max(cost, _TIE)
         for unit, cost in zip(choice.units, choice.costs, strict=True)
@@ -224,7 +224,7 @@ def _by_accuracy(features: Sequence[str], folds: Sequence[Fold], budget: float) 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """What a naive Bayes model learned on the other folds says about the rows of this one.
+    """The rows of a fold as seen by a naive Bayes model that was learned on the other folds.
 
     Attributes
     ----------
@@ -250,14 +250,14 @@ def folds_of(
     rng: np.random.Generator,
     smoothing: float,
 ) -> list[Fold]:
-    """Return what naive Bayes models say that are learned without each part of the rows in turn.
+    """Return the folds, each as seen by a naive Bayes model that was learned on the others.
 
     Raises ValueError if there are too few rows for the folds, or no classifier can be learned from the data.
 
     Parameters
     ----------
     features : DataFrame of shape (n_rows, n_features)
-        Categories.
+        Categorical.
     target : Series of length n_rows
         Two classes.
     positive : str
@@ -274,7 +274,7 @@ def folds_of(
         raise ValueError(f"n_folds must be between 2 and the number of rows, {len(features)}, got {n_folds}")
     if not 0 < threshold < 1:
         raise ValueError(f"threshold must be strictly between 0 and 1, got {threshold!r}")
-    # A value that only one fold has is a value in all of them.
+    # A value that occurs in one fold only is known in all of them.
     features = features.apply(lambda column: column if column.dtype == "category" else column.astype("category"))
     dealt = rng.permutation(len(features)) % n_folds
     folds = []
@@ -314,7 +314,7 @@ def _by_same_decision(
 def leading(
     batches: Iterable[tuple[NDArray[np.int64], NDArray[np.float64]]],
 ) -> tuple[float, dict[tuple[int, ...], float], int]:
-    """Return the highest of the agreements of sets, the sets that reach it up to rounding, and the number of all.
+    """Return the highest agreement of all sets, the sets that reach it up to rounding, and the number of sets.
 
     Parameters
     ----------

@@ -26,18 +26,18 @@ from trimbench.trimming.search.exchange import Selection, select_forward
 from trimbench.trimming.search.lattices import LatticeSearch, fits
 from trimbench.trimming.search.proof import InclusionSearch, RemovalSearch
 
-# Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one; and with less
-# time than that.
+# Points of the grid of certified bounds: without a time limit (a quarter of a second), with one (a tenth), and with
+# less time than that.
 _POINTS, _POINTS_IN_TIME, _POINTS_IN_A_HURRY, _HURRY = 2**20, 2**16, 2**13, 0.1
-# What a search on lattices takes until it has more than a guess, and what the exact values of its answer take; times
-# the square root of the number of instances.
+# Seconds that a search on lattices takes until it has more than a guess, and that the exact values of its answer take,
+# per square root of the number of instances.
 _SECONDS_OF_START, _SECONDS_OF_ANSWER = 1.5e-6, 1.1e-6
-# Where exact values are out of reach: a classifier whose subsets are searched has no more instances, or no more
-# features than this; and the evaluations of a search without a limit, a minute or two.
+# Where exact values are out of reach: subsets are searched up to this many instances or this many features; without a
+# limit, the search ends after this many evaluations, a minute or two.
 _MOST_SEARCHED, _FEW_FEATURES, _MOST_EVALUATIONS = 2.0**64, 48, 2**22
 # Entries of a table of classes below which searching its subsets takes no time, and what a pass over one entry takes.
 _FEWEST_ENTRIES, _SECONDS_OF_ENTRY = 2**18, 1e-7
-# How much of the time that is left an exact value must leave: the answer takes as long again.
+# An exact value needs this many times its seconds of what is left: the answer takes as long again.
 _AS_LONG = 3.0
 # Shares of what is left of a time limit that an upper bound, and then the selection of features, may take.
 _BOUND, _SELECTION = 0.4, 0.6
@@ -71,7 +71,7 @@ def trim_by_model(
 
 
 def _trim_most_probable(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
-    """Search the subsets of a classifier that gives the most probable class, on the table of its classes."""
+    """Search the subsets of a classifier for the most probable class, on the table of its classes."""
     if _may_try_all(classifier, choice, limits):
         return _best_of_all(classifier, choice, limits)
     first = most_informative_units(classifier, choice)
@@ -79,7 +79,7 @@ def _trim_most_probable(classifier: BayesianClassifier, choice: Choice, limits: 
 
 
 def _may_try_all(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> bool:
-    """Return whether the agreements of all sets of units take no longer than a few passes over the whole table."""
+    """Return whether computing the agreements of all sets of units takes only a few passes over the whole table."""
     entries = n_entries(classifier)
     if not classifier.is_naive_bayes or not _FEWEST_ENTRIES <= entries <= TABLE_MAX_ENTRIES:
         return False
@@ -99,7 +99,7 @@ def _best_of_all(classifier: BayesianClassifier, choice: Choice, limits: Limits)
     highest, leaders, n_sets = leading(agreements_within(classifier, choice))
     kept = min(leaders, key=lambda units: (-len(units), units))
     agreement = leaders[kept]
-    # What has a single value changes nothing, and fills the budget.
+    # Units with a single value change no decision: they fill the budget.
     constant = [
         place for place, unit in enumerate(choice.units) if math.prod(classifier.cardinalities[i] for i in unit) == 1
     ]
@@ -116,7 +116,7 @@ def _search_of_classes(
 
 
 def _included(classifier: BayesianClassifier, search: InclusionSearch[Any], limits: Limits) -> Trimming:
-    """Return what a search finds, or goes on to find."""
+    """Return what a search finds, from where it stopped last."""
     found = search.run(limits)
     return trimming_of(
         classifier,
@@ -130,7 +130,7 @@ def _included(classifier: BayesianClassifier, search: InclusionSearch[Any], limi
 
 
 def _is_constant(classifier: BayesianClassifier) -> bool:
-    """Return whether a naive Bayes classifier gives all instances the same class, whatever its features say."""
+    """Return whether a naive Bayes classifier gives all instances the same class, whatever their features."""
     if classifier.threshold == 0 or not classifier.prior.all():
         return True
     return classifier.threshold == 1 and all((table[1] > 0).all() for table in classifier.tables)
@@ -139,7 +139,7 @@ def _is_constant(classifier: BayesianClassifier) -> bool:
 def _trim_in_time(
     classifier: BayesianClassifier, choice: Choice, limits: Limits, certify: Callable[[Limits], Trimming]
 ) -> Trimming:
-    """Search the subsets; where there is no time for a single exact value, bounds are the best that can be had."""
+    """Search the subsets; without time for a single exact value, settle for certified bounds."""
     if limits.time_limit is None or _SECONDS_OF_START * _table_size(classifier) <= limits.time_limit:
         return _trim_exactly(classifier, choice, "auto", limits)
     found = certify(limits)
@@ -152,7 +152,7 @@ def _trim_in_time(
 
 
 def _table_size(classifier: BayesianClassifier) -> float:
-    """Return about the size of a table of the log-odds engine, the square root of the number of instances."""
+    """Return the approximate size of a table of the log-odds engine: the square root of the number of instances."""
     return math.sqrt(math.prod(classifier.cardinalities))
 
 
@@ -232,7 +232,7 @@ def _trim_general(
 
 
 def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
-    """Trim a classifier for which nothing is exact, on rows that are drawn from it."""
+    """Trim a classifier that no engine can compute exactly, on rows drawn from it."""
     found, finished = trim_by_sampling(classifier, choice, limits)
     limits.report(found.agreement, lambda: found.upper_bound, found.n_evaluations, last=True)
     # With more time, a circuit may be exact.
@@ -251,7 +251,7 @@ def _trim_certified(
     allowed = choice.features(range(len(choice.units)))
     buyable = (choice.costs[unit] > 0 and choice.is_affordable(members) for unit, members in enumerate(choice.units))
     upper_bound = None
-    if choice.is_affordable(allowed):  # each feature more only helps
+    if choice.is_affordable(allowed):  # every further feature only helps
         selection = Selection(list(allowed), 0, finished=True)
     else:
         if any(buyable):  # else there is no other subset
@@ -276,7 +276,7 @@ def _trim_certified(
 
     def agreement_of(features: Sequence[int]) -> float | None:
         seconds = exact.seconds(features)
-        has_time = seconds < math.inf and search.limits.in_time(_AS_LONG * seconds)  # it is not stopped
+        has_time = seconds < math.inf and search.limits.in_time(_AS_LONG * seconds)  # not interruptible
         return exact.potential_agreement_of(features) if has_time else None
 
     search = LatticeSearch(classifier, choice, agreement_of)
@@ -331,7 +331,7 @@ def agreement_at(
 ) -> tuple[float | None, tuple[float, float], float]:
     """Return a threshold, and the interval of the model's agreement there with its confidence.
 
-    The agreement is exact where an engine can be had, else certified bounds or an interval from drawn rows.
+    The agreement is exact where an engine can compute it, else certified bounds or an interval from drawn rows.
     """
     exact: float | None = None
     if threshold is None:
@@ -377,14 +377,14 @@ def bound_of_all(classifier: BayesianClassifier, choice: Choice, limits: Limits)
         return 1.0
     if n_entries(classifier) > TABLE_MAX_ENTRIES:
         return sampled_bound(classifier, choice, limits.seconds_left())
-    # As many evaluations as it takes to bound anything.
+    # One evaluation gives a bound already.
     return _search_of_classes(classifier, choice).run(Limits(evaluation_limit=1)).upper_bound
 
 
 def loose_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> float:
     """Return an upper bound on the agreement of all allowed subsets that takes a fraction of a second.
 
-    The classifier is a naive Bayes model of any size; 1 for others, and where all instances have the same class.
+    For a naive Bayes model of any size; 1 for others, and where all instances have the same class.
     """
     if not (classifier.is_naive_bayes and 0 < classifier.threshold < 1 and classifier.prior.all()):
         return 1.0

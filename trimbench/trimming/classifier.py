@@ -1,4 +1,4 @@
-"""The classifier of a distribution, by a threshold or for the most probable class, and its files."""
+"""Bayesian classifiers, with a threshold or for the most probable class; saved to files and loaded."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Model]] = {
 
 
 def model_to_dict(model: Model, target: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return what gives the joint distribution of the class and some variables as lists, numbers and strings.
+    """Return the part of a model that determines the joint distribution of the class and some variables, for JSON.
 
     Parameters
     ----------
     model : NaiveBayes, NaiveBayesMixture or BayesianNetwork
     target : str
-        The class.
+        The class variable.
     names : iterable of str
         Features and evidence. Other features of a naive Bayes model or a mixture are left out, and so are nodes of a
-        network that are not ancestors of these variables.
+        network that are neither among these variables and the class nor ancestors of one.
     """
     wanted = set(names)
     part: Model
@@ -84,7 +84,7 @@ def model_to_dict(model: Model, target: str, names: Iterable[str]) -> dict[str, 
 
 
 class ImpossibleRowWarning(UserWarning):
-    """Rows have probability zero under the model: they have no posterior, and the class of a row without features."""
+    """Rows have probability zero under the model: they have no posterior, and are classified as without features."""
 
 
 # The formats that `load` reads, the current one first; older classifiers of the most probable class had their own.
@@ -94,25 +94,25 @@ _MOST_PROBABLE = {"positive": None, "threshold": None}
 
 @dataclass(frozen=True, eq=False, init=False)
 class BayesianClassifier:
-    """The classifier (C, F, T), positive iff Pr(c | f) >= T; or the one that gives the most probable class.
+    """The classifier (C, F, T), positive iff Pr(c | f) >= T; or the one that predicts the most probable class.
 
     All probabilities are given the evidence, if there is any. Posteriors that equal the threshold up to rounding (a
     relative difference of the odds of at most 1e-12) reach it. Of several most probable classes, equal up to rounding,
-    the first in the order of the model is given.
+    the first in the order of the model is predicted.
 
     Parameters
     ----------
     model : NaiveBayes, NaiveBayesMixture or BayesianNetwork
         A network in which the class is the only parent of every other node is treated as naive Bayes.
     target : str, optional
-        The class variable, with two or more states. Default: that of the naive Bayes model.
+        The class variable, with two or more states. Default: that of a naive Bayes model or mixture.
     positive : str or collection of str, optional
         The state, or the states, whose probability is compared with the threshold; all other states together are the
-        negative class. Numbers stand for their text. Default: the classifier gives the most probable state.
+        negative class. Numbers stand for their text. Default: the classifier predicts the most probable state.
     features : sequence of str, optional
         Default: all variables other than the target and the evidence.
-    threshold : float in [0, 1]
-        Of the positive class; without one it must be left out.
+    threshold : float in [0, 1], optional
+        Lowest probability at which the positive class is predicted. Default: 0.5. Only for a positive class.
     evidence : mapping from variable to state, optional
         Observed states: every probability is conditional on them. They are neither target nor features.
 
@@ -132,7 +132,7 @@ class BayesianClassifier:
     ------
     ValueError
         When a name is unknown or occurs twice, there are fewer than two classes, no state or every state is positive,
-        the evidence is impossible, or the threshold is outside [0, 1].
+        the threshold is not in [0, 1], or the evidence is impossible (in a network, only when the classifier is used).
 
     Examples
     --------
@@ -219,7 +219,7 @@ class BayesianClassifier:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes: two where one is positive."""
+        """Number of classes: two if there is a positive class."""
         return len(self.class_names)
 
     @property
@@ -234,7 +234,7 @@ class BayesianClassifier:
 
     @cached_property
     def value_names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the values of each feature."""
+        """Names of the values of each feature, in the order of the model."""
         if self._components is None:
             network = as_network(self.model)
             return tuple(network.states(name) for name in self.features)
@@ -356,12 +356,10 @@ class BayesianClassifier:
     def prepare_table(self, *, max_operations: int, n_threads: int = 1) -> None:
         """Contract a general network for `joint`, in several threads.
 
-        `max_operations` limits the products of two numbers that this takes.
-
         Raises
         ------
         ContractionTooLarge
-            When that is not possible; a ValueError.
+            When that takes more than `max_operations` multiplications; a ValueError.
         """
         if self._components is None and "_network_table" not in vars(self):
             table = self._contracted(range(self.n_features), max_operations=max_operations, n_threads=n_threads)
@@ -390,13 +388,13 @@ class BayesianClassifier:
         Raises
         ------
         ValueError
-            When `frame` is no DataFrame, a column is absent, or it holds NaN or an unknown value.
+            When `frame` is not a DataFrame, a column is absent, or it holds NaN or an unknown value.
         """
         return encode_compactly(frame, dict(zip(self.features, self.value_names, strict=True)))
 
     @cached_property
     def rows(self) -> RowInference:
-        """What gives the probabilities of rows."""
+        """Inference on rows: log Pr(state, row) of each, up to a constant of the row."""
         if self._components is None:
             check_possible(self.model, self.target, self.evidence)
             return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
@@ -404,7 +402,7 @@ class BayesianClassifier:
 
     @cached_property
     def whole_rows(self) -> RowInference:
-        """As `rows`, with the factors that all classes share: it gives log Pr(C, f, e) itself."""
+        """As `rows`, with the factors that all classes share: log Pr(C, f) up to one constant for all rows."""
         if self._components is not None:
             return self.rows
         network = as_network(self.model)
@@ -437,8 +435,8 @@ class BayesianClassifier:
     def decide(self, codes: IntegerArray) -> NDArray[Any]:
         """Return what `decided` does, for rows of value indices, shape (n_rows, n_features).
 
-        The decision on an impossible row is that on a row without features: 0 / 0 would give one that depends on which
-        class is called positive.
+        An impossible row is decided like a row without features: 0 / 0 would make the decision depend on which class is
+        called positive.
         """
         return self._decided_rows(self.weights(codes))
 
@@ -469,7 +467,7 @@ class BayesianClassifier:
     def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(c | features) of each row, in the order of `class_names`; NaN where a row has probability zero.
 
-        A row needs no table of all instances: variables that are neither feature nor evidence are summed out for the
+        No table of all instances is needed: variables that are neither features nor evidence are summed out for the
         rows alone.
 
         Parameters
@@ -500,7 +498,7 @@ class BayesianClassifier:
         Raises
         ------
         ValueError
-            When no class is positive.
+            When the classifier has no positive class.
         """
         checked_classifier(self)
         return self.predict_proba(frame)[:, 0]
@@ -508,11 +506,11 @@ class BayesianClassifier:
     def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
         """Return the name of the class of each row.
 
-        A row of probability zero has the class of a row without features, with an `ImpossibleRowWarning`.
+        A row of probability zero gets the class of a row without features, with an `ImpossibleRowWarning`.
 
         Parameters
         ----------
-        frame : DataFrame with one column for each feature
+        frame : DataFrame with one column for each feature (others are ignored)
 
         Returns
         -------
@@ -534,7 +532,7 @@ class BayesianClassifier:
         if self.threshold is None:
             return int(self.prior.argmax())
         level = self.threshold * self.prior.sum()
-        # Where both are equally likely, the same class whichever is called positive.
+        # In a tie, the same class whichever is called positive.
         if np.isclose(self.prior[0], level, rtol=TIE_TOLERANCE, atol=0.0):
             return class_states(self.model, self.target)[0] in self.positive_states
         return bool(self.prior[0] > level)
@@ -550,7 +548,7 @@ class BayesianClassifier:
         return self._sampler.draw(n_rows, rng)
 
     def draw_by_class(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
-        """Return what `draw` does, but as many rows of each state as its probability says, up to one."""
+        """Return what `draw` does, but with the expected number of rows of each class, to within one row."""
         ends = np.cumsum(self.prior)
         ends *= n_rows / ends[-1]
         counts = np.diff(np.floor(ends + rng.random()), prepend=0.0).astype(np.int64)
@@ -562,7 +560,7 @@ class BayesianClassifier:
         return self._sampler_given()
 
     def _sampler_given(self, state: str | None = None) -> RowSampler:
-        """Return what draws rows given the evidence and, if it is named, the state of the target."""
+        """Return a sampler of rows given the evidence and, if one is named, the state of the target."""
         given = {} if state is None else {self.target: state}
         if self._components is None:
             return RowSampler.of(as_network(self.model), self.features, {**self.evidence, **given})
@@ -576,7 +574,7 @@ class BayesianClassifier:
     # Files.
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the classifier as nested lists, numbers and strings, without what it does not need of its model."""
+        """Return the classifier as nested lists, numbers and strings, with only the part of its model that it needs."""
         return {
             "target": self.target,
             "features": list(self.features),
@@ -597,7 +595,7 @@ class BayesianClassifier:
         return cls(_READERS[kind](content["model"]), content["target"], **own)
 
     def save(self, path: str | Path) -> None:
-        """Write the classifier as JSON, with every digit, and without what it does not need of its model.
+        """Write the classifier as JSON, with every digit, and with only the part of its model that it needs.
 
         Raises
         ------
@@ -632,7 +630,7 @@ def checked_classifier(classifier: object, *, any_rule: bool = False) -> Bayesia
     TypeError
         When it is something else; the message says how to make a classifier of it.
     ValueError
-        When it gives the most probable class.
+        When it has no positive class, but must have one.
     """
     if isinstance(classifier, BayesianClassifier):
         if classifier.threshold is None and not any_rule:

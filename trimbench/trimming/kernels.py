@@ -34,7 +34,7 @@ def highest_balance(log_odds: Floats, weights: Floats, mass: Floats, heads: NDAr
     mass : ndarray of shape (n_cells, n_values)
         Signed mass of each part.
     heads : ndarray of int64, shape (n_values,)
-        Is written: the next cell in the list of each value.
+        Overwritten: the next cell in the list of each value.
     """
     n_cells, n_values = mass.shape
     total = 0.0
@@ -149,7 +149,7 @@ def agreement(
     decisions: Integers,
     row_weights: Floats,
 ) -> float:
-    """Return the weight of the rows whose decision stands; `agreement_with` says what the arrays are."""
+    """Return the weight of the rows whose decision stands; for the arrays see `agreement_with`."""
     n_classes = logs.shape[1]
     agreed = 0.0
     for row in range(places.size):
@@ -183,8 +183,8 @@ Table = tuple[Integers, Integers, Floats]
 # The laws of the first features of a sequence, of any number of them: how many features, and which; where the laws
 # begin; the laws under each class.
 Chain = tuple[Integers, Integers, Floats]
-# The table; of each feature the probability that a removed value leaves the decision open, and how far rounding errors
-# lie apart; the prior; the sum that makes an instance positive, and whether that is sometimes certain; the slack of
+# The table; of each feature the probability that a removed value leaves the decision open, and the range of rounding
+# errors; the prior; the sum that makes an instance positive, and whether that is sometimes certain; the slack of
 # bounds; the chains of kept and of removed features; room for the probabilities that these lift a sum over the bound.
 Lattice = tuple[Table, Floats, Floats, Floats, int, bool, float, Chain, Chain, Floats]
 # What each unit costs; a number that units with equal tables share; the units; a coarse lattice and a fine one.
@@ -193,7 +193,7 @@ Problem = tuple[Floats, Integers, Units, tuple[Lattice, Lattice]]
 
 @compiled
 def multiply_law(law: Floats, product: Floats, cells: Integers, factors: Floats) -> int:
-    """Multiply a polynomial by one with few terms; return the number of coefficients that are written."""
+    """Multiply a polynomial by one with few terms, into `product`; return the number of coefficients written."""
     end = law.size
     grown = end + int(cells[-1])
     done = 0
@@ -234,7 +234,7 @@ def multiply_law(law: Floats, product: Floats, cells: Integers, factors: Floats)
 
 @compiled
 def extend(chain: Chain, features: Integers, table: Table) -> None:
-    """Make a chain one of other features; what both begin with is not multiplied again."""
+    """Make a chain one of other features; the product of a common beginning is reused."""
     held, begins, laws = chain
     offsets, cells, factors = table
     place = 0
@@ -253,7 +253,7 @@ def extend(chain: Chain, features: Integers, table: Table) -> None:
 
 @compiled
 def node_loss(state: States, units: Units, lattice: Lattice) -> tuple[float, float]:
-    """Return bounds on the loss when all units stay but the removed ones; see `engines.lattice.losses`."""
+    """Return bounds on the loss when all units but the removed ones are kept; see `engines.lattice.losses`."""
     begins, members, kept, removed, n_others, count = units
     table, uncertain, spreads, prior, reached, is_certain, slack, kept_chain, removed_chain, lifted = lattice
     # Free units come last, the first of them at the end: it is the one that is removed next.
@@ -341,7 +341,7 @@ def losses_without_each(candidates: Integers, state: States, units: Units, latti
 
 @compiled
 def lowest_loss(state: States, level: float, problem: Problem) -> float:
-    """Return a lower bound on the loss of a node, from the finer lattice too if the level lies within the bounds."""
+    """Return a lower bound on the loss of a node, also from the finer lattice if the level lies within the bounds."""
     low, high = -math.inf, math.inf
     for lattice in problem[3]:
         if low < level <= high:
@@ -352,7 +352,7 @@ def lowest_loss(state: States, level: float, problem: Problem) -> float:
 
 @compiled
 def prices(units: Integers, costs: Floats) -> tuple[float, float, float, float]:
-    """Return what some units cost together, the two and the three cheapest of them, and the dearest one."""
+    """Return the total cost of some units, of the two and of the three cheapest of them, and of the dearest one."""
     total, first, second, third, dearest = 0.0, math.inf, math.inf, math.inf, 0.0
     for u in units:
         cost = costs[u]
@@ -368,17 +368,17 @@ def prices(units: Integers, costs: Floats) -> tuple[float, float, float, float]:
 
 @compiled
 def mark(state: States, chosen: Integers, what: int) -> None:
-    """Set what is done with some units."""
+    """Mark some units as `FREE`, `KEPT` or `REMOVED`."""
     for u in chosen:
         state[u] = what
 
 
 @compiled
 def needs_more(state: States, free: Integers, left: float, level: float, problem: Problem) -> bool:
-    """Return whether a subset below a node has to keep more free units than it can pay.
+    """Return whether a subset below a node has to keep more free units than it can pay for.
 
-    Three groups of units are removed in turn, of which it must keep one each, since without the group the loss is too
-    high: the cheapest one.
+    The free units form three groups. If the loss without each of them is too high, a subset must keep a unit of each,
+    which costs no less than the cheapest one.
     """
     costs, price = problem[0], 0.0
     for first in range(3):
@@ -398,7 +398,7 @@ def needs_more(state: States, free: Integers, left: float, level: float, problem
 def keep_one(state: States, free: Integers, level: float, problem: Problem, found: States) -> int:
     """Write the subsets that keep one of the free units and may lose less than the level; return their number.
 
-    Parts of the free units of which none can be kept are left out, others halved.
+    Parts of the free units whose loss is too high even if all of them are kept are skipped, others halved.
     """
     most = 1
     while 2 * most < free.size:
@@ -430,7 +430,7 @@ def branch(
     bounds: Floats,
     found: States,
 ) -> tuple[int, int]:
-    """Write the nodes below a node, and the subsets there that use the budget, as `LatticeSearch` has it."""
+    """Write the nodes below a node, and the subsets there that use up the budget; see `LatticeSearch`."""
     costs, copies = problem[:2]
     n_below, n_found = 0, 0
     room = np.empty(state.size, dtype=np.int64)
@@ -496,7 +496,7 @@ def branch(
 def explore(
     left: float, level: float, most: float, problem: Problem, states: States, bounds: Floats, found: States
 ) -> tuple[int, int]:
-    """Go through what is below a node, depth first; return how many nodes are still open, and subsets found.
+    """Search below a node, depth first; return the number of nodes still open, and of subsets found.
 
     Parameters
     ----------
@@ -505,7 +505,7 @@ def explore(
     states, bounds : ndarrays of shapes (n_nodes, n_units) and (n_nodes,)
         First the node and its bound; overwritten by those that are still open.
     found : ndarray of int8, shape (n_subsets, n_units)
-        Overwritten by subsets that use the budget and may lose less than the level.
+        Overwritten by subsets that use up the budget and may lose less than the level.
     """
     n_open, n_found, n_units, count = 1, 0, states.shape[1], problem[2][5]
     state = np.empty(n_units, dtype=np.int8)
@@ -561,7 +561,7 @@ def window_masses(
 def tails_of_halves(
     sums: Floats, tails: Floats, other_sums: Floats, other_masses: Floats, queries: Floats, out: Floats
 ) -> None:
-    """Set the probabilities that the sums of two halves together are at least each query, under two classes.
+    """Write the probabilities that the sums of two halves add up to at least each query, under two classes.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # What a node of a search does with a unit: nothing yet, keep it, remove it.
 FREE, KEPT, REMOVED = 0, 1, 2
 
-# Seconds that no clock counts to: no limit.
+# This many seconds or more are no limit.
 _FOREVER = 2**31
 # Seconds between two reports of progress.
 _PAUSE = 0.1
@@ -28,7 +28,7 @@ _PAUSE = 0.1
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a search is.
+    """How far a search has come.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Progress:
 
 
 class Limits:
-    """The limits of one search; its time begins when they are made, and stands still while kernels are loaded.
+    """The limits of one search; its clock starts when they are made, and stands still while kernels are loaded.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ class Limits:
         return None if math.isinf(self._deadline) else max(self._deadline - clock(), 1e-9)
 
     def part(self, share: float) -> Limits:
-        """Return limits whose time ends when this share of what is left is over; its reports go nowhere."""
+        """Return limits with this share of the time that is left; they report no progress."""
         left = self.seconds_left()
         return Limits(None if left is None else share * left, self.evaluation_limit, n_jobs=self.n_jobs)
 
     def ending_earlier(self, seconds: float) -> Limits:
-        """Return limits that leave these seconds, but at most half of the time, for what follows."""
+        """Return limits that leave these seconds, but at most half of the time left, for what follows."""
         left = self.seconds_left()
         if left is None:
             return self
@@ -149,7 +149,7 @@ def _is_count(value: object) -> bool:
 
 # Costs and budgets are decimal fractions to their users: 0.1 + 0.2 fits into 0.3.
 _TOLERANCE = 1e-9
-# Sums of as many costs as there can be stay finite up to this.
+# Sums of any number of costs up to this stay finite.
 _LARGEST = 1e300
 
 
@@ -198,7 +198,7 @@ class Choice:
         return frozenset(self.unit_of[feature] for feature in self.required)
 
     def cost(self, features: Iterable[int]) -> float:
-        """Return the cost of a feature subset: that of every unit of which it has a feature."""
+        """Return the cost of a feature subset: the sum over all units of which it contains a feature."""
         return math.fsum(self.costs[unit] for unit in {self.unit_of[feature] for feature in features})
 
     def is_affordable(self, features: Iterable[int]) -> bool:
@@ -211,7 +211,7 @@ class Choice:
         return [unit for unit, cost in enumerate(self.costs) if unit not in bought and cost <= left]
 
     def n_affordable(self, units: Iterable[int]) -> int:
-        """Return how many of some units can be afforded: the cheapest of them."""
+        """Return how many of some units can be afforded at most."""
         cheapest = sorted(self.costs[unit] for unit in units)
         return sum(is_affordable(cheapest[: n + 1], self.budget) for n in range(len(cheapest)))
 

@@ -1,4 +1,4 @@
-"""What a classifier is made of, checked, and how it decides: by thresholds, with ties and cuts."""
+"""Checks of what a classifier is made of, and how it decides: by thresholds, with ties and cuts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trimbench.networks.values import listed, state_name
 
 Model = NaiveBayes | NaiveBayesMixture | BayesianNetwork
 
-# Evidence may leave a class less than any number but 0, which would rule it out.
+# Evidence may make a class less probable than the smallest float; rounded to 0, it would be ruled out.
 TRACE = 1e-300
 
 # Whether evidence is possible is computed where this takes about a second at most, and once.
@@ -38,9 +38,9 @@ class Components:
     Attributes
     ----------
     prior : ndarray of shape (n_components,)
-        Given the evidence; at least `TRACE`, where a component is possible.
+        Given the evidence; at least `TRACE` where a component is possible.
     log_prior : ndarray of shape (n_components,)
-        Its logarithm, also below that.
+        Its logarithm, also below `TRACE`.
     likelihoods : tuple of ndarrays of shape (n_components, n_values)
     feature_names : tuple of str
         Those that are not observed.
@@ -258,7 +258,7 @@ def is_number(value: object) -> bool:
 
 
 def as_names(names: Sequence[str]) -> tuple[str, ...] | str:
-    """Return names as a tuple, and a string, which is a mistake, as it is; ValueError if they are no sequence."""
+    """Return names as a tuple, but a string as it is, for `feature_indices` to reject; ValueError if not iterable."""
     if isinstance(names, str):
         return names
     try:
@@ -269,8 +269,8 @@ def as_names(names: Sequence[str]) -> tuple[str, ...] | str:
 
 # Decisions by a threshold or for the most probable class, ties, and the cut with the highest agreement.
 
-# Two odds are equal when they differ by less than this factor: products of up to some hundred probabilities
-# carry a relative rounding error of about 1e-14.
+# Odds are equal up to this relative difference: products of up to a few hundred probabilities carry a relative rounding
+# error of about 1e-14.
 TIE_TOLERANCE = 1e-12
 # Instances are tied over a wider range than classification tolerates, so that a threshold halfway between two groups is
 # clear of both.
@@ -303,7 +303,7 @@ def is_positive(positive: NDArray[np.float64], negative: NDArray[np.float64], th
 
 
 def most_probable(joint: NDArray[np.float64], *, logarithms: bool = False) -> NDArray[np.intp]:
-    """Return the position of the most probable class of each instance: the first of those equal up to rounding.
+    """Return the position of the most probable class of each instance, the first of several equal up to rounding.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     Parameters
     ----------
     preferred : float
-        Of several best intervals, the one that holds this threshold is taken, else the lowest.
+        Of several best intervals, the one that contains this threshold is taken, else the lowest.
 
     Returns
     -------
@@ -406,7 +406,7 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
 
 
 def thresholds_between(below: float, above: float) -> tuple[float, float]:
-    """Return the ends of the thresholds that one log-odds misses and another, higher one reaches."""
+    """Return the ends of the interval of thresholds that one log-odds misses and another, higher one reaches."""
     with np.errstate(over="ignore"):
         positive, negative = (1.0 / (1.0 + np.exp(sign * np.array([below, above]))) for sign in (-1.0, 1.0))
     reached, missed = _reached_and_missed(positive, negative)
@@ -418,7 +418,7 @@ def _reached_and_missed(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return a threshold that each posterior reaches, and one above which it reaches none.
 
-    A posterior reaches those that are higher by less than the tolerance, too. Close to 1 the tolerance is finer than
+    A posterior also reaches those that are higher by less than the tolerance. Close to 1 the tolerance is finer than
     floating-point numbers, which are multiples of 2^-53 there: the probability of the other class, which is not rounded
     as much, then says between which of them the posterior is.
     """

@@ -34,14 +34,14 @@ class RowsAgreement:
         Confidence interval of the agreement on new rows (Wilson's score interval, for fewer rows where the selections
         differ from part to part). It takes the rows as independent draws.
     confidence : float
-        Of the interval.
+        Confidence level of the interval.
     n_rows : int
         Rows that were judged: all of them, unless a time limit ended the selection early.
     weight : float
-        Of the rows in the blend with the model: 0 model only, 1 rows only.
+        Weight of the rows in the blend with the model: 0 model only, 1 rows only.
     apparent : float
         Share of the rows on which the returned trimming agrees with the original. The trimming was selected on these
-        rows, so that this is too high as an estimate.
+        rows, so this estimate is optimistic.
 
     References
     ----------
@@ -89,7 +89,7 @@ def rows_agreement(parts: Sequence[NDArray[np.bool_]], *, weight: float, apparen
 
 
 def _inflation(parts: Sequence[NDArray[np.bool_]], share: float) -> float:
-    """Return by which factor the variance of the parts' shares exceeds that of independent rows; 1 at least."""
+    """Return the factor by which the variance of the parts' shares exceeds that of independent rows, at least 1."""
     if len(parts) < 2 or not 0 < share < 1:
         return 1.0
     spread = sum(len(part) * (float(part.mean()) - share) ** 2 for part in parts) / (len(parts) - 1)
@@ -110,28 +110,28 @@ class Trimming:
         probable class.
     threshold_interval : tuple of float or None
         Every T' with ``low < T' <= high`` has the same agreement; ``(0, 0)`` stands for T' = 0 alone. If nothing is
-        removed, or only bounds on the agreement are known, it holds the threshold alone.
+        removed, or the agreement is not known exactly, it contains the threshold alone. None without a threshold.
     agreement : float
         Expected classification agreement with the original: the probability that both decide alike. Where it is not
         exact, the middle of `agreement_interval`, or the share of drawn rows.
     agreement_interval : tuple of float
-        A lower and an upper value of the agreement; equal where it is exact. For the most probable class it is exact up
-        to 2^26 combinations of class and feature values, beyond a 99 % confidence interval from 20,000 rows drawn from
-        the model, independently of the rows that the search may have drawn.
+        Lower and upper bound on the agreement; equal where it is exact. For the most probable class it is exact up to
+        2^26 combinations of class and feature values, beyond that a 99 % confidence interval from 20,000 rows drawn
+        from the model, independently of any rows that the search has drawn.
     upper_bound : float
         No trimming within the budget has a higher agreement.
     optimal : bool
         Whether it is proven that no trimming within the budget agrees more often (within 1e-12). Where the agreement is
-        not exact, the proof is of the features, with each subset at its best threshold, and `upper_bound` is above the
-        interval's lower end.
+        not exact, the proof is about the features, with each subset at its best threshold, and `upper_bound` is above
+        the interval's lower end.
     n_evaluations : int
         Number of evaluations of the criterion that the search took.
     confidence : float
-        Probability with which `agreement_interval` holds the agreement, and `upper_bound` is one: 1 where both are
+        Probability with which `agreement_interval` contains the agreement, and `upper_bound` is valid: 1 where both are
         proven, less where they come from drawn rows.
     rows_agreement : RowsAgreement or None
         Agreement with the original on the rows that were given. `threshold_interval` is then where the blend of rows
-        and model is best, and `agreement` still is the model's, at `threshold`.
+        and model is best, and `agreement` is still the model's, at `threshold`.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class Trimming:
         n_jobs: int = 1,
         progress: Callable[[Progress], object] | None = None,
     ) -> Trimming:
-        """Continue the search that a limit has stopped, from where it was; a search on rows begins anew.
+        """Continue a search that a limit has stopped, from where it was; a search on rows begins anew.
 
         Parameters
         ----------
@@ -199,18 +199,18 @@ class Trimming:
         Returns
         -------
         Trimming
-            This one if nothing is left to search: where it is optimal, without rows, or the search ended by itself.
+            This one if nothing is left to search: it is optimal (and no rows were given), or the search was complete.
         """
         return self.resumed(Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress))
 
     def resumed(self, limits: Limits) -> Trimming:
-        """Return what `resume` does, within limits that have begun."""
+        """Return what `resume` does, within limits whose time is already running."""
         return self._go_on(limits) if self._go_on is not None and self.may_go_on else self
 
     @property
     def may_go_on(self) -> bool:
         """Whether a limit has stopped the search, so that `resume` has something left to do."""
-        # What is best under the model need not be so on rows.
+        # The best trimming under the model need not be the best on rows.
         return self._go_on is not None and not (self.optimal and self.rows_agreement is None)
 
 
@@ -233,7 +233,7 @@ def trimming_of(
     Parameters
     ----------
     interval : tuple of float
-        That of the agreement, which is its middle if no other one is given.
+        Bounds on the agreement; their middle is the agreement if none is given.
     threshold : float, optional
         Default: the one that represents `cut`, if there is one.
     cut : Cut, optional
@@ -275,7 +275,7 @@ def exact_trimming(
 
 
 def untrimmed(classifier: BayesianClassifier, kept: Sequence[int] | None = None) -> Trimming:
-    """Return the trimming that keeps all features, or those that a classifier needs which decides alike without."""
+    """Return the trimming that agrees always: it keeps all features, or `kept`, if no others change a decision."""
     places = range(classifier.n_features) if kept is None else kept
     return trimming_of(classifier, places, (1.0, 1.0), 1.0, 0, threshold=classifier.threshold)
 
@@ -295,13 +295,13 @@ class SearchResult:
     features : tuple of int
         In the order of the classifier.
     agreement : float
-        For naive Bayes and two decisions the maximum potential agreement of the subset.
+        For naive Bayes with a positive class, the maximum potential agreement of the subset.
     upper_bound : float
-        No subset within the budget has a higher one; 1 if the search was stopped before it had any bound.
+        No subset within the budget has a higher agreement; 1 if the search was stopped before it had any bound.
     n_evaluations : int
         Number of evaluations of the criterion.
     cut : Cut or None
-        Its threshold interval, where the search has found it.
+        The threshold interval of the subset, where the search has found it.
     proven : bool
         Whether no other subset is better, though `agreement` may be a lower bound, below `upper_bound`.
     """

@@ -37,7 +37,7 @@ _FEWEST_SEARCH_ROWS, _SEARCH_ROWS_PER_SECOND = 2_000, 3_000
 # For posteriors of trimmed classifiers.
 _EXACT_ROWS = 6_000
 _BATCH = 2**14
-# About how many products of two numbers a second takes, where tables are small.
+# About how many multiplications a second allows, where tables are small.
 _OPERATIONS_PER_SECOND = 2**28
 # For the upper bound.
 _LOOKUPS_PER_SECOND = 2 * 10**7
@@ -62,11 +62,11 @@ def trim_by_sampling(
     """Trim a classifier of any size from rows drawn from its distribution.
 
     The interval is made about as wide as `width`, if time allows: less time means fewer rows. The second value says
-    whether no limit made it search less, or on fewer rows. Raises ContractionTooLarge if the probabilities of single
-    rows are too expensive, because too many hidden variables depend on each other.
+    whether the search was as long, and on as many rows, as without limits. Raises ContractionTooLarge if the
+    probabilities of single rows are too expensive, because too many hidden variables depend on each other.
     """
     needed = classifier.rows.relevant | choice.required
-    if not needed & set(choice.forbidden) and choice.is_affordable(needed):  # with all that matters it agrees always
+    if not needed & set(choice.forbidden) and choice.is_affordable(needed):  # with all that matters it always agrees
         return untrimmed(classifier, choice.features({choice.unit_of[feature] for feature in needed})), True
     clock = _Clock(seconds_now(), limits.seconds_left(), limits.evaluation_limit)
     searching, evaluating, bounding, kicking = (np.random.default_rng([seed, purpose]) for purpose in range(4))
@@ -112,7 +112,7 @@ def drawn_agreement(
     if threshold is not None:
         codes = classifier.draw(_N_DRAWN, np.random.default_rng([0, 1]))
     else:
-        # Each class has its share, which narrows what the interval is made for.
+        # Rows stratified by class: the variance is lower than the interval allows for.
         rng = np.random.default_rng([2, *kept])
         try:
             codes = classifier.draw_by_class(_N_DRAWN, rng)
@@ -157,7 +157,7 @@ class _Clock:
         return _LONGEST if self.limit is None else max(self.limit, _MOMENT)
 
     def rows_left(self, rows: DrawnRows, operations: int) -> int:
-        """Return how many rows the rest of the time allows, after `rows`, where each takes `operations`."""
+        """Return how many rows the rest of the time allows, going by what `rows` took, or by `operations` for each."""
         if self.limit is None:
             return max(_FEWEST_ROWS, int(_EVALUATION_SHARE * _LONGEST * _OPERATIONS_PER_SECOND / max(operations, 1)))
         left = 0.9 * (self.start + self.limit - seconds_now())
@@ -225,12 +225,12 @@ def _with_threshold(
 
 # An upper bound on the agreement of every affordable subset, from what it has to leave out.
 
-# How many features of T may be left out together.
+# How many left-out features are looked at together.
 _MAX_LEFT_OUT = 4
 _MOST_VALUES = 64
 # Fewer rows than this say too little.
 _FEWEST_ROWS_LEFT_OUT = 100
-# Products of two numbers, in tables of hidden variables, that take as long as one entry that is looked up.
+# Multiplications, in tables of hidden variables, that take as long as looking up one entry.
 _PRODUCTS = 10
 
 
@@ -244,14 +244,15 @@ def upper_bound(
 ) -> float:
     """Return an upper bound on the agreement of every affordable subset that holds with the given confidence.
 
-    1 where rows are too expensive, or no set of features makes a difference.
+    Of a set of features that matter most, every affordable subset leaves out some: the bound is the highest agreement
+    without any such combination. 1 where rows are too expensive, or no set of features makes a difference.
 
     Parameters
     ----------
     ranking_rows : ndarray of int, shape (n_rows, n_features)
-        Decide which features T has.
+        Rows that decide which features are in the set.
     rows : ndarray of int, shape (n_rows, n_features)
-        Other rows, from which the means are computed: the first ones, if all of them are too expensive.
+        Other rows, to estimate the agreements: the first ones, if all of them are too expensive.
     max_lookups : int
         About how many entries of tables may be looked up.
     """
@@ -294,7 +295,7 @@ def _decided(classifier: BayesianClassifier, logs: NDArray[np.float64]) -> tuple
 
 
 def _effort(classifier: BayesianClassifier, features: Sequence[int]) -> int:
-    """Return how many entries of tables all values of some features need in a row."""
+    """Return how many table entries a row looks up for all combinations of values of some features."""
     inference = classifier.whole_rows
     touched = sum(not set(features).isdisjoint(lookup.columns) for lookup in inference.lookups)
     values = math.prod(classifier.cardinalities[i] for i in features)
@@ -322,7 +323,7 @@ def _cover(choice: Choice, order: Sequence[int], left_out: int) -> list[int] | N
 
 @dataclass(frozen=True, eq=False)
 class _LeftOutRows:
-    """Rows with log Pr(c, f), and what it becomes when values change."""
+    """Rows with log Pr(c, f), prepared for changes of some values."""
 
     classifier: BayesianClassifier
     codes: IntegerArray
@@ -337,7 +338,7 @@ class _LeftOutRows:
         return cls(classifier, codes, _Logs.of(inference.lookups, codes), sums)
 
     def potential(self, left_out: Sequence[int]) -> NDArray[np.float64]:
-        """Return the probability of the likeliest decision of each row without some features, shape (n_rows,)."""
+        """Return the probability of the likeliest decision on each row without some features, shape (n_rows,)."""
         classifier, n_rows = self.classifier, len(self.codes)
         inference = classifier.whole_rows
         touched = [f for f in inference.lookups if not set(left_out).isdisjoint(f.columns)]
@@ -360,7 +361,7 @@ class _LeftOutRows:
 
 @dataclass(frozen=True, eq=False)
 class _Logs:
-    """Sums of logarithms, with the zeros counted apart so that they can be taken back; shape (n_states, n_rows)."""
+    """Sums of logarithms; those of 0 are counted apart, to be subtracted again; arrays of shape (n_states, n_rows)."""
 
     finite: NDArray[np.float64]
     zeros: NDArray[np.float64]
@@ -389,7 +390,7 @@ class _Logs:
 
 
 def binomial_interval(successes: int, n: int, confidence: float) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of a probability: it holds it with at least the given confidence."""
+    """Return the Clopper-Pearson interval of a probability, which covers it with at least the given confidence."""
     from scipy.special import betaincinv
 
     tail = 0.5 * (1.0 - confidence)
@@ -399,7 +400,7 @@ def binomial_interval(successes: int, n: int, confidence: float) -> tuple[float,
 
 
 def rows_for_width(share: float, width: float, confidence: float) -> int:
-    """Return for how many rows the interval of a probability near `share` is at most about so wide."""
+    """Return how many rows make the interval of a probability near `share` at most about `width` wide."""
     from scipy.special import ndtri
 
     spread = float(ndtri(0.5 + 0.5 * confidence))
@@ -409,7 +410,7 @@ def rows_for_width(share: float, width: float, confidence: float) -> int:
 
 
 def mean_upper_bound(values: NDArray[np.float64], width: float, confidence: float) -> float:
-    """Return an upper bound on the mean of which `values` are independent draws from an interval of the given width.
+    """Return an upper bound on a mean, from independent draws in an interval of the given width.
 
     The empirical Bernstein bound of Maurer and Pontil (2009), Theorem 4.
     """
@@ -419,11 +420,11 @@ def mean_upper_bound(values: NDArray[np.float64], width: float, confidence: floa
     return float(values.mean()) + spread + 7.0 * width * logarithm / (3.0 * (n - 1))
 
 
-# How often a naive Bayes classifier of several classes can be right at most, whatever features it may afford.
+# How often a naive Bayes classifier of several classes can be right at most, whatever features the budget allows.
 
 
 def highest_accuracy(classifier: BayesianClassifier, choice: Choice) -> float:
-    """Return an upper bound on the probability that a classifier with an allowed subset gives the right class.
+    """Return an upper bound on the probability that a classifier with an allowed subset predicts the true class.
 
     Raises ValueError if the features are not independent given the class.
     """
@@ -436,7 +437,7 @@ def highest_accuracy(classifier: BayesianClassifier, choice: Choice) -> float:
             inside = 1.0 - float(prior[i] * prior[j]) * (overlap / mean) ** 2
             errors.append((mean * (1.0 - math.sqrt(max(0.0, inside))), i, j))
     error, used = 0.0, set[int]()
-    # Pairs of classes that share none, the largest errors first.
+    # Disjoint pairs of classes, the largest errors first.
     for least, i, j in sorted(errors, reverse=True):
         if not {i, j} & used:
             error, used = error + least, used | {i, j}
@@ -444,7 +445,7 @@ def highest_accuracy(classifier: BayesianClassifier, choice: Choice) -> float:
 
 
 def _least_overlap(overlaps: Sequence[float], choice: Choice) -> float:
-    """Return a lower bound on the product of the coefficients of an allowed subset."""
+    """Return a lower bound on the product of the Bhattacharyya coefficients of an allowed subset."""
     with np.errstate(divide="ignore"):
         losses = -np.log(np.minimum(overlaps, 1.0))
     budget = highest_cost(choice.budget) - math.fsum(choice.costs[unit] for unit in choice.required_units)
@@ -468,7 +469,7 @@ def _least_overlap(overlaps: Sequence[float], choice: Choice) -> float:
 def agreement_bound(classifier: BayesianClassifier, choice: Choice, rows: IntegerArray, confidence: float) -> float:
     """Return an upper bound on the agreement of every allowed subset that holds with the given confidence.
 
-    A trimming that agrees with the original more often than the original gives the right class gives it itself.
+    A trimming agrees with the original only where it is right itself or the original is wrong.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Robust trimming: the best features within a budget, or within several, with a threshold; how often they agree."""
+"""Robust trimming: the best features and threshold within one budget or several, and how often a trimming agrees."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def trim(
     Parameters
     ----------
     classifier : BayesianClassifier or fitted estimator
-        `trimbench.trim` takes a fitted `BernoulliNB`, `CategoricalNB` or `LogisticRegression` of scikit-learn, or a
-        fitted pipeline that ends in one, as well. With two classes, the second is positive if its probability is at
-        least 1/2. Scalers, binarisers, encoders and imputers before it are understood; numbers must be cut somewhere.
+        `trimbench.trim` also takes a fitted `BernoulliNB`, `CategoricalNB` or `LogisticRegression` of scikit-learn, or
+        a fitted pipeline that ends in one. With two classes, the second is positive if its probability is at least 1/2.
+        Scalers, binarisers, encoders and imputers before it are understood; numbers must be discretised on the way.
         The distribution is that of the naive Bayes estimator, or the conformant one of the regression (`conform`) that
         fits the `rows`, which it needs. Features are the raw columns, and `rows` are as the estimator takes them.
     budget : float
@@ -78,8 +78,8 @@ def trim(
         Features that are never kept.
     rows : DataFrame with (at least) one column for each feature, optional
         Rows on which the trimming should agree with the original too; labels are not needed. Agreement is then a blend
-        of the model's and the share of the rows, maximised over all subsets where they are few, else by greedy
-        selection and exchanges.
+        of the model's and the share of the rows, maximised over all subsets if there are few, else by greedy selection
+        and exchanges.
     rows_weight : float in [0, 1] or "auto"
         Weight of the rows in the blend: 0 model only, 1 rows only. ``"auto"`` takes 0, 0.25, 0.5, 0.75 or 1: the lowest
         within one standard error of the one with the best cross-validated agreement on the rows.
@@ -87,18 +87,18 @@ def trim(
         The best subset, or the cheapest within one standard error of the best cross-validated agreement on the rows.
     engine : {"auto", "dense", "log_odds", "sdd"} or Engine
         How agreements are computed; ``"auto"`` depends on the size of the model. An engine that `make_engine` built for
-        this classifier is used as it is. The log-odds engine (naive Bayes) is exact up to 2^44 instances; beyond, it
-        selects forward and certifies what it selected. The SDD engine compiles the network to a circuit, which may be
-        small where a table is impossible. A network for which neither is likely to be ready within half a minute is
-        trimmed by drawing rows from it (see `Trimming.confidence`).
+        this classifier is used as it is. The log-odds engine (naive Bayes) is exact up to 2^44 instances; beyond that,
+        forward selection starts the search and agreements have certified bounds. The SDD engine compiles the network to
+        a circuit, which may be small where a table is impossible. With ``"auto"``, a network for which neither table
+        nor circuit is likely to be ready within half a minute is trimmed on rows drawn from it (`Trimming.confidence`).
     time_limit : float, optional
         Seconds after which the search stops, certification included; loading compiled kernels, and compiling them for
-        the first time, does not count. The result is then the best trimming found, whose budget is filled up, with an
-        upper bound on all others: its property `may_go_on` says that it was stopped, and its method `resume` goes on
-        from there.
+        the first time, does not count. The result is then the best trimming found, filled up to the budget, with an
+        upper bound on all others; its property `may_go_on` says that the search was stopped, and its method `resume`
+        continues it.
     evaluation_limit : int, optional
         Evaluations of the criterion after which the search stops. The result is the same on every machine. With `rows`,
-        it is for the search by the model and for that by the rows, each.
+        the limit holds for the search by the model and for that by the rows separately.
     n_jobs : int
         Threads that select by the rows at the same time. The result is the same for any number, unless time is limited.
     progress : callable, optional
@@ -176,7 +176,7 @@ def trim_by_rows(
 ) -> Trimming:
     """Return the trimming that agrees best on a blend of rows and model.
 
-    The model's own trimming is one of those that may be taken; that of an earlier, stopped search goes on. A selection
+    The model's own trimming is one of the candidates; an earlier search for it that was stopped goes on. The selection
     by the rows begins anew.
     """
     is_searchable = classifier.threshold is not None or n_entries(classifier) <= MAX_ENTRIES
@@ -236,18 +236,19 @@ def trimming_curve(
 ) -> list[Trimming]:
     """Return the best trimming for each of several budgets, and each of several original thresholds.
 
-    Each has a search of its own, for which a network is contracted or compiled once. Where a larger budget gains
+    Each has a search of its own, but a network is contracted or compiled only once. Where a larger budget gains
     nothing, its trimming is that of the smaller one.
 
     Parameters
     ----------
     classifier : BayesianClassifier
+        With a positive class.
     budgets : sequence of float
         0 or more.
     costs : mapping from feature name to cost, or sequence of n_features costs, optional
         0 or more. Default: 1 for each feature.
     thresholds : sequence of float in [0, 1], optional
-        Default: that of the classifier, which does not matter otherwise.
+        They replace the threshold of the classifier. Default: that threshold alone.
     engine, evaluation_limit
         As in `trim`.
     time_limit : float, optional
@@ -256,12 +257,12 @@ def trimming_curve(
     Returns
     -------
     list of Trimming
-        One for each budget, in their order; with several thresholds, those of the first come first.
+        One for each budget, in the order given; with several thresholds, those of the first threshold come first.
 
     Raises
     ------
     ValueError
-        When an argument is out of range or there are too many features for the engine.
+        When an argument is out of range, no class is positive, or there are too many features for the engine.
 
     Examples
     --------
@@ -352,16 +353,16 @@ def expected_agreement(
     threshold : float in [0, 1]
         T'; for bounds strictly between 0 and 1.
     engine : {"auto", "dense", "log_odds", "sdd"}
-        How the exact value is computed.
+        How the exact value is computed; must be left out for bounds.
     interval : bool
-        Whether certified bounds are returned in place of the exact value, which takes any number of features.
+        Whether to return certified bounds, for any number of features, in place of the exact value.
     n_points : int, optional
-        Size of the grid on which bounds round sums of weights: more points, narrower bounds, more time. Default: 2^20.
+        Size of the grid to which bounds round sums of weights: more points, narrower bounds, more time. Default: 2^20.
 
     Returns
     -------
     float, or low and high
-        Probability that both give an instance the same class (Definition 2), or two values that it lies between.
+        Probability that both give an instance the same class (Definition 2), or a lower and an upper bound on it.
 
     Raises
     ------
@@ -410,8 +411,8 @@ def maximum_achievable_agreement(
     agreement : float
         Definition 3.
     (low, high) : tuple of float
-        Every T' with ``low < T' <= high`` reaches it; ``(0, 0)`` stands for T' = 0 alone. Of several such intervals
-        the one that holds the original threshold is given, else the lowest.
+        Every T' with ``low < T' <= high`` reaches it; ``(0, 0)`` stands for T' = 0 alone. Of several such intervals,
+        the one that contains the original threshold is returned, else the lowest.
 
     Raises
     ------

@@ -31,7 +31,7 @@ _AT_ONCE = 2**18
 
 @dataclass(frozen=True, eq=False)
 class RoundedSums:
-    """The sum over a group of features under one class, as ``start + step * K + error``.
+    """The sum of the weights of a group of features under one class, as ``start + step * K + error``.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class RoundedSums:
         """Return P(corrected rounded sum >= query), for finite sums only."""
         above = np.zeros(self.probabilities.size + 1)
         np.cumsum(self.probabilities[::-1], out=above[-2::-1])
-        # A tiny margin keeps a query that falls on a point from being rounded past it; it must not reach beyond ties.
+        # A tiny margin keeps a query that falls on a point from being rounded past it; it must stay within ties.
         margin = min(1e-9, 0.25 * TIE_TOLERANCE / self.step)
         # In place, as grids are long.
         places = queries - self.start
@@ -230,7 +230,7 @@ class CertifiedEngine:
         signs = (-1.0, 1.0) if slack else (0.0,)
         edges = np.unique(np.concatenate([part.values + sign * part.slack for part in kept for sign in signs]))
         if not slack:
-            # Points that are known exactly lie on one side of a threshold or the other: it is between them.
+            # Points that are known exactly lie on one side of a threshold or the other, so thresholds lie between them.
             edges = 0.5 * (edges[1:] + edges[:-1])
         edges = np.concatenate([[-math.inf], edges, [math.inf]])
         total = np.zeros(edges.size)
@@ -239,7 +239,7 @@ class CertifiedEngine:
             reach, miss = self._shares(side, points, rest[side], strict=False)
             reached = np.concatenate([np.cumsum((points.probabilities * reach)[::-1])[::-1], [0.0]])
             missed = np.concatenate([[0.0], np.cumsum(points.probabilities * miss)])
-            # Whatever may be on either side of a threshold counts on both.
+            # Points that may lie on either side of a threshold count on both.
             first = np.searchsorted(points.values, edges - points.slack, side="left")
             last = np.searchsorted(points.values, edges + points.slack, side="right")
             total += float(self.classifier.prior[side]) * (reached[first] + missed[last] + points.infinite)
@@ -255,7 +255,7 @@ class CertifiedEngine:
     def _agreement(
         self, kept: tuple[_Points, _Points], rest: tuple[RoundedSums, RoundedSums], threshold: float
     ) -> CertifiedAgreement:
-        # The cut of the threshold as it is rounded: near 1 it may be far from the one that was meant.
+        # From the rounded threshold: near 1, its log-odds may be far from those that were meant.
         cut = log_odds(threshold)
         low = sum(self._bound(side, kept[side], rest[side], cut, strict=True) for side in (0, 1))
         high = sum(self._bound(side, kept[side], rest[side], cut, strict=False) for side in (0, 1))
@@ -264,11 +264,11 @@ class CertifiedEngine:
     def upper_bound(self, choice: Choice) -> float:
         """Return a bound on the agreement of every allowed trimming.
 
-        A trimming that agrees with the original more often than the original agrees with the class predicts the class.
-        No classifier on S does that better than the Bayes error allows, which is at least
-        ``(1 - sqrt(1 - 4 Pr(c) Pr(not c) B(S)^2)) / 2`` with Bhattacharyya's coefficient ``B``, for naive Bayes the
-        product of those of the features in S (Kailath, 1967). The smallest product within the budget is bounded by a
-        knapsack whose last item may be cut.
+        A trimming agrees with the original only where it predicts the true class itself or the original does not. No
+        classifier on S is right more often than the Bayes error allows, which is at least
+        ``(1 - sqrt(1 - 4 Pr(c) Pr(not c) B(S)^2)) / 2`` with the Bhattacharyya coefficient ``B``, for naive Bayes the
+        product of the coefficients of the features in S (Kailath, 1967). The smallest product within the budget is
+        bounded by a fractional knapsack.
         """
         every = rounded_sums(self.classifier.tables, self.n_points)
         # Pr(c, classified as negative) and Pr(not c, classified as positive), at most.
@@ -315,7 +315,7 @@ class CertifiedEngine:
 
     def _best_threshold(self, kept: tuple[_Points, _Points], rest: tuple[RoundedSums, RoundedSums]) -> float:
         """Return a threshold between two points at which the rounded agreement is highest."""
-        # The points of the classes differ by the means of their rounding errors only, less than any gap that matters.
+        # The points of the classes differ only by the means of their rounding errors, less than any gap that matters.
         points = 0.5 * (kept[0].values + kept[1].values)
         signed = np.zeros(points.size)
         for side in (0, 1):
@@ -348,7 +348,7 @@ class CertifiedEngine:
         reaches_from, misses_below = _edges(cut, kept.slack, strict=strict)
         agree = np.where(kept.values >= reaches_from, reach, 0.0) + np.where(kept.values < misses_below, miss, 0.0)
         if not strict:
-            # Where both conditions are open, at most everything agrees.
+            # Where both conditions are open, no more than everything can agree.
             agree = np.minimum(agree, rest.finite + rest.infinite)
         total = float(kept.probabilities @ agree) + kept.infinite
         return float(self.classifier.prior[side]) * total
@@ -374,7 +374,7 @@ def _edges(level: float, slack: float, *, strict: bool) -> tuple[float, float]:
 
 
 def _cut_knapsack(gains: Sequence[float], costs: Sequence[float], budget: float) -> float:
-    """Return the highest sum of gains within the budget if one item may be taken in part."""
+    """Return the highest sum of gains of a fractional knapsack: one item may be taken in part."""
     total = 0.0
     ratios = [gain / cost if cost > 0 else math.inf for gain, cost in zip(gains, costs, strict=True)]
     # What costs nothing comes first: it is always taken.
@@ -387,13 +387,13 @@ def _cut_knapsack(gains: Sequence[float], costs: Sequence[float], budget: float)
     return total
 
 
-# How much agreement is lost for certain when features are removed from a naive Bayes classifier.
+# How much agreement is certainly lost when features are removed from a naive Bayes classifier.
 
 # Probability, under each class, of rounding errors beyond the slack.
 _FAILURE = 1e-16
 # Bound on the relative rounding error of a sum of this many probabilities.
 _ROUNDING = 1e-10
-# Instances of the removed features that are told apart; the loss of some of the features bounds that of all.
+# Most instances of the removed features that are told apart; the loss of some of the features bounds that of all.
 _MOST_INSTANCES = 2**6
 
 
@@ -490,7 +490,7 @@ def removal_losses(
 
 
 def _strongest(tables: Sequence[FloatArray], group: Sequence[int]) -> list[int]:
-    """Return the features of a group that separate the classes best, as many as are told apart."""
+    """Return the features of a group that separate the classes best, up to the most instances that are told apart."""
     chosen: list[int] = []
     n_instances = 1
     for feature in sorted(group, key=lambda i: -separation(tables[i])):
@@ -502,7 +502,7 @@ def _strongest(tables: Sequence[FloatArray], group: Sequence[int]) -> list[int]:
 
 
 class _Windows:
-    """Between which sums original and trimmed classifier disagree."""
+    """The ranges of sums in which the original and a trimmed classifier disagree."""
 
     def __init__(self, classifier: BayesianClassifier) -> None:
         self._weights = WeightSums(classifier.tables)
@@ -528,7 +528,7 @@ class _Windows:
         windows: tuple[FloatArray, FloatArray],
         chances: tuple[FloatArray, FloatArray],
     ) -> float:
-        """Return how likely the sum is inside of the windows for certain."""
+        """Return the probability that the sum is certainly inside the windows."""
         starts, total = grid.starts(removed) + self._offset, 0.0
         for side in (0, 1):
             slack, start = float(grid.slacks[side]), float(starts[side])
@@ -549,8 +549,8 @@ class _Windows:
     ) -> float:
         """Return a lower bound that narrows the windows at one end only.
 
-        At `change` both decisions lose the same, and either loss times ``exp(s)`` at most differs from there. So all
-        points may be decided as if they were not rounded.
+        At `change` both decisions lose the same, and at a distance s from it either loss differs by a factor of at most
+        ``exp(s)``. So all points may be decided as if they were not rounded.
         """
         starts, total = grid.starts(removed) + self._offset, 0.0
         reach = float(grid.slacks.max() + abs(starts[0] - starts[1])) + grid.step + 4.0 * TIE_TOLERANCE
@@ -567,7 +567,7 @@ class _Windows:
 
 
 def _mass(probabilities: FloatArray, first: FloatArray, last: FloatArray, chances: FloatArray) -> float:
-    """Return the sum of the probabilities from `first` to before `last`, weighted, at least."""
+    """Return a lower bound on the weighted sum of the probabilities from `first` up to, but not including, `last`."""
     size = probabilities.size
     to = np.clip(last, 0, size).astype(np.int64)
     since = np.minimum(np.clip(first, 0, size).astype(np.int64), to)
@@ -579,13 +579,13 @@ def _mass(probabilities: FloatArray, first: FloatArray, last: FloatArray, chance
 
 # Upper bounds on the agreement of all subsets within a budget, from what is lost without some features.
 
-# Sizes of the grid, and how many times longer the next one takes at most.
+# Sizes of the grid, and how many times longer the next one takes, at most.
 _POINTS, _LONGER = (2**13, 2**15, 2**17, 2**19), 5.0
-# Of more features than this the coarsest grid would show little.
+# With more features than this the coarsest grid would show little.
 _MANY_FEATURES = 50
-# Without a limit, a bound that says something is not refined beyond this size.
+# Without a limit, a bound below 1 is not refined beyond this size.
 _ENOUGH_POINTS = 2**15
-# Seconds for a bound below 1 after the time is over.
+# Extra seconds, after the time is up, to find a bound below 1.
 _GRACE = 0.2
 # A finer grid is worth its time if the last one raised the loss by this factor.
 _RAISED = 1.05
@@ -594,7 +594,7 @@ _MORE_UNITS = 1.1
 
 
 def loss_bound(values: Iterable[tuple[float, tuple[int, ...]]], choice: Choice) -> float:
-    """Return an upper bound on the agreement of all allowed subsets from the potential agreements without some.
+    """Return an upper bound on the agreement of all allowed subsets, from potential agreements without some features.
 
     Of features that cannot all be afforded together, every allowed subset lacks at least one.
 
@@ -619,7 +619,7 @@ def loss_bound(values: Iterable[tuple[float, tuple[int, ...]]], choice: Choice) 
 def certain_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> float:
     """Return an upper bound on the agreement of all allowed subsets of a naive Bayes classifier of any size.
 
-    The coarsest grid takes some hundredths of a second, whatever the limits; finer ones are used while there is time.
+    The coarsest grid is always used and takes a few hundredths of a second; finer ones are used while there is time.
 
     Parameters
     ----------
@@ -646,13 +646,13 @@ def certain_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits
 
 
 def by_separation(classifier: BayesianClassifier, choice: Choice) -> list[int]:
-    """Return the units, those first whose features separate the classes best."""
+    """Return the units in the order of how well their best feature separates the classes, best first."""
     strength = [max(separation(classifier.tables[i]) for i in members) for members in choice.units]
     return sorted(range(len(strength)), key=lambda unit: -strength[unit])
 
 
 def _missed_units(order: Sequence[int], choice: Choice) -> list[int]:
-    """Return the first units that have a price, of which every allowed subset lacks one, and some more."""
+    """Return the first units with a price of which every allowed subset lacks at least one, and some more."""
     # A subset that lacks what is free or required is no better than one that has it.
     units = [unit for unit in order if choice.costs[unit] > 0 and unit not in choice.required_units]
     wanted = set(choice.required)

@@ -28,7 +28,7 @@ _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 _MOST_CIRCUIT_FEATURES = 64
 _CIRCUIT_SECONDS = 120.0
 _MOMENT = 0.1
-# What a table takes: entries to make and to search, and products to contract it.
+# Speed of a table: entries made and searched, and multiplications to contract it.
 _ENTRIES_PER_SECOND, _OPERATIONS_PER_SECOND = 2**20, 2**29
 
 
@@ -37,7 +37,7 @@ class Engine(Protocol):
 
     @property
     def classifier(self) -> BayesianClassifier:
-        """What the engine was made for."""
+        """The classifier that the engine was made for."""
 
     @property
     def root(self) -> SignedMeasure:
@@ -73,7 +73,7 @@ def check_engine(name: object) -> None:
 
 
 class TableLimits(TypedDict):
-    """How much work the table of a network may take: products of two numbers, and the threads that share them."""
+    """How much work the table of a network may take: multiplications, and the threads that share them."""
 
     max_operations: int
     n_threads: int
@@ -110,9 +110,9 @@ def make_engine(
 def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | None:
     """Return the engine of a network that is likely to be ready within about `seconds`, or None.
 
-    The engine of circuits is chosen where zeros make them small; it is skipped where PySDD is not installed.
+    The SDD engine is chosen where zeros make circuits small; it is skipped if PySDD is not installed.
     """
-    # Less than a moment is always spent.
+    # A moment may always be spent.
     seconds = max(seconds, _MOMENT)
     if is_installed("pysdd") and has_small_circuit(classifier):
         try:
@@ -129,7 +129,7 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
 
 
 def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> Engine:
-    """Return the engine of circuits where zeros make them small, else the dense engine."""
+    """Return the SDD engine where zeros make circuits small, else the dense engine."""
     is_promising = has_small_circuit(classifier)
     if is_promising and is_installed("pysdd"):
         try:
@@ -153,7 +153,7 @@ def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> 
 
 
 def has_small_circuit(classifier: BayesianClassifier) -> bool:
-    """Return whether a circuit is promising: of large or otherwise impossible networks with many zeros."""
+    """Return whether a circuit is promising: many zeros, in a large network or one that no table could hold."""
     network = classifier.model
     if not isinstance(network, BayesianNetwork) or classifier.n_features > _MOST_CIRCUIT_FEATURES:
         return False
@@ -172,7 +172,7 @@ class SignedMeasure(Protocol):
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Which features are left."""
+        """Positions of the features that are left."""
 
     def without(self, *features: int) -> Self:
         """Return the measure with some features removed."""

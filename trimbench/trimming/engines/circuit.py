@@ -2,7 +2,7 @@
 
 The network is compiled once; the circuit is then reduced to a decision diagram over the features with Pr(c, f) and
 Pr(not c, f) at its ends. Each distinct end is classified once, and features are summed out of the diagram, not of a
-table of all instances: networks with many zeros or equal parameters have far fewer nodes than instances.
+table of all instances: with many zeros or equal parameters, it has far fewer nodes than there are instances.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SddMeasure:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Which features of the classifier are left, in the order of the diagram."""
+        """Positions of the features that are left, in the order of the diagram."""
         return self.diagram.features
 
     def without(self, *features: int) -> SddMeasure:
@@ -69,9 +69,9 @@ class SddEngine:
 
     @classmethod
     def of(cls, classifier: BayesianClassifier, *, timeout: float | None = None) -> SddEngine:
-        """Compile a classifier; None sets no limit on the seconds.
+        """Compile a classifier, within `timeout` seconds if it is given.
 
-        Raises ValueError if the limit is not positive, and CircuitError if the network cannot be compiled.
+        Raises ValueError if `timeout` is not positive, and CircuitError if the network cannot be compiled.
         """
         check_installed("pysdd", extra="sdd", what="engine='sdd'")
         given = (classifier.target, classifier.positive_states, classifier.features, classifier.evidence)
@@ -112,7 +112,7 @@ class SddEngine:
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset (given by position) that have a probability above 0.
 
-        Instances that lead to the same end of the diagram are equivalent here, and form one entry with their total
+        Instances that lead to the same end of the diagram are equivalent, and form one entry with their total
         probability.
         """
         diagram = self.joint.restricted(features)

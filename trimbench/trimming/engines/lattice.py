@@ -2,8 +2,8 @@
 
 The loss of a subset is 1 minus its maximum potential agreement. An instance is classified as positive iff the sum of
 its weights reaches a bound; on the lattice, iff the sum of their cells reaches `Lattice.reached`. The two decisions
-differ with probability `Lattice.error`, and so does the loss of *every* subset by no more than that. Kept instances
-whose sums share a cell are told apart by no more than their rounding errors, which bounds what merging them costs.
+differ with probability `Lattice.error` at most, so the loss of *every* subset differs by no more than that. The sums of
+kept instances that share a cell differ by no more than their rounding errors, which bounds what merging them costs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.limits import REMOVED
 from trimbench.trimming.model import TIE_TOLERANCE, log_odds
 
-# What sums of probabilities are off by: a transform of at most 2^20 numbers, or as many additions.
+# Rounding error of sums of probabilities, by a transform of at most 2^20 numbers or as many additions.
 ROUNDING = 1e-12
-# Tilts of the law of rounding errors, in units of 1 / their standard deviation.
+# Exponential tilts of the distribution of rounding errors, in units of 1 / their standard deviation.
 _TILTS = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0)
-# What may be added to the weights of a feature of several values before they are rounded, in steps.
+# Offsets, in steps, that may be added to the weights of a feature of several values before they are rounded.
 _OFFSETS = np.arange(-8, 9) / 17
 # Pairs of half sums that are compared at once.
 _PAIRS = 2**20
@@ -89,9 +89,9 @@ class Lattice:
     cells : list of int arrays of shape (n_values,)
         Of each feature, its weights in steps.
     spread : ndarray of shape (n_features,)
-        How far the rounding errors of a feature's values lie apart.
+        Range of the rounding errors of each feature's values.
     reached : int
-        The sum of cells from which on an instance is positive.
+        Lowest sum of cells of a positive instance.
     error : float
         Bound on the probability that this differs from the classifier's decision.
     """
@@ -105,7 +105,7 @@ class Lattice:
 
     @classmethod
     def of(cls, weights: Weights, step: float) -> Lattice:
-        """Return the lattice of a step, whose decision is still open."""
+        """Return the lattice with a step; its decision, `reached`, is still open."""
         sides = zip(weights.weights, weights.positive, weights.negative, strict=True)
         cells = [_rounded(one / step, positive + negative) for one, positive, negative in sides]
         errors = [one - step * cell for one, cell in zip(weights.weights, cells, strict=True)]
@@ -127,7 +127,7 @@ class Lattice:
         return self.weights.positive, self.weights.negative
 
     def law(self, features: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """Return the distribution of the sum of some features under each class, shape (n_cells,).
+        """Return the distribution of the sum of some features under each class, of shape (n_cells,) each.
 
         Values that are possible in one class only are left out.
         """
@@ -147,7 +147,7 @@ class Lattice:
         return law
 
     def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
-        """Return bounds on the loss of the classifier whose other features are removed."""
+        """Return bounds on the loss of the subset `kept`; the features of `removed` are the others."""
         laws = [np.stack(self.law(features)) for features in (kept, removed)]
         certain = 1.0 - float(np.prod(1.0 - self.weights.certain[list(removed)]))
         spread = float(self.spread[list(kept)].sum())
@@ -158,7 +158,7 @@ class Lattice:
 
 
 def _rounded(steps: FloatArray, masses: FloatArray) -> NDArray[np.int64]:
-    """Round weights, the smallest 0, with the offset after which rounding errors vary least; two need none."""
+    """Round weights, the smallest 0, after the offset with which rounding errors vary least; two need none."""
     if steps.size <= 2:
         return np.rint(steps).astype(np.int64)
     cells = np.rint(steps + _OFFSETS[:, None])
@@ -177,11 +177,11 @@ def losses(
     kept, removed : ndarrays of shape (n_subsets, 2, n_cells)
         The distributions of the sums of the features that are kept, and of the others, under each class.
     reached : int
-        The sum of cells from which on an instance is positive.
+        Lowest sum of cells of a positive instance.
     prior : tuple of float
     more : ndarray of shape (2, n_subsets)
-        The probability in the positive class that a removed value makes an instance positive for certain, and how far
-        rounding errors of sums of kept features lie apart.
+        The probability in the positive class that a removed value makes an instance positive for certain, and the range
+        of the rounding errors of sums of kept features.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def losses(
 
 
 def _merged(signed: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return how much lower losses may be if kept sums that share a cell are told apart."""
+    """Return by how much losses may be lower when kept sums that share a cell are told apart."""
     opposed = signed[:, 0] * signed[:, 1] < 0
     size = np.where(opposed[:, None], np.abs(signed), 0.0)
     low, high = np.sqrt(size.min(axis=1)), np.sqrt(size.max(axis=1))
@@ -212,7 +212,7 @@ def _merged(signed: FloatArray, spread: FloatArray) -> FloatArray:
 def decided_exactly(lattice: Lattice, *, compiled: bool) -> Lattice:
     """Return a lattice with the decision that differs from the classifier's with the lowest probability.
 
-    Meets in the middle: of all pairs of half sums only those near the bound are looked at.
+    Meets in the middle: of all pairs of half sums, only those near the bound are examined.
     """
     weights, step = lattice.weights, lattice.step
     if math.isinf(weights.needed):
@@ -230,7 +230,7 @@ def decided_exactly(lattice: Lattice, *, compiled: bool) -> Lattice:
 
 
 def decided_roughly(lattice: Lattice) -> Lattice:
-    """Return a lattice with a decision, where features are too many to meet in the middle.
+    """Return a lattice with a decision, also for too many features to meet in the middle.
 
     In each doubtful cell x the mass of positive instances, whose errors E add up to at least some r, is at most
     ``exp(-t r) E[exp(t E); cell x]`` for all t >= 0, and that of negative ones for all t <= 0 (Chernoff).
@@ -249,7 +249,7 @@ def decided_roughly(lattice: Lattice) -> Lattice:
         for tilt in np.array(_TILTS) / deviation:
             tilted = [one * np.exp(tilt * error) for one, error in zip(side, errors, strict=True)]
             law = lattice._summed(tilted, range(weights.n_features), lattice.length)[cells[inside]]
-            # Rounding is far below the last factor.
+            # Rounding errors are far below the last factor.
             bound = law * np.exp(-tilt * (weights.needed - step * cells[inside])) * (1.0 + 1e-6)
             if tilt <= 0:
                 bounds[0, inside] = np.minimum(bounds[0, inside], bound)
@@ -305,7 +305,7 @@ def decided_by_finer(lattice: Lattice, finer: Lattice) -> Lattice:
     if n_cells <= 0:
         return replace(lattice, reached=first, error=finer.error)
     for side, prior in zip(lattice.probabilities, lattice.weights.prior, strict=True):
-        # The laws of two halves of the features take less time, and a quarter of the memory.
+        # The distributions of two halves of the features take less time, and a quarter of the memory.
         one, other = (_joint_law(lattice.cells[half::2], rest[half::2], side[half::2]) for half in (0, 1))
         mass, other_mass = one.sum(axis=1), other.sum(axis=1)
         above = np.cumsum(other[:, ::-1], axis=1)[:, ::-1]
@@ -315,7 +315,7 @@ def decided_by_finer(lattice: Lattice, finer: Lattice) -> Lattice:
             if begin >= end:
                 continue
             mine, others = slice(begin, end), slice(cell + 1 - end, cell + 1 - begin)
-            # The rest from which on the finer sum is positive; that of one half may be enough.
+            # The rest from which on the finer sum is positive; the rest of one half alone may reach it.
             split = max(finer.reached - ratio * cell - lowest, 0)
             low, high = max(0, split + 1 - one.shape[1]), min(split + 1, other.shape[1])
             positive = one[mine, split + 1 :].sum(axis=1) @ other_mass[others][::-1] if low == 0 else 0.0
@@ -361,7 +361,7 @@ class _Half:
 
 
 def _halves(lattice: Lattice) -> tuple[list[int], list[int]]:
-    """Return the features in two parts with about as many instances."""
+    """Return the features in two parts with about equally many instances."""
     halves: tuple[list[int], list[int]] = ([], [])
     sizes = [1, 1]
     for i in sorted(range(len(lattice.cells)), key=lambda i: -len(lattice.cells[i])):
@@ -372,7 +372,7 @@ def _halves(lattice: Lattice) -> tuple[list[int], list[int]]:
 
 
 def _half(lattice: Lattice, features: list[int], *, by_cell: bool = False) -> _Half:
-    """Return the instances of some features by increasing sum, or by cell and increasing sum in each."""
+    """Return the instances of some features by increasing sum, or by cell and then by increasing sum."""
     sums, cells, masses = np.zeros(1), np.zeros(1, dtype=np.int32), np.ones((2, 1))
     for i in features:
         sums = np.add.outer(sums, lattice.weights.weights[i]).ravel()
@@ -389,7 +389,7 @@ def _half(lattice: Lattice, features: list[int], *, by_cell: bool = False) -> _H
 
 
 def _products_of_others(factors: NDArray[Any]) -> NDArray[Any]:
-    """Return for each entry along the first axis the product of all others, without a division: some may be 0."""
+    """Return for each entry along the first axis the product of all others, without division, as some may be 0."""
     before, after = np.ones_like(factors), np.ones_like(factors)
     np.cumprod(factors[:-1], axis=0, out=before[1:])
     np.cumprod(factors[:0:-1], axis=0, out=after[:-1][::-1])
@@ -398,7 +398,7 @@ def _products_of_others(factors: NDArray[Any]) -> NDArray[Any]:
 
 
 class Limited(NamedTuple):
-    """What a search can still spend, the loss that it has to stay below, and how many evaluations it may make."""
+    """What units may cost together, the loss at which a branch is closed, and how many evaluations are allowed."""
 
     left: float
     level: float
@@ -406,7 +406,7 @@ class Limited(NamedTuple):
 
 
 class Below(NamedTuple):
-    """What a node of a search does with each unit, a byte each, and bounds on its loss."""
+    """What a node of a search does with each unit, one byte per unit, and bounds on its loss."""
 
     state: bytes
     low: float
@@ -414,7 +414,7 @@ class Below(NamedTuple):
 
 
 class Spectra:
-    """Bounds on losses from products of discrete Fourier transforms of the units' laws: nothing to compile.
+    """Bounds on losses from products of discrete Fourier transforms of the units' distributions: nothing to compile.
 
     Parameters
     ----------
@@ -422,7 +422,7 @@ class Spectra:
     units : sequence of tuples of int
         The features of each unit, of which subsets keep all or none.
     kept, removed : sequence of int
-        Features beside those of the units, which every subset keeps or lacks.
+        Features besides those of the units, which every subset keeps or lacks.
     """
 
     def __init__(
@@ -430,7 +430,7 @@ class Spectra:
     ) -> None:
         self._lattice, self._slack = lattice, lattice.error + ROUNDING
         certain = lattice.weights.certain
-        # Each with that of the other features at the end.
+        # At the end of each, the entry of the features outside of the units.
         self._uncertain = np.array([np.prod(1.0 - certain[list(unit)]) for unit in (*units, removed)])
         self._spread = np.array([lattice.spread[list(unit)].sum() for unit in (*units, kept)])
         self._size = _fast_length(lattice.length + 1)
@@ -442,7 +442,7 @@ class Spectra:
         self._units = np.stack([transforms[list(unit)].prod(axis=0) for unit in (*units, kept, removed)])
 
     def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
-        """Return bounds on the loss of one subset of units, given with the others."""
+        """Return bounds on the loss of the subset of units `kept`; the units of `removed` are the others."""
         spectra = [self._units[[*units, place - 2]].prod(axis=0)[None] for place, units in enumerate((kept, removed))]
         uncertain = self._uncertain[-1] * self._uncertain[list(removed)].prod()
         spread = self._spread[-1] + self._spread[list(kept)].sum()
@@ -476,7 +476,7 @@ def _fast_length(least: int) -> int:
 
 
 class Polynomials:
-    """Bounds on losses from laws that compiled loops multiply; as `Spectra` has them."""
+    """Bounds on losses as from `Spectra`, but by compiled loops that multiply polynomials."""
 
     def __init__(
         self, lattice: Lattice, units: Sequence[tuple[int, ...]], kept: Sequence[int], removed: Sequence[int]
@@ -520,7 +520,7 @@ class Polynomials:
         )
 
     def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
-        """Return bounds on the loss of one subset of units, given with the others."""
+        """Return bounds on the loss of the subset of units `kept`; the units of `removed` are the others."""
         bounds: tuple[float, float] = self._kernels.node_loss(self._state(removed), self._units, self._lattice)
         return bounds
 
@@ -550,14 +550,14 @@ class Polynomials:
     def explore(
         self, finer: Polynomials, lowest: float, state: bytes, limits: Limited
     ) -> tuple[list[tuple[float, bytes]], list[bytes], int]:
-        """Go through what is below a node of a search, depth first; a finer lattice decides what this one cannot.
+        """Search below a node, depth first; a finer lattice decides what this one cannot.
 
         Returns
         -------
         nodes : list of (float, bytes)
             Those still open: their bounds, and what they do with each unit.
         found : list of bytes
-            Subsets that use the budget and may lose less than the level.
+            Subsets that use up the budget and may lose less than the level.
         n_evaluations : int
         """
         n_units = len(self._members)

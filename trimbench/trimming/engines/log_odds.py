@@ -31,16 +31,16 @@ from trimbench.trimming.model import (
 )
 
 MAX_ENTRIES = 2**44
-# Instances of the subset that is asked about; their number is bounded by memory.
+# Of a subset whose instances are written out; memory is the limit.
 MAX_INSTANCES = 2**24
-# Of a classifier with more instances: seconds of an exact value and of a step of it, and instances that meet in the
-# middle.
+# For a classifier with more instances: most seconds for an exact value, the seconds of one step of it, and the most
+# instances that meet in the middle.
 _MOST_SECONDS, _SECONDS_OF_STEP, _MOST_MEETING = 10.0, 2.4e-9, 2.0**40
 # Entries of a table of sums, and how many sums are looked up in it at once.
 _MOST_TABULATED, _AT_ONCE = 2**19, 2**18
-# Where there are many sums to look up, each takes as long as this many steps through two halves in compiled loops.
+# Where there are many sums to look up, a look-up takes as long as this many steps through two halves in compiled loops.
 _MANY_LOOKUPS, _STEPS_OF_LOOKUP = 2**20, 2**5
-# So many are sorted to find the best threshold; of more, only those next to it are looked for.
+# Up to this many instances are sorted to find the best threshold; of more, only those next to it are looked for.
 _MOST_SORTED = 2**18
 
 
@@ -53,7 +53,7 @@ class LogOddsEngine:
     classifier : BayesianClassifier
         At most `MAX_ENTRIES` instances.
     of_any_size : bool
-        Whether there may be more, for subsets whose `seconds` are finite.
+        Whether to allow more instances, for subsets whose `seconds` are finite.
     """
 
     classifier: BayesianClassifier
@@ -79,7 +79,7 @@ class LogOddsEngine:
     @property
     def root(self) -> LogOddsMeasure:
         """The measure over all features."""
-        # The strongest first: they are kept longest, so their tables serve many subsets.
+        # The strongest features first: they are kept longest, so their tables serve many subsets.
         tables = self.classifier.tables
         order = sorted(range(self.classifier.n_features), key=lambda i: -separation(tables[i]))
         return LogOddsMeasure(self, tuple(order), ())
@@ -145,7 +145,7 @@ class LogOddsEngine:
         Parameters
         ----------
         kept, removed : tuple of int
-            Together all features. Subsets that begin alike share work.
+            Together all features. Subsets with a common beginning share work.
         """
         cardinalities = self.classifier.cardinalities
         if math.prod(cardinalities[i] for i in kept) <= math.prod(cardinalities[i] for i in removed):
@@ -177,7 +177,7 @@ class LogOddsEngine:
         return Instances(positive, negative, np.add(*above, out=above[0]))
 
     def _starts(self, removed: tuple[int, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return from which log-odds of f' each instance of the removed features lifts it over the threshold.
+        """Return the log-odds of f' from which on each instance of the removed features lifts it over the threshold.
 
         Returns
         -------
@@ -218,8 +218,8 @@ def sign_change(start: FloatArray, positive: FloatArray, negative: FloatArray) -
     Parameters
     ----------
     start, positive, negative : ndarrays of shape (n_instances,)
-        From which log-odds of f' an instance of the removed features lifts it over the threshold, in increasing order,
-        and P(instance | class).
+        The log-odds of f' from which on an instance of the removed features lifts it over the threshold, in increasing
+        order, and P(instance | class).
     """
     a = 2.0 * np.cumsum(positive) - 1.0
     b = 2.0 * np.cumsum(negative) - 1.0
@@ -235,12 +235,12 @@ def sign_change(start: FloatArray, positive: FloatArray, negative: FloatArray) -
 
 @dataclass(frozen=True, eq=False)
 class LogOddsMeasure:
-    """The signed measure of a feature subset, evaluated when asked.
+    """The signed measure of a feature subset, evaluated on demand.
 
     Attributes
     ----------
     features : tuple of int
-        What is left.
+        The features that are left.
     removed : tuple of int
         The other features, in the order of their removal.
     """
@@ -336,7 +336,7 @@ class WeightSums:
         self._bytes = 0
 
     def sums(self, group: tuple[int, ...]) -> Sums:
-        """Return the sums over a group. Groups that begin alike share work."""
+        """Return the sums over a group. Groups with a common beginning share work."""
         if not group:
             return self._nothing
         found = self._kept.pop(group, None)
@@ -356,7 +356,7 @@ class WeightSums:
         Parameters
         ----------
         group : tuple of int
-            The first of them make a sorted table, which is kept; the others are written out.
+            The first ones make a sorted table, which is kept; the others are written out.
         queries : ndarray of shape (n_queries,)
             In decreasing or increasing order, which makes the look-ups local.
 
@@ -384,7 +384,7 @@ class WeightSums:
     def _tails_of_halves(
         self, half: tuple[int, ...], rest: tuple[int, ...], queries: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return what `tails` does, by going through both halves for each query: slower, in little memory."""
+        """Return what `tails` does, by going through both halves for each query, in little memory."""
         from trimbench.trimming.kernels import tails_of_halves
 
         table, other = self.sums(half), self.sums(rest)
@@ -394,7 +394,7 @@ class WeightSums:
         return found[0], found[1]
 
     def neighbours(self, group: tuple[int, ...], weight: float) -> tuple[float, float]:
-        """Return the highest sum over the group below a weight, and the lowest of the others; infinite if none is."""
+        """Return the highest sum over the group below a weight, and the lowest not below it; infinite if none is."""
         tabulated, written = self._split(group, 1)
         table, other = self.sums(tabulated).weight, self.sums(written).weight
         with np.errstate(invalid="ignore"):
@@ -409,7 +409,7 @@ class WeightSums:
         return math.prod(self.cardinalities[i] for i in group)
 
     def _split(self, group: tuple[int, ...], n_queries: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Enumerate features as long as queries x combinations stays below the rest of the table, or that is large."""
+        """Split off features to write out while queries x combinations stay below the table size, or that is large."""
         size, entries, place = n_queries, self._n_instances(group), len(group)
         while place and (size * self.cardinalities[group[place - 1]] ** 2 <= entries or entries > _MOST_TABULATED):
             place -= 1

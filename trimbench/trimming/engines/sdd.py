@@ -34,7 +34,7 @@ class Leaf:
     Attributes
     ----------
     table : ndarray of shape (n_nodes, n_states, n_classes)
-        One state if there is no feature, and one class for everything but the class variable.
+        A single state if there is no feature, and a single class unless it belongs to the class variable.
     """
 
     feature: int | None
@@ -48,9 +48,9 @@ class Decisions:
     Attributes
     ----------
     left, right : int
-        Parts that the factors belong to.
+        Parts of the circuit that the factors belong to.
     node, prime, sub : ndarrays of shape (n_elements,)
-        To which sum a product belongs (ascending), and its two factors.
+        The sum that a product belongs to (ascending), and its two factors.
     """
 
     left: int
@@ -162,7 +162,7 @@ class CircuitError(ValueError):
 
 
 def compile_network(encoding: Encoding, *, timeout: float | None = None, memory: int = DEFAULT_MEMORY) -> Diagram:
-    """Compile a network in a child process; return Pr(c, f) and Pr(not c, f).
+    """Compile a network in a child process; return the diagram of Pr(c, f) and Pr(not c, f).
 
     Raises ValueError if `timeout` or `memory` is not positive, and CircuitError if time or memory runs out or the child
     dies.
@@ -241,7 +241,7 @@ class Diagram:
         return sum(len(level) for level in self.levels) + len(self.values)
 
     def mapped(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Diagram:
-        """Return the diagram with other values, one row for each old row."""
+        """Return the diagram with `function` applied to its values; each row stays a row."""
         return Diagram(self.features, self.levels, function(self.values)).reduced()
 
     def total(self, column: NDArray[np.float64]) -> float:
@@ -299,9 +299,9 @@ class Diagram:
         return Diagram(self.features, tuple(reversed(levels)), values)
 
     def restricted(self, features: Sequence[int]) -> Diagram:
-        """Return the diagram summed over all features but some."""
+        """Return the diagram summed over all features but the given ones."""
         diagram = self
-        # From the last level up: what is below a level that is summed out is then as small as possible.
+        # From the last level up, so that the part below a level that is summed out is as small as possible.
         for feature in reversed(self.features):
             if feature not in features:
                 diagram = diagram.summed(feature).reduced()
@@ -311,7 +311,7 @@ class Diagram:
 def _distinct_sums(terms: NDArray[np.int64], n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct rows of `terms`, whatever the order in a row, and which of them each row is.
 
-    They are searched for only if there are more sums than nodes to add: until then a diagram does not grow.
+    Equal rows are looked for only if there are more sums than nodes to add: until then a diagram does not grow.
     """
     if len(terms) <= n_nodes:
         return terms, np.arange(len(terms))
@@ -361,7 +361,7 @@ class Step:
     parents : tuple of int
         Positions of the parents' steps.
     rows : ndarray of int, one axis for each parent
-        Which entry of `outcomes` holds for each parent instance.
+        The entry of `outcomes` that holds for each parent instance.
     outcomes : tuple over rows of tuples over states
         The chance literals whose conjunction draws the state; None for a state of probability 0.
     indicators : tuple of int
@@ -459,7 +459,7 @@ def encode(
     features: Sequence[str],
     evidence: Mapping[str, str] | None = None,
 ) -> Encoding:
-    """Encode the joint distribution of a class, some other nodes, the features, and the evidence.
+    """Encode the joint distribution of the class, the features and the evidence.
 
     Their ancestors are encoded with them; all other nodes are left out. `positive` holds the positive states.
     """
@@ -523,13 +523,13 @@ def relevant_nodes(network: BayesianNetwork, wanted: Iterable[str]) -> tuple[str
 
 
 def _rows(table: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the distinct rows of a table, and which of them each parent instance has."""
+    """Return which of the distinct rows of a table each parent instance has, and these rows."""
     distinct, which = np.unique(table.reshape(-1, table.shape[-1]), axis=0, return_inverse=True)
     return which.reshape(table.shape[:-1]).astype(np.int64), distinct
 
 
 def _draw(row: NDArray[np.float64], fresh: Callable[[], int]) -> tuple[tuple[tuple[int, ...] | None, ...], list[Group]]:
-    """Return the chance literals that draw each state of a row, and their variables."""
+    """Return the chance literals that draw each state of a row, and a group for each of their variables."""
     possible = np.flatnonzero(row > 0)
     literals: list[tuple[int, ...] | None] = [None] * row.size
     groups: list[Group] = []
@@ -546,7 +546,7 @@ def _draw(row: NDArray[np.float64], fresh: Callable[[], int]) -> tuple[tuple[tup
 
 
 def _assignments(cardinality: int) -> tuple[tuple[bool, ...], ...]:
-    """Return what the indicators of a node are in each of its states."""
+    """Return the truth values of the indicators of a node in each of its states."""
     if cardinality <= 2:
         return ((True,), (False,))[:cardinality]
     return tuple(tuple(i == state for i in range(cardinality)) for state in range(cardinality))
@@ -555,7 +555,7 @@ def _assignments(cardinality: int) -> tuple[tuple[bool, ...], ...]:
 def _vtree(order: Sequence[int], scopes: Sequence[int], groups: Sequence[Sequence[Group]]) -> tuple[Group | Fork, ...]:
     """Return a vtree that follows the bucket tree of an elimination order.
 
-    What is below a node of the network in the bucket tree touches the rest only through the variables of one bucket.
+    The part below a node in the bucket tree depends on the rest only through the variables of one bucket.
     """
     parts: list[Group | Fork] = []
 

@@ -1,7 +1,7 @@
 """The process that compiles one network with PySDD, which is imported only here.
 
-Run as a program with the number of the parent process and a memory limit in bytes, it reads a pickled `Encoding` from
-its standard input and writes a pickled `Diagram` to its standard output.
+Run as a program, with the process id of the parent and a memory limit in bytes as arguments, it reads a pickled
+`Encoding` from its standard input and writes a pickled `Diagram` to its standard output.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GARBAGE = 500_000
 
 
 def compile_encoding(encoding: Encoding) -> Diagram:
-    """Compile a network in this process, which the SDD library may terminate; return Pr(c, f) and Pr(not c, f).
+    """Compile a network in this process, which the SDD library may kill; return the diagram of Pr(c, f), Pr(not c, f).
 
     Raises MemoryError if a table of the evaluation does not fit into memory.
     """
@@ -53,7 +53,7 @@ def compile_encoding(encoding: Encoding) -> Diagram:
 
 
 def _formulas(manager: Any, steps: tuple[Step, ...]) -> list[Any]:
-    """Return the formula of each node with indicators, in the order in which they are to be conjoined."""
+    """Return the formula of each node with indicators, in the order in which to conjoin them."""
     states: list[list[Any]] = []
     formulas: list[tuple[int, Any]] = []
     for step in steps:
@@ -201,14 +201,14 @@ def _limit_memory(memory: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process once the parent is gone, which may have had no time to stop it."""
+    """End this process once the parent is gone: it may have been killed before it could stop this one."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
 
 
 def _main() -> int:
-    # The library prints to the standard output: the answer goes through a copy that only this function has.
+    # The library prints to the standard output: the answer goes through a duplicate that only this function knows.
     with os.fdopen(os.dup(1), "wb") as answer:
         os.dup2(2, 1)
         threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()

@@ -1,6 +1,6 @@
 """Engines on tables over all instances of the features: of the signed measure, of the classes, of all subsets.
 
-The array has one axis for each feature. Removing a feature sums its axis out, so a search that removes features one by
+A table has one axis for each feature. Removing a feature sums its axis out, so a search that removes features one by
 one does geometrically less work with depth.
 """
 
@@ -20,7 +20,7 @@ from trimbench.trimming.limits import Choice, highest_cost
 from trimbench.trimming.model import Cut, Instances, agreement_of, best_cut, is_positive
 
 MAX_ENTRIES = 2**26
-# BLAS adds up in one stream: blocks keep the rounding error of a long sum that of a short one.
+# BLAS adds up in one stream: in blocks, the rounding error of a long sum is no larger than that of a short one.
 _BLOCK = 2**16
 
 
@@ -31,7 +31,7 @@ class Table:
     Attributes
     ----------
     features : tuple of int
-        Which features of the classifier are left, outermost axis first.
+        Positions of the features that are left, outermost axis first.
     shape : tuple of int
         Their cardinalities.
     values : ndarray of shape (n_channels, prod(shape))
@@ -75,14 +75,14 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class DenseMeasure(Table):
-    """d(f') over all instances of a feature subset, and for networks their probabilities.
+    """d(f') over all instances of a feature subset, and for networks the probabilities of these.
 
     Attributes
     ----------
     values : ndarray of shape (n_channels, prod(shape))
-        First the signed measure. A network that is not naive Bayes has two channels more: Pr(c, f') and Pr(not c, f').
+        First the signed measure. A network that is not naive Bayes has two more channels: Pr(c, f') and Pr(not c, f').
     scratch : ndarray
-        Room for any measure below this one. Only what is read immediately is written there: new memory for each
+        Room for any measure below this one. Only results that are read at once are written there: new memory for each
         evaluation would cost more than the sums.
     """
 
@@ -127,7 +127,7 @@ class DenseEngine:
 
     @classmethod
     def build(cls, classifier: BayesianClassifier) -> DenseEngine:
-        """Make the table.
+        """Compute the table of a classifier.
 
         Raises ValueError if it would have more than `MAX_ENTRIES` entries, or cannot be computed from the network.
         """
@@ -196,23 +196,23 @@ _BLOCK_ARG_MAX = 2**14
 
 @dataclass(frozen=True, eq=False)
 class ClassMeasures(Table):
-    """d_k(f') over all instances of a feature subset.
+    """d_k(f'), the probability of f' together with the original decision k, over all instances of a feature subset.
 
     Attributes
     ----------
     values : ndarray of shape (n_channels, prod(shape))
-        d_k of each class. A network that is not naive Bayes has as many channels more: Pr(k, f') of each class.
+        d_k of each class. A network that is not naive Bayes has as many more channels: Pr(k, f') of each class.
     classifier : BayesianClassifier
-        It gives the most probable class.
+        For the most probable class.
     """
 
     classifier: BayesianClassifier
 
     @classmethod
     def of(cls, classifier: BayesianClassifier, features: Iterable[int] | None = None) -> ClassMeasures:
-        """Make the table of some features, by default all.
+        """Compute the table of some features, by default all.
 
-        The original classifier uses all of its features, so the table is made for all and summed out.
+        The original decides by all of its features, so the table is computed for all of them and then summed out.
 
         Raises ValueError if the table of all features would have more than `MAX_ENTRIES` entries.
         """
@@ -233,7 +233,7 @@ class ClassMeasures(Table):
         return whole if features is None else whole.without(*(set(order) - set(features)))
 
     def potential_agreement(self) -> float:
-        """Return the bound on the agreement of this subset and of all smaller ones."""
+        """Return an upper bound on the agreement of this subset and of all subsets of it."""
         return _sum_of_maxima(self.values[: self.classifier.n_classes])
 
     def potential_agreement_without(self, group: Sequence[int]) -> float:
@@ -242,7 +242,7 @@ class ClassMeasures(Table):
         return only_classes.without(*group).potential_agreement()
 
     def agreement(self) -> float:
-        """Return the probability that the most probable class given the subset is the one given all features."""
+        """Return the probability that the most probable class given the subset is that given all features."""
         n_classes = self.classifier.n_classes
         joint = self.classifier.joint(self.features) if self.classifier.is_naive_bayes else self.values[n_classes:]
         chosen = np.take_along_axis(self.values[:n_classes], self.classifier.decided(joint)[None], axis=0)
@@ -328,7 +328,7 @@ def _joint_of(
 
 
 def subset_batches(root: DenseMeasure, costs: Sequence[float], budget: float) -> Iterator[SubsetBatch]:
-    """Yield all subsets within the budget, the empty one too, in batches without undecided features.
+    """Yield all subsets within the budget, including the empty one, in batches without undecided features.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def _lattice(
 
 
 def _parts(batches: list[SubsetBatch]) -> Iterator[SubsetBatch]:
-    """Yield the batches one by one; a single one is cut in two."""
+    """Yield the batches one by one; a single one is split in two."""
     if len(batches) > 1:
         yield from batches
     else:
@@ -374,7 +374,7 @@ def _parts(batches: list[SubsetBatch]) -> Iterator[SubsetBatch]:
 def _decide(
     batches: list[SubsetBatch], feature: int, cardinality: int, cost: float, limit: float, *, first: int = 0
 ) -> list[SubsetBatch]:
-    """Return the batches in which one more feature is either summed out or kept, with its values from `first` on."""
+    """Return the batches after deciding one more feature: it is summed out, or kept with its values from `first` on."""
     grown: dict[tuple[int, ...], list[SubsetBatch]] = {}
     for batch in batches:
         n_subsets, n_instances, _ = batch.values.shape
@@ -416,13 +416,13 @@ def agreements_within(
     """Yield all allowed sets of units that have more than one value, and the agreement of each set.
 
     The measures d_k of a set follow from sums in which some of its units have a value other than their first, and all
-    else is summed out: what these leave of the sum over all values of a unit belongs to its first value. Units of two
-    values need one such sum for each set, so one pass over all instances, a block at a time, serves every set.
+    else is summed out: the sum over all values of a unit less these is that of its first value. Units of two values
+    need one such sum for each set, so one pass over all instances, a block at a time, serves every set.
 
     Yields
     ------
     units : ndarray of int, shape (n_sets, n_units)
-        Positions of the units, of as many sets as have units of the same sizes.
+        Positions of the units; the sets of one batch have units of the same sizes.
     agreements : ndarray of shape (n_sets,)
     """
     sizes = [math.prod(classifier.cardinalities[i] for i in unit) for unit in choice.units]
@@ -452,7 +452,7 @@ def _sums_within(
     tables: Sequence[NDArray[np.float64]],
     start: SubsetBatch,
 ) -> list[SubsetBatch]:
-    """Return sums of d_k, for all classes but the last, where no unit that is kept has its first value."""
+    """Return sums of d_k, for all classes but the last, over instances where no kept unit has its first value."""
     prior, limit = classifier.prior, highest_cost(choice.budget)
     costs = [choice.costs[place] for place in axes]
     half = len(axes) // 2
@@ -514,5 +514,5 @@ def _products(tables: Sequence[NDArray[np.float64]], n_classes: int) -> NDArray[
 
 
 def _codes(kept: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each set of axes, of which there are at most 26."""
+    """Return each set of axes, of which there are at most 26, as a number."""
     return np.asarray(np.left_shift(1, kept).sum(axis=1, dtype=np.int64))

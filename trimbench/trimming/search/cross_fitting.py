@@ -63,16 +63,16 @@ class Setup:
 
 
 class CrossFitting:
-    """Selections on all rows but a part, judged on that part; each is made once, when it is asked for.
+    """Selections on all rows but a part, judged on that part; each is made once, on demand.
 
     Parameters
     ----------
     model : WeightedRows or None
-        What stands for the model; None where every weight is 1.
+        Rows that represent the model; None if every weight is 1.
     by_model : Fitted, optional
-        What the model alone selects within the budget of `choice`, where that is known.
+        What the model alone selects within the budget of `choice`, if that is known.
     limits : Limits
-        They may be replaced; evaluations count on.
+        They may be replaced later; the count of evaluations goes on.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class CrossFitting:
         return found
 
     def agrees(self, found: Fitted, rows: WeightedRows) -> BoolArray:
-        """Return on which rows a selection agrees with the original."""
+        """Return whether a selection agrees with the original on each row."""
         return np.asarray(self._problem.decisions(found.features, found.threshold, rows.codes) == rows.decisions)
 
     def judge(self, setups: Sequence[Setup]) -> None:
@@ -151,17 +151,17 @@ class CrossFitting:
                 self._n_judged[setup] = fold + 1
 
     def share(self, setup: Setup, places: BoolArray) -> float:
-        """Return the share of the judged rows, of those at some places, on which a set-up agrees; NaN without any."""
+        """Return the share of the judged rows among those at some places on which a set-up agrees; NaN if none is."""
         seen = places & self.is_judged(setup)
         return float(self._judged[setup][seen].mean()) if seen.any() else math.nan
 
     def is_judged(self, setup: Setup) -> BoolArray:
-        """Return which rows the selections of a set-up were judged on."""
+        """Return whether the selections of a set-up were judged on each row."""
         self.judge([setup])
         return np.asarray(self.folds < self._n_judged[setup])
 
     def judged(self, setup: Setup) -> BoolArray:
-        """Return on which rows the selections that did not see them agree with the original."""
+        """Return whether the selection that did not see a row agrees with the original on it, for each row."""
         self.judge([setup])
         return self._judged[setup]
 
@@ -187,7 +187,7 @@ def best_weight(fitting: CrossFitting, weights: Sequence[float], budget: float) 
 
     The error is that of the difference of both on the same rows. The rows must earn their weight, for two reasons: with
     few rows the best weight is a matter of chance, and a classifier suits the rows that it was learned from better
-    than others, which favours the rows where they are the same.
+    than others, which favours the rows if they are those.
     """
     setups = [Setup(weight, budget) for weight in sorted(weights)]
 
@@ -232,7 +232,7 @@ def _reaches(fitting: CrossFitting, setup: Setup, best: Setup, places: BoolArray
 
 
 def cross_fitted(fitting: CrossFitting, rule: Rule) -> list[BoolArray]:
-    """Judge each part of the rows by the set-up that the rule takes from the other parts, selected without the part.
+    """Judge selections on each part of the rows, by the set-up that the rule takes from the other parts alone.
 
     Returns
     -------
@@ -289,11 +289,11 @@ def trim_on_rows(
 ) -> RowsTrimming:
     """Select features and threshold by how often they agree with the original on rows, blended with the model.
 
-    `by_model` is what the model alone selects within the budget, where that is known: features and cut. Other
+    `by_model` is what the model alone selects within the budget, if that is known: features and cut. Other
     parameters are as in `trim`. Raises ValueError if the rows do not fit the classifier.
     """
     problem = RowProblem(classifier)
-    # It decides the parts of the cross-validation, and the rows that are drawn from a large model.
+    # For the parts of the cross-validation, and the rows that are drawn from a large model.
     rng = np.random.default_rng(0)
     weighted = problem.rows(rows)
     known = None if by_model is None else Fitted.of(tuple(sorted(by_model[0])), by_model[1], problem)
@@ -320,7 +320,7 @@ def trim_on_rows(
 
 
 def _budgets(choice: Choice) -> list[float]:
-    """Return what subsets may cost, from the least to the budget; of many costs a few, evenly spread."""
+    """Return what subsets may cost, from the least to the budget; if there are many costs, a few evenly spread ones."""
     least = math.fsum(choice.costs[unit] for unit in choice.required_units)
     limit = highest_cost(choice.budget)
     reachable = {least}

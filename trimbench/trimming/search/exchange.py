@@ -1,8 +1,8 @@
 """Searches without a proof: forward selection and exchanges, on approximate agreements or on rows.
 
-The sum of the kept weights is held on a coarse grid; that of the many others is taken as normal under each class. Both
-are accurate to about a percent of the disagreement, which is enough to rank candidates; what is selected is then
-certified.
+The sum of the kept weights is held on a coarse grid; that of the many others is approximated by a normal distribution
+under each class. Both are accurate to about a percent of the disagreement, which is enough to rank candidates; the
+selection is then certified.
 """
 
 from __future__ import annotations
@@ -241,14 +241,14 @@ def _exchange(
 
 # Estimates are told apart by this many levels.
 _LEVELS = 512
-# An average counts as much as this many rows of the larger group that a row was in before.
+# The estimate of the larger group that a row was in before counts as this many rows.
 _PRIOR_ROWS = 1.0
-# Which units may come in by an exchange: those that explain most on their own.
+# How many units may come in by an exchange: those that explain most on their own.
 _SHORT_LIST_ROW_SEARCH = 80
 # How many units are tried with every other one.
 _PAIRED = 20
 _FEW_SUBSETS = 4000
-# How much what a unit explains counts beside agreement, which many units leave as it is at first.
+# Weight of what a unit explains, added to the agreement, which many units do not change at first.
 _TIE_BREAK = 1e-3
 
 
@@ -340,8 +340,8 @@ class RowSearch(_Search):
     def best(self) -> Found:
         """Return the best units found; if time is up, those that explain most on their own fill the rest of the budget.
 
-        Few subsets are all tried. Otherwise units are bought one by one, once by what they explain of the posterior,
-        once by agreement and once starting from the best pair, and exchanged while that helps.
+        If there are few subsets, all are tried. Otherwise units are bought one by one, once by what they explain of the
+        posterior, once by agreement and once starting from the best pair, and exchanged while that helps.
         """
         choice, required = self.choice, sorted(self.choice.required_units)
         start = self._groups_of(required)
@@ -394,7 +394,7 @@ class RowSearch(_Search):
         return self._score_of(groups.estimate, tie_break)
 
     def _ranked(self) -> list[int]:
-        """Return the units that are affordable, those that explain most on their own first."""
+        """Return the affordable units, those that explain most on their own first."""
         units = self.choice.open_units(self.choice.required_units)
         explained = {unit: self._explained(self._groups_of([unit]).estimate) for unit in units}
         return sorted(explained, key=lambda unit: -explained[unit])
@@ -476,7 +476,7 @@ def _few_subsets(choice: Choice) -> list[tuple[int, ...]] | None:
 
 # Improvement of a feature subset on drawn rows, with the exact posterior of the trimmed classifier.
 
-# What one evaluation takes: seconds for each variable, and for each product of two numbers.
+# What one evaluation takes: seconds for each variable, and for each multiplication.
 _PER_VARIABLE, _PER_PRODUCT = 1e-4, 1e-8
 _SECONDS = 12.0
 # How often some units are left out at random, and how many of them.
@@ -493,7 +493,7 @@ class PosteriorSearch(_Search):
         return {}
 
     def best_from(self, units: Sequence[int], rng: np.random.Generator) -> Found:
-        """Return the best units found from those given, and after some of them were left out at random."""
+        """Return the best units found, starting from those given and from them with some left out at random."""
         best = self._improved(units)
         for _ in range(_MOST_KICKS):
             optional = self._optional(best.units)
@@ -518,7 +518,7 @@ class PosteriorSearch(_Search):
         while improving and self._has_time():
             improving = False
             optional = self._optional(best.units)
-            # What is missed least is exchanged first.
+            # The least missed units are exchanged first.
             for out in sorted(optional, key=lambda unit: -self._score([u for u in best.units if u != unit])):
                 found = self._exchanged(best, out, self._score_with)
                 if found is not best:

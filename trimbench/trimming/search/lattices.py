@@ -1,9 +1,9 @@
-"""The proof on lattices: the best subset of a naive Bayes classifier of one class, best bound first.
+"""The proof on lattices: the best subset of a naive Bayes classifier with a positive class, best bound first.
 
 A node of the search has removed some units (features, or groups of them that are bought together) and decided to keep
-others. Its bound is the loss of what is left on a coarse lattice, less all that rounding may change. The loss only
-grows when more is removed (Proposition 2), so a node whose bound reaches the loss of the best subset is closed. What a
-coarse lattice cannot tell apart is decided on finer ones, and at last by the exact value.
+others. Its bound is the loss of all but the removed units on a coarse lattice, less all that rounding may change. The
+loss only grows when more is removed (Proposition 2), so a node whose bound reaches the loss of the best subset is
+closed. What a coarse lattice cannot tell apart is decided on finer ones, and in the end by the exact value.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _STEPS, _FINE_STEPS = (0.1, 0.02, 0.002), (0.1, 0.02, 0.001, 0.0002)
 _MOST_INSTANCES = 2.0**40
 # With at most this many instances, a search takes less time than loading compiled loops.
 _SHORT_SEARCH = 2.0**27
-# Cells of the joint law of sums on the two finest lattices.
+# Most cells of the joint distribution of sums on the two finest lattices.
 _MOST_CELLS = 2.0**25
-# Local searches that start from a disturbed subset, and how many of the best subsets finer lattices compare.
+# Number of local searches that start from a disturbed subset, and of the best subsets that finer lattices compare.
 _RESTARTS, _RANKED = 5, 10
 # Evaluations in compiled loops after which a search looks at its limits.
 _STEP = 2000
-# Which units are put back and taken out to disturb a subset.
+# How many units are put back and taken out to disturb a subset.
 _PUT_BACK, _TAKEN_OUT = 3, 2
 
 Removed = frozenset[int]
 
 
 class _Node(NamedTuple):
-    """What is done with each unit, see `Below`; no subset of it loses less than the bound."""
+    """What is done with each unit, as in `Below`; no subset below it loses less than the bound."""
 
     bound: float
     order: int
@@ -58,17 +58,17 @@ class _Node(NamedTuple):
 
 
 class LatticeSearch:
-    """A search that can be stopped and continued.
+    """A search with bounds from lattices; it can be stopped and continued.
 
     Parameters
     ----------
     classifier : BayesianClassifier
-        Naive Bayes, with a threshold and a prior between 0 and 1.
+        Naive Bayes, with a threshold and a prior strictly between 0 and 1.
     choice : Choice
         Which subsets are allowed.
     exact : callable or None
-        Returns the maximum potential agreement of a set of features, or None where that takes too long: the agreement
-        is then a lower bound. None if it always does.
+        Returns the maximum potential agreement of a set of features, or None if that takes too long: the agreement is
+        then a lower bound. None in place of the callable if it always takes too long.
     compiled : bool, optional
         Whether bounds are computed by compiled loops; by default where the search is expected to be long.
     """
@@ -100,7 +100,7 @@ class LatticeSearch:
         self._best, self._best_removed = math.inf, frozenset[int]()
         self._lowest = 0.0
         self._decided: set[Removed] = set()
-        # What subsets lose at least whose exact loss is not known, the best one perhaps among them.
+        # Lower bounds on the losses of subsets whose exact loss is not known, perhaps including the best one.
         self._unresolved: dict[Removed, float] = {}
         self._climbed: dict[Removed, float] = {}
         self._frontier: list[_Node] = []
@@ -122,7 +122,7 @@ class LatticeSearch:
         return SearchResult(tuple(kept), 1.0 - loss, self._upper_bound(), self.n_evaluations, proven=self._is_proven())
 
     def _search(self) -> Iterator[None]:
-        """Search; stop for a moment whenever the search may be interrupted."""
+        """Search; yield whenever the search may be interrupted."""
         everything = range(len(self._units))
         if self._cost(everything) <= self._left:
             self._decide(frozenset())
@@ -154,7 +154,7 @@ class LatticeSearch:
         return 1.0 - max(0.0, min(lowest, self._best, *self._unresolved.values()))
 
     def _is_proven(self) -> bool:
-        """Return whether no other subset can lose less than the best one, though what that loses may not be known."""
+        """Return whether no other subset can lose less than the best one, whose own loss may not be known exactly."""
         rivals = (low for removed, low in self._unresolved.items() if removed != self._best_removed)
         return bool(self._decided) and all(map(self._is_worse, (*rivals, *(node.bound for node in self._frontier[:1]))))
 
@@ -172,7 +172,7 @@ class LatticeSearch:
         return sorted(set(range(self._n_features)).difference(features))
 
     def _least_loss(self, low: FloatArray) -> float:
-        """Return a lower bound on the loss of every allowed subset, which lacks one of any units that are too dear."""
+        """Return a lower bound on the loss of every allowed subset: of units too dear together, each lacks one."""
         price, lacking = 0.0, math.inf
         for u in np.argsort(-low, kind="stable").tolist():
             price, lacking = price + self._costs[u], min(lacking, float(low[u]))
@@ -227,25 +227,25 @@ class LatticeSearch:
         return [u for u in self._order if u not in removed]
 
     def _filled(self, removed: Removed) -> Removed:
-        """Put back what can be paid, the most missed first."""
+        """Put back the units that are affordable, the most missed first."""
         for u in self._order:
             if u in removed and self._cost(self._kept(removed - {u})) <= self._left:
                 removed = removed - {u}
         return removed
 
     def _guess(self) -> tuple[float, Removed]:
-        """Return the best subset so far, or else the most missed units that can be paid, and what it loses at most."""
+        """Return the best subset so far, or else the most missed units that are affordable, after its loss at most."""
         removed = min(self._climbed, key=lambda one: self._climbed[one], default=self._filled(frozenset(self._order)))
         return self._on(self._lattices[-1], removed)[1], removed
 
     def _on(self, lattice: Lattice, removed: Iterable[int]) -> tuple[float, float]:
-        """Return bounds on the loss without some units on any lattice."""
+        """Return bounds on the loss without some units, on a lattice."""
         gone = self._gone(removed)
         self.n_evaluations += 1
         return lattice.loss(self._others(gone), gone)
 
     def _decide(self, removed: Removed) -> None:
-        """Compare a subset that uses the budget with the best one, as exactly as that takes."""
+        """Compare a subset that uses up the budget with the best one, only as exactly as necessary."""
         if removed in self._decided:
             return
         self._decided.add(removed)
@@ -263,9 +263,9 @@ class LatticeSearch:
             self._best, self._best_removed = loss, removed
 
     def _expand(self, node: _Node) -> None:
-        """Put what is below a node in its place.
+        """Replace a node by what is below it.
 
-        The bound of the coarse lattice is unclear where it alone is below the loss of the best subset.
+        The finer lattice decides where the bounds of the coarse one lie on both sides of the loss of the best subset.
         """
         if isinstance(self._laws, Polynomials) and isinstance(self._finer, Polynomials):
             most = self.limits.evaluations_left(self.n_evaluations)
@@ -357,17 +357,17 @@ class LatticeSearch:
             heapq.heappush(self._frontier, _Node(bound, self._n_nodes, state))
 
     def _needs_more(self, removed: Removed, free: Sequence[int], left: float) -> bool:
-        """Return whether a subset below a node has to keep more free units than it can pay.
+        """Return whether a subset below a node has to keep more free units than it can pay for.
 
-        Three groups of units are removed in turn, each of which must keep one, since without the group the loss is
-        too high: the cheapest one.
+        The free units form three groups. If the loss without each of them is too high, a subset must keep a unit of
+        each, which costs no less than the cheapest one.
         """
         groups = [free[first::3] for first in range(3)]
         price = sum(float(self._costs[list(group)].min()) for group in groups)
         return price > left and all(self._is_closed(removed.union(group)) for group in groups)
 
     def _keep_one(self, removed: Removed, free: Sequence[int]) -> Iterator[Below]:
-        """Yield the subsets that keep one of the free units, of which no two can be paid, by halving."""
+        """Yield the subsets that keep one of the free units, of which no two are affordable, by halving."""
         stack = [list(free)]
         while stack:
             part = stack.pop()

@@ -28,7 +28,7 @@ Measure = TypeVar("Measure", bound=SignedMeasure)
 class _Branch(NamedTuple):
     """A node of the search tree: `unit` is removed from `parent`, and some of the units `free` have to follow.
 
-    `known` is what is left after removing the first of these, from an expansion that was stopped.
+    `known` holds the agreements after removing the first of these, from an expansion that was stopped.
     """
 
     parent: SignedMeasure
@@ -40,7 +40,7 @@ class _Branch(NamedTuple):
 
 
 class RemovalSearch:
-    """A search that can be stopped and continued.
+    """A search for naive Bayes, which removes units until the rest is affordable; it can be stopped and continued.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class RemovalSearch:
     choice : Choice
         Which subsets are allowed.
     first_guess : sequence of int
-        An order of all units, best first: the affordable ones among them, taken in turn, are the answer if the search
-        is stopped before it finds another.
+        An order of all units, best first: if the search is stopped before it finds a subset, they are bought in turn
+        while they are affordable.
     """
 
     def __init__(self, root: SignedMeasure, choice: Choice, *, first_guess: Sequence[int]) -> None:
@@ -59,7 +59,7 @@ class RemovalSearch:
         self._first_guess = first_guess
         self._required = choice.required_units
         units = frozenset(range(len(choice.units)))
-        # Removing what is free of charge never helps.
+        # Removing a unit that costs nothing never helps.
         free = tuple(unit for unit in first_guess if unit not in self._required and choice.costs[unit] > 0)
         self._limit = highest_cost(choice.budget)
         self._one_cost = choice.costs[0] if len(set(choice.costs)) == 1 else None
@@ -97,7 +97,7 @@ class RemovalSearch:
 
     def _result(self) -> SearchResult:
         if self._best is None or self._improves(self._bound()):
-            # Stopped: what still fits is bought, those that seem best first.
+            # Stopped: units that still fit are bought, the most promising first.
             filled = frozenset(self._choice.filled(self._best or self._required, self._first_guess))
             if filled != self._best:
                 self._evaluate(filled)
@@ -106,7 +106,7 @@ class RemovalSearch:
         return SearchResult(features, self._agreement, self._bound(), self._n_evaluations)
 
     def _bound(self) -> float:
-        """Return the highest bound of what is open."""
+        """Return the highest agreement that any subset may still have."""
         highest = max((branch.bound for branch in self._frontier), default=-math.inf)
         return max(self._agreement, self._left, highest)
 
@@ -122,7 +122,7 @@ class RemovalSearch:
         return self._affordable(kept.difference(removed))
 
     def _enough_alone(self, kept: frozenset[int], units: Sequence[int]) -> frozenset[int]:
-        """Return the units each of which is enough to remove from a set to make it affordable."""
+        """Return the units whose removal alone makes a set affordable."""
         if self._one_cost is not None:
             return frozenset(units) if self._affordable_without(kept, units[:1]) else frozenset()
         return frozenset(unit for unit in units if self._affordable_without(kept, (unit,)))
@@ -137,7 +137,7 @@ class RemovalSearch:
             self._left = max(self._left, agreement)
 
     def _values(self, node: SignedMeasure, units: Sequence[int]) -> list[tuple[float, int]]:
-        """Return what is left after removing each unit; fewer values where a limit is reached."""
+        """Return the potential agreement after removing each unit; fewer values if a limit is reached."""
         found: list[tuple[float, int]] = []
         for unit in units:
             if not self._may_go_on():
@@ -152,7 +152,7 @@ class RemovalSearch:
     def _expand(self, branch: _Branch) -> list[_Branch]:
         """Evaluate a node, which is not affordable, without each free unit; return its branches by increasing bound.
 
-        Where a limit is reached, the branch itself stays open.
+        If a limit is reached, the branch itself stays open.
         """
         unit = branch.unit
         kept = branch.kept if unit is None else branch.kept - {unit}
@@ -171,7 +171,7 @@ class RemovalSearch:
         live = []
         for value, candidate in values:
             if candidate in enough:
-                # Removing more after this would only lower the agreement: it stays in all other branches.
+                # Removing more after it would only lower the agreement: the other branches keep it.
                 self._offer(kept - {candidate}, value)
             else:
                 live.append((value, candidate))
@@ -187,7 +187,7 @@ class RemovalSearch:
         branches = []
         for place, (value, candidate) in enumerate(live):
             later = tuple([i for _, i in live[place + 1 :]])
-            # A branch that cannot get within the budget any more holds no subset, nor do those after it.
+            # A branch that can no longer get within the budget holds no allowed subset, nor do those after it.
             if not self._affordable_without(kept, (candidate, *later)):
                 break
             branches.append(_Branch(node, candidate, kept, later, min(value, branch.bound)))
@@ -197,7 +197,7 @@ class RemovalSearch:
         return [(value, self._choice.units[unit]) for value, unit in values]
 
     def _enumerate_few(self, most: int) -> None:
-        """Evaluate all subsets of the one size that matters, if they are at most `most` and all units cost the same."""
+        """Evaluate all subsets of the one size that matters, if there are few enough and all units cost the same."""
         free = self._start.free
         if len({self._choice.costs[unit] for unit in free}) > 1:
             return
@@ -234,7 +234,7 @@ class _Inclusion(Generic[Measure]):
 
 
 class InclusionSearch(Generic[Measure]):
-    """A search that can be stopped and continued.
+    """A search that includes or excludes one unit at a time; it can be stopped and continued.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class InclusionSearch(Generic[Measure]):
     choice : Choice
         Which subsets are allowed.
     first : collection of int, optional
-        Affordable units, the required among them, that a search without time gives. Default: those that are required.
+        Affordable units, required ones included: the answer of a search without time. Default: the required ones.
     """
 
     def __init__(
@@ -282,8 +282,8 @@ class InclusionSearch(Generic[Measure]):
             limits.report(self._agreement, self._bound, self._n_evaluations)
             self._open.pop()
             self._open += self._below(branch)
-        # What is missed most fills the budget: if that helps where the search was stopped, which goes on from what it
-        # knows, and else one by one, unless the agreement is lower then.
+        # The most missed units fill the budget: all at once if that helps, where the search was stopped; else one by
+        # one, unless that lowers the agreement.
         for units in [self._first_guess] if self._open else [(unit,) for unit in self._first_guess]:
             filled = self._choice.filled(self._best, units)
             if filled != self._best:
@@ -300,9 +300,9 @@ class InclusionSearch(Generic[Measure]):
         return bound > self._agreement + AGREEMENT_TOLERANCE
 
     def _evaluate(self, node: Measure, included: tuple[int, ...], *, as_good: bool = False) -> None:
-        """Compute the agreement of some units, of which a measure has the features; keep them if they are the best.
+        """Compute the agreement of some units, whose features a measure has; keep the units if they are the best.
 
-        With `as_good` they need not be better than the others.
+        With `as_good`, they need only be as good as the best.
         """
         self._n_evaluations += 1
         agreement, cut = self._achieved(node, self._choice.features(included))
@@ -312,7 +312,7 @@ class InclusionSearch(Generic[Measure]):
     def _whole(self, limits: Limits) -> list[_Inclusion[Measure]]:
         """Return the branch of all subsets, its units in the order of how much each is missed.
 
-        Including those that are missed most soon gives a good subset, and excluding them a low bound.
+        Including the most missed ones soon gives a good subset, and excluding them a low bound.
         """
         units = self._choice.units
         required = tuple(sorted(self._choice.required_units))
@@ -321,7 +321,7 @@ class InclusionSearch(Generic[Measure]):
         undecided = [unit for unit in range(len(units)) if unit not in required]
         missed: list[tuple[float, tuple[int, ...]]] = []
         bound = self._root.potential_agreement() if self._choice.forbidden else 1.0
-        # Whatever the limits, as many as it takes to have a bound.
+        # Whatever the limits, at least as many units as it takes to have a bound.
         while len(missed) < len(undecided) and (
             bound > 1.0 - AGREEMENT_TOLERANCE or limits.may_go_on(self._n_evaluations)
         ):
@@ -332,7 +332,7 @@ class InclusionSearch(Generic[Measure]):
         known = {unit: value for unit, (value, _) in zip(undecided, missed, strict=False)}
         self._first_guess = tuple(sorted(undecided, key=lambda unit: (known.get(unit, math.inf), unit)))
         whole = _Inclusion(self._root, None, required, self._first_guess, bound)
-        # No branch below evaluates what is required alone.
+        # No branch below evaluates the required units alone.
         return [whole] if first == required else [whole, _Inclusion(self._root, None, required, (), bound)]
 
     def _below(self, branch: _Inclusion[Measure]) -> list[_Inclusion[Measure]]:

@@ -29,7 +29,7 @@ _MAX_TABLE, _MAX_OPERATIONS = 2**16, 2**28
 
 
 class Scores(Protocol):
-    """What a trimmed classifier says of rows: log-odds, or log Pr(c, f') where it gives the most probable class."""
+    """What a trimmed classifier says about rows: log-odds, or log Pr(c, f') if it predicts the most probable class."""
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ def summed(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def decisive(scores: FloatArray, prior: FloatArray) -> FloatArray:
-    """Return scores with those of the prior where a row is impossible, as `BayesianClassifier.decide` has it."""
+    """Return scores with those of the prior where a row is impossible, as in `BayesianClassifier.decide`."""
     impossible = np.isnan(scores) if scores.ndim == 1 else np.isneginf(scores).all(axis=1)
     if not impossible.any():
         return scores
@@ -109,7 +109,7 @@ class AdditiveScores:
 
 
 class GeneralScores:
-    """Scores of any other model, for each set of kept features anew."""
+    """Scores of any other model, computed anew for each set of kept features."""
 
     def __init__(self, classifier: BayesianClassifier) -> None:
         self._classifier = classifier
@@ -117,7 +117,7 @@ class GeneralScores:
         try:
             if self._has_table:
                 classifier.prepare_table(max_operations=_MAX_OPERATIONS)
-                # The table has 0 for what is less than any other number, even if rows are like that.
+                # The table has 0 for probabilities below the smallest float, even those of rows that occur.
                 self._has_table = classifier.prior.min() > TRACE
         except ContractionTooLarge:
             self._has_table = False
@@ -368,7 +368,7 @@ def small_codes(codes: IntegerArray, cardinalities: Sequence[int]) -> Codes:
 
 
 def pooled(model: WeightedRows | None, rows: WeightedRows, weight: float) -> WeightedRows:
-    """Return the blend of a model's rows and a data set's: `weight` for all of the latter together, in [0, 1]."""
+    """Return the blend of a model's rows and a data set's: the latter have the total weight `weight`, in [0, 1]."""
     if model is None or weight == 1.0:
         return rows
     if weight == 0.0:
@@ -391,7 +391,7 @@ def encoded_rows(rows: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDA
     Raises
     ------
     ValueError
-        When it is no table or has fewer than two rows, a column is absent, or a cell is missing or unknown.
+        When `rows` is not a table or has fewer than two rows, a column is absent, or a value is missing or unknown.
     """
     rows = plain_table(rows)
     if not hasattr(rows, "columns") or not hasattr(rows, "iloc"):

@@ -1,4 +1,4 @@
-"""Search for the subset of the highest agreement on weighted rows: every subset, or greedy and exchanges."""
+"""Search for the subset with the highest agreement on weighted rows: all subsets, or greedily with exchanges."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Selection:
 
 
 def select(objective: Objective, choice: Choice, may_go_on: Callable[[int], bool]) -> Selection:
-    """Return the best subset within the budget: of all where they are few, else by greedy selection and exchanges.
+    """Return the best subset within the budget: of all if there are few, else by greedy selection and exchanges.
 
     `may_go_on` is asked before each step, with the number of evaluations so far; once it returns False, the units that
     add most to the best subset so far fill the rest of the budget.
@@ -212,7 +212,7 @@ N_DRAWN = 10_000
 
 
 class RowProblem:
-    """A classifier as trimming on rows sees it. Decisions are positions of classes; with a positive one, it is 1."""
+    """A classifier as trimming on rows sees it. Decisions are positions of classes; 1 and 0 with a positive class."""
 
     def __init__(self, classifier: BayesianClassifier) -> None:
         self.classifier = classifier
@@ -226,7 +226,7 @@ class RowProblem:
         return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
 
     def model_rows(self, rng: np.random.Generator) -> WeightedRows:
-        """Return all instances with their probabilities where they are few, else rows drawn from the model."""
+        """Return all instances with their probabilities if there are few, else rows drawn from the model."""
         cardinalities = self.classifier.cardinalities
         if math.prod(cardinalities) > MAX_INSTANCES:
             codes = self.classifier.draw(N_DRAWN, rng)
@@ -234,7 +234,7 @@ class RowProblem:
         joint = self.classifier.joint(range(len(cardinalities)))
         mass = joint.sum(axis=0)
         possible = np.flatnonzero(mass > 0)
-        # Features with a single value, which a table of numbers may have any number of, are no axes of an array.
+        # Features with a single value get no axis: there may be more of them than an array can have axes.
         open_ = [place for place, number in enumerate(cardinalities) if number > 1]
         codes = np.zeros((len(possible), len(cardinalities)), dtype=np.int64)
         if open_:
@@ -264,9 +264,9 @@ class Objective:
     ----------
     rows : WeightedRows
     scores : Scores
-        Log-odds of the trimmed classifiers where there is a threshold, else log Pr(c, f') of each class.
+        Log-odds of the trimmed classifiers if there is a threshold, else log Pr(c, f') of each class.
     threshold : float or None
-        That of the original, which is kept where it is among the best; None for the most probable class.
+        That of the original, which is kept if it is among the best; None for the most probable class.
     """
 
     def __init__(self, rows: WeightedRows, scores: Scores, threshold: float | None) -> None:
@@ -296,7 +296,7 @@ class Objective:
         return min(1.0, float(self._rows.weights[decided == self._rows.decisions].sum()))
 
     def values_with(self, kept: Sequence[int], additions: Sequence[tuple[int, ...]]) -> FloatArray:
-        """Return the highest agreement of the subset with each addition, of one feature or several."""
+        """Return the highest agreement of the subset with each addition, which may be several features."""
         found = np.empty(len(additions))
         single = [i for i, unit in enumerate(additions) if len(unit) == 1]
         if single and isinstance(self._scores, AdditiveScores):

@@ -56,7 +56,7 @@ class Experiment(Protocol):
 
 
 def successes(rows: pd.DataFrame, **labels: Label) -> pd.DataFrame:
-    """Return the rows of successful jobs with these labels; what is whole in all of them has an integer type."""
+    """Return the rows of successful jobs with these labels; columns of whole numbers get an integer type."""
     chosen = rows["status"] == "ok"
     for name, value in labels.items():
         chosen &= rows[name] == value
@@ -64,7 +64,7 @@ def successes(rows: pd.DataFrame, **labels: Label) -> pd.DataFrame:
 
 
 def groups(rows: pd.DataFrame, /, *labels: str, **titles: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield the labels and the rows of successful jobs with the same labels, in the order of the cells.
+    """Yield each combination of these labels with the rows of its successful jobs, in the order of the cells.
 
     `titles` are labels that have another name in tables: ``T="threshold"``.
     """
@@ -93,7 +93,7 @@ def stacked(rows: pd.DataFrame, label: str, titles: Mapping[str, str]) -> pd.Dat
 
 
 def unlisted(rows: pd.DataFrame, label: str, values: Sequence[object], columns: Sequence[str]) -> pd.DataFrame:
-    """Return a row for each successful job and value under `label`, to which the lists in some columns have a place."""
+    """Return a row for each successful job and value, put under `label`; lists in `columns` have one entry for each."""
     import pandas as pd
 
     done = successes(rows)
@@ -150,7 +150,7 @@ class Cell:
     def of(cls, labels: Mapping[str, Label], function: JobFunction, given: object = None, **parameters: object) -> Cell:
         """Return the cell whose job calls a job function with these parameters.
 
-        Those that are left out are the labels, or the attributes of `given`, of the same names. Inputs, and dataclasses
+        Those left out come from the labels or the attributes of `given` with the same names. Inputs, and dataclasses
         that contain inputs, become plain mappings for the job; the hash of each input enters the job's key. The folder
         of a user's own file does not: the same data elsewhere makes the same job.
         """
@@ -171,7 +171,7 @@ def _is_own_file(found: Input) -> bool:
 
 
 def _stand_in(found: Input) -> str:
-    """Return what stands for the path of a user's own file in the parameters of a job."""
+    """Return the placeholder for the path of a user's own file in the parameters of a job."""
     return f"<{found.group} {found.name}>/{Path(str(found.declared['path'])).name}"
 
 
@@ -198,7 +198,7 @@ def _plain(value: object, inputs: dict[str, Input]) -> Any:
 
 
 def must(words: str, holds: Callable[[Any], object]) -> AfterValidator:
-    """Return a constraint for an annotated type; the message for another value says what it must be, in `words`."""
+    """Return a constraint for an annotated type; the error message says what a value must be, in `words`."""
 
     def check(value: Any) -> Any:
         if not holds(value):
@@ -209,12 +209,12 @@ def must(words: str, holds: Callable[[Any], object]) -> AfterValidator:
 
 
 def at_least(least: int) -> AfterValidator:
-    """Return the constraint of a number that is not below another."""
+    """Return the constraint that a number is not below another."""
     return must(f"{least} or more", lambda value: value >= least)
 
 
 def one_of(names: Mapping[str, object]) -> AfterValidator:
-    """Return the constraint of a name that a table of methods must have."""
+    """Return the constraint that a name is a key of `names`."""
 
     def check(value: str) -> str:
         if value not in names:

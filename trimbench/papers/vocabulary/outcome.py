@@ -62,9 +62,9 @@ class Table:
         name: str = "",
         listed: bool = True,
     ) -> Table:
-        """Return the table of some lines, each with values by column, or with one for each column.
+        """Return a table of lines, each a mapping from columns to values or a sequence with one value for each column.
 
-        `formats` has all columns, in order; an empty format leaves a column as it is. A line may leave columns out, but
+        `formats` has all columns, in order; an empty format leaves a column as it is. A line may leave out columns, but
         must not have others.
         """
         import pandas as pd
@@ -88,7 +88,7 @@ class Table:
         name: str = "",
         listed: bool = True,
     ) -> Table:
-        """Return the table with a line for each group of rows: its labels, and then the columns.
+        """Return a table with a line for each group of rows: its labels, and then the columns.
 
         `labels` are the formats of labels that have one.
         """
@@ -101,9 +101,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, said once: its title, the format of its values, and its value for a group of rows.
+    """A column of a table: its title, the format of its values, and the function from a group of rows to its value.
 
-    With several titles, the value has as many; a value of None leaves the place empty.
+    With several titles, the function returns as many values; None leaves a cell empty.
     """
 
     title: str | tuple[str, ...]
@@ -122,12 +122,12 @@ class Column:
 
 
 def means(columns: Mapping[str, str], specification: str) -> list[Column]:
-    """Return columns with the means of some results, which are given by title, in one format."""
+    """Return columns with the means of results, in one format; `columns` maps titles to results."""
     return _columns(columns, specification, lambda values: values.mean())
 
 
 def first(columns: Mapping[str, str], specification: str = "") -> list[Column]:
-    """Return columns with some results of the first row, which are given by title, in one format."""
+    """Return columns with the results of the first row, in one format; `columns` maps titles to results."""
     return _columns(columns, specification, lambda values: values.iloc[0])
 
 
@@ -234,7 +234,7 @@ class ImageFigure:
 class BarFigure:
     """Horizontal bars, one below the other.
 
-    `points` has the columns bar (its name), series (why it has its colour), y (which counts bars from the top) and x
+    `points` has the columns bar (its name), series (which decides its colour), y (which counts bars from the top) and x
     (its length, which may be negative). Bars of the series `highlight` are coloured, all others grey.
     """
 
@@ -273,9 +273,9 @@ class FigureSettings:
         A line figure is this wide. It grows in height where its title and its legend leave too little room for the
         axes; a grid of images is as high as its content.
     font_size : points
-        Of the labels of axes and ticks. The title is one point larger, the legend one point smaller.
-    formats : a file for each, beside one another
-    dpi : pixels per inch of a PNG, which has at most 16 million of them
+        Size of the labels of axes and ticks. The title is one point larger, the legend one point smaller.
+    formats : list of formats, with one file written for each
+    dpi : pixels per inch of a PNG, which has at most 16 million pixels
     title : whether the title is written
     palette : name of one of `PALETTES`, or a list of colours
     """
@@ -343,7 +343,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a number is under a set-up that was inferred from printed numbers, and the keys of the jobs behind it."""
+    """The value of a number under a set-up that was inferred from printed numbers, and the keys of its jobs."""
 
     setup: str
     value: float
@@ -435,9 +435,9 @@ def mean_of(
 ) -> Mean:
     """Return a mean with Student's 95 % interval, for the mean itself or for the prediction of one more repetition.
 
-    Random splits share rows, so that their spread alone would give too narrow an interval of the mean: its variance is
-    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003). The interval ends
-    at the limits of what a value can be. NaN of no value.
+    Random splits share rows, so that their spread alone would give too narrow an interval for the mean: its variance is
+    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003). The interval is cut off
+    at the `limits` of possible values. The mean of no values is NaN.
     """
     found = np.asarray(list(values), dtype=float)
     n = len(found)
@@ -450,7 +450,7 @@ def mean_of(
 
 
 def standard_error(values: Sequence[float] | pd.Series[float]) -> float:
-    """Return the standard error of a mean; NaN of fewer than two values."""
+    """Return the standard error of a mean; NaN for fewer than two values."""
     n = len(values)
     return float(np.std(values, ddof=1) / math.sqrt(n)) if n > 1 else math.nan
 
@@ -538,13 +538,13 @@ class Draws:
 
         The probability that the smallest of the table is a or less is at most a, so that any number of the table may be
         picked. The dependence between the numbers is that of the replications, as in the single-step min-P
-        probabilities of Westfall and Young (1993): how far out a number is, is its place from the end of its column.
+        probabilities of Westfall and Young (1993): a number's place from the end of its column says how far out it is.
         Among 200 replications, though, almost every second one has the largest or smallest value of one of 60 numbers.
         Among equal places, therefore, the number further from the median of its column counts as further out, in
         units of the mean distance. These probabilities are never larger than those of min-P where every number is
         known, and can be as small as 1 / (1 + n_replications).
         """
-        # No distance is larger than as many units as there are values: that of one which alone differs from the others.
+        # A distance is largest, as many units as there are values, where one value alone differs from the others.
         lone = (self._places[1:] == 1) & (self._distances[1:] >= self._known * _EQUAL)
         least = (1 + int(lone.any(axis=1).sum())) / len(self._places)
         overall = self.outside().probability.value
@@ -581,7 +581,7 @@ def _rounded(values: NDArray[np.float64], decimals: NDArray[np.int64]) -> NDArra
 
 
 def _places_from_the_ends(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many values of the column are at least as far out on the nearer side; all rows for NaN."""
+    """Return how many values of the column are at least as far out on the nearer side; for NaN the number of rows."""
     from scipy.stats import rankdata
 
     lowest, highest = (rankdata(values, how, axis=0, nan_policy="omit") for how in ("min", "max"))

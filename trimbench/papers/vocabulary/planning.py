@@ -1,4 +1,4 @@
-"""Plan an experiment: make it from its configuration, make its cells, fetch their data, and expect what they cost."""
+"""Plan an experiment: make it from its configuration, make its cells, fetch their data, and estimate their cost."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def make_experiment(
 ) -> Experiment:
     """Return the experiment that a configuration describes: ``runner`` ("module:class"), and the keys of that class.
 
-    Of the keys that all experiments share, this one gets those that its class has. The module is one of this package,
-    or of the modules and packages in `code`, which the user trusts. Raises ConfigurationError if it is not, the class
-    does not exist, or a key or value is wrong.
+    Of the keys that all experiments share, this one gets those that its class has. The module must be in this package,
+    or in one of the modules and packages in `code`, which the user trusts. Raises ConfigurationError if it is not, if
+    the class does not exist, or if a key or value is wrong.
     """
     runner = str(values.get("runner"))
     module, colon, class_name = runner.partition(":")
@@ -87,8 +87,8 @@ def make_experiment(
 def fetch(declaration: Declaration, cache: Cache, *, verify: bool | None = False) -> str:
     """Download data unless it is in a cache, and verify that it is what was declared; return how that was done.
 
-    A network's figures are compared with the files that they were read from: those in the cache, or with `verify` all;
-    with None, as for a run, which needs the figures alone, with none.
+    The figures of a network are compared with the files that they were read from: by default those in the cache, with
+    `verify` all, and with None, as for a run, which needs only the figures, none.
 
     Raises DataUnavailable if it can be neither read nor downloaded, DeclarationError or FactsMismatch if it is not what
     was declared.
@@ -252,7 +252,7 @@ class Plan:
         return Findings(self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem)
 
     def _outcome(self, rows: pd.DataFrame) -> Outcome:
-        """Return what the experiment makes of the rows, with the notes of its file, which hold whatever it finds."""
+        """Return the experiment's outcome for the rows, with the notes of its file, which hold whatever it finds."""
         outcome, fixed = self.experiment.outcome(rows), self.settings.get("notes", ())
         notes = [str(note) for note in fixed] if isinstance(fixed, list | tuple) else []
         return dataclasses.replace(outcome, notes=(*outcome.notes, *notes))
@@ -303,11 +303,11 @@ def run_plans(
     label: str,
     expected: Mapping[str, float] | None = None,
 ) -> None:
-    """Run the jobs of several experiments that are not stored, as one set: no worker waits for the end of another's.
+    """Run the jobs of several experiments that are not stored, as one set: no worker waits for an experiment to end.
 
     `conclude` is called with each plan and the records of its jobs, by key, as soon as the last of them is known; while
-    it works, the workers go on. `label` names the whole in the report of its progress, and `expected` has the seconds
-    that jobs are expected to take, by key.
+    it works, the workers go on. `label` names the set in reports of progress, and `expected` has the seconds that jobs
+    are expected to take, by key.
     """
     records: dict[str, Record] = {}
     open_keys = [{job.key for job in plan.jobs} for plan in plans]
@@ -354,14 +354,14 @@ class Findings:
     rows : DataFrame
         One row for each cell.
     records : sequence of Record
-        Of the cells whose data is available.
+        Records of the cells whose data is available.
     missing : mapping from the place of a data set or network to the reason why it is not available
     altered : tuple of str
         Keys of the experiment that the user has set; its numbers are then not compared with the reported ones.
     labels : tuple of str
         Columns of `rows` that distinguish the cells.
     stem : str
-        What the names of its files begin with: the name, and after it the altered settings with their values.
+        Beginning of the names of its files: the name, followed by the altered settings with their values.
     """
 
     name: str
@@ -379,12 +379,12 @@ class Findings:
 
     @property
     def numbers(self) -> Sequence[Number]:
-        """What can be compared with the reported numbers: nothing if the experiment's settings were changed."""
+        """The numbers to compare with the reported ones: none if the experiment's settings were changed."""
         return () if self.altered else self.outcome.numbers
 
     @property
     def roads(self) -> dict[str, str]:
-        """Where its jobs had their data from, by group and name, where their records say so."""
+        """Where its jobs got their data from, by group and name, if their records say so."""
         found: dict[str, dict[str, None]] = {}
         for record in self.records:
             roads = record.provenance.get("roads")
@@ -439,8 +439,8 @@ def measured(catalogue: Catalogue, profile: str) -> dict[str, dict[str, float]]:
 def expected_seconds(jobs: Iterable[Job], done: Mapping[str, float], typical: Mapping[str, float]) -> dict[str, float]:
     """Return the processor seconds that the jobs of an experiment are expected to take, by key, where known.
 
-    `done` has what the stored ones took, by key. Each other takes the mean of those of its function; if none is stored,
-    what `typical`, which is `measured` for this experiment, has for it.
+    `done` has what the stored ones took, by key. Any other is expected to take the mean of the stored ones of its
+    function; if none is stored, the seconds in `typical`, which is `measured` for this experiment.
     """
     function_of = {job.key: job.function.rpartition(":")[2] for job in jobs}
     stored: dict[str, list[float]] = defaultdict(list)

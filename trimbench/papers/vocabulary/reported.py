@@ -134,7 +134,7 @@ STATED = "stated"
 
 @settings
 class Statement:
-    """What backs one thing that a paper reports, however often the paper says so.
+    """What backs one statement of a paper, however often the paper repeats it.
 
     Attributes
     ----------
@@ -142,11 +142,11 @@ class Statement:
         Its reported numbers: rows, quantities, or both as ``row/quantity``; the longest name decides, and an empty
         list stands for all numbers of the experiment.
     tests : list of str
-        Tests that show what is proven and not measured, as ``file.py::test_name`` in the folder of the tests.
+        Tests of what is proven rather than measured, as ``file.py::test_name`` in the folder of the tests.
     reason : str
-        Why neither an experiment nor a test is for it.
+        Why neither an experiment nor a test covers it.
     limit : str
-        Of a claim: ``stated`` by the paper, or how we read words such as "comparable" that state none.
+        For a claim: ``stated`` by the paper, or how we read words such as "comparable" that state none.
     """
 
     rows: dict[str, list[str]] = field(default_factory=dict)
@@ -169,8 +169,8 @@ class Paper:
     """A paper whose numbers are reproduced.
 
     `review` answers the questions of a report on a reproduction: its scope, what was easy, what was difficult. Papers
-    are shown by `place`. `statements` are everything that the paper reports, in its order: tables, figures, numbers,
-    claims, algorithms and propositions.
+    are shown in the order of `place`. `statements` are everything that the paper reports, in its order: tables,
+    figures, numbers, claims, algorithms and propositions.
     """
 
     title: str
@@ -198,7 +198,7 @@ class ReportedExperiment:
     numbers : dict from row to dict from quantity to the printed digits
         Digits are quoted text, because a number would lose its final zeros.
     reasons : dict from the first word of a row to a reason
-        For rules that have none themselves.
+        Reasons for rules that have none themselves.
     table : str
         What the paper calls its table or figure, for example ``Table 6``.
     """
@@ -249,7 +249,7 @@ class Literature:
         return cls(dict(sorted(papers.items(), key=lambda item: item[1].place)), experiments)
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """Return names of experiments as papers and tables follow each other.
+        """Return names of experiments in the order of the papers and their tables.
 
         Experiments for which a paper reports nothing come after those of their family, and other families last, by
         name.
@@ -347,7 +347,7 @@ def held_against(printed: Mapping[_Key, Reported], replicated: Mapping[_Key, Arr
 
 
 def stored_curves(dataset: str, measure: str) -> pd.DataFrame:
-    """Return the authors' stored results of one data set, with all features observed first.
+    """Return the authors' stored results of one data set, by method and share of missing features.
 
     The columns are method, percent, mean, std and runs; a data set without stored results has no rows. For Adult they
     stored a micro-averaged F1, which for one label per row is the accuracy.

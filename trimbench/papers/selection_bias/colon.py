@@ -32,9 +32,9 @@ _COLUMNS = {f"{c}_{key}": f"{c} {title}" for c in CORRECTIONS for key, title in 
 class Colon:
     """Predictions for each tissue from the others, on random subsets of the genes.
 
-    The data sets have two classes and features that are numbers; `positive`, by default the last class in alphabetical
-    order, is called 1. Each of the random `splits` makes `n_subsets` of the features; k of a subset are
-    selected inside each leave-one-out fold.
+    The data sets have two classes and numeric features; `positive`, by default the last class in alphabetical order,
+    is called 1. Each of the random `splits` divides the features into `n_subsets`; k features of a subset are selected
+    inside each leave-one-out fold.
     """
 
     datasets: vocab.Axis[str]
@@ -64,7 +64,7 @@ class Colon:
         ]
 
     def _positive_class(self, found: vocab.Input, inputs: vocab.Inputs) -> str:
-        """Return the class that is called 1, of a data set that suits the method."""
+        """Return the class that is called 1; raise ConfigurationError if the data set does not suit the method."""
         name, declaration = found.name, found.declaration
         facts = declaration.facts if isinstance(declaration, DatasetDeclaration) else None
         if facts is not None and facts.features is not None and facts.classes:
@@ -118,7 +118,7 @@ class Colon:
 
 
 def _mean_lines(part: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """Yield the means over some subsets with and without correction, and the number on which each has lower AMLP."""
+    """Yield the means over some subsets, with and without correction, and on how many of them each has lower AMLP."""
     for correction, other in (CORRECTIONS, CORRECTIONS[::-1]):
         means = {title: float(part[f"{correction}_{key}"].mean()) for key, title in _QUANTITIES.items()}
         lower = part[f"{correction}_minus_log_probability"] < part[f"{other}_minus_log_probability"]

@@ -24,7 +24,7 @@ class CorrelationTable:
     n1: vocab.Count = 14
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
-        """Return the one job."""
+        """Return the single job."""
         return [vocab.Cell.of({"n0": self.n0, "n1": self.n1}, correlation_table, self)]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
@@ -52,7 +52,7 @@ def correlation_table(n0: int, n1: int) -> dict[str, vocab.Json]:
     return {"correlation": sim.correlation(ones0, ones1, n0, n1).tolist()}
 
 
-# True against sample correlation of every feature, and what the printed cut-offs tell.
+# True against sample correlation of every feature, and what the printed cut-offs reveal.
 
 _Sizes = tuple[int, int]
 _PROVEN = 1e-6  # a statement that has at most this probability is refuted
@@ -60,7 +60,7 @@ _PROVEN = 1e-6  # a statement that has at most this probability is refuted
 
 @vocab.settings
 class SelectionScatter(sim.Replicated):
-    """How much stronger selected features look than they are, and the cut-off of each number of them.
+    """How much stronger selected features look than they are, and the cut-off for each number of them.
 
     The figure shows the first replicate. Stated sizes whose cut-offs differ from the printed ones are explained by the
     inferred sizes, if both are run.
@@ -75,7 +75,7 @@ class SelectionScatter(sim.Replicated):
         ]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
-        """Return the cut-offs, what the printed ones tell of the sizes, and a scatter plot for each size."""
+        """Return the cut-offs, what the printed ones reveal about the sizes, and a scatter plot for each size."""
         drawn = vocab.unlisted(rows, "k", self.ks, ["gammas", "mean_sample", "mean_true"])
         found = vocab.printed_numbers("selection_bias/selection_scatter")
         printed = {int(row.rsplit(" ", 1)[1]): one for (row, _), one in found.items()}
@@ -212,7 +212,7 @@ def true_and_sample_correlations(
     return result
 
 
-# How strongly features correlate with a response that they have nothing to do with.
+# How strongly features correlate with a response that is unrelated to them.
 
 
 def share_beyond(bound: float, n0: int, n1: int, theta0: float = 0.0) -> float:
@@ -235,7 +235,7 @@ def share_beyond(bound: float, n0: int, n1: int, theta0: float = 0.0) -> float:
 
 
 def probability_of_fewer(k: int, n_features: int, share: float) -> float:
-    """Return the probability that fewer than k of independent features are where each is with probability `share`."""
+    """Return P(N < k) for N ~ Binomial(`n_features`, `share`)."""
     from scipy.stats import binom
 
     return float(binom.cdf(k - 1, n_features, share))

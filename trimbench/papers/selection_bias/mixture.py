@@ -112,7 +112,7 @@ class Mixture:
 
 
 def _extreme(result: str, kind: str) -> Callable[[pd.DataFrame], float]:
-    """Return the function for the largest or smallest value of some rows; NaN if one is not defined."""
+    """Return a function that gives the largest or smallest value of some rows; NaN if any is not defined."""
     return lambda ours: float(pd.to_numeric(ours[result]).agg(kind, skipna=False))
 
 

@@ -141,22 +141,22 @@ def simulate_mixture(settings: MixtureSettings, rng: np.random.Generator) -> Sim
     return Simulated(X[train], y[train], X[test], y[test], phi)
 
 
-# What the settings of the selection-bias experiments have in common.
+# Settings that the selection-bias experiments share.
 
 CORRECTIONS = ("corrected", "uncorrected")
 
 
 def by_correction(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each successful job, with the correction and without."""
+    """Return two rows for each successful job: one with the correction and one without."""
     return vocab.stacked(rows, "correction", dict(zip(CORRECTIONS, CORRECTIONS, strict=True)))
 
 
 def both_models(model: Any) -> dict[str, Any]:
-    """Return a corrected model and the same without the correction."""
+    """Return a corrected model and the same model without correction, by name."""
     return {"corrected": model, "uncorrected": model.uncorrected()}
 
 
-# Training cases of each class, as the slides state and as their numbers tell.
+# Training cases of each class, as the slides state them and as their numbers imply.
 STATED_SIZES, INFERRED_SIZES = (50, 50), (100, 100)
 INFERRED_SETUP = f"{sum(INFERRED_SIZES)} training cases instead of the stated {sum(STATED_SIZES)}"
 
@@ -182,7 +182,7 @@ class PriorSettings(Prior):
 
 
 def _as_list(value: object) -> object:
-    """Return what may be a pair of sizes; ValueError for one size."""
+    """Return a value that may be a pair of sizes; raise ValueError for a single size."""
     if isinstance(value, int):
         raise ValueError(f"must be two whole numbers, got {value}; write [{value},{value}]")
     return value
@@ -238,7 +238,7 @@ class SimulatedCases:
         return vocab.Cell.of({**size_labels(sizes), **labels}, function, self, data=data, data_seed=seed, **parameters)
 
     def notes(self) -> list[str]:
-        """Return what a reader must know of these sizes."""
+        """Return what a reader must know about these sizes."""
         notes = []
         if all(list(sizes) in self.class_sizes for sizes in (STATED_SIZES, INFERRED_SIZES)):
             notes.append(
@@ -275,7 +275,7 @@ def show_sizes(sizes: Sequence[int]) -> str:
 
 
 def file_stem(shown: str) -> str:
-    """Return the sizes that `show_sizes` shows in the form for file names."""
+    """Return a text of `show_sizes` in a form for file names."""
     return shown.replace(" = ", "").replace(" + ", "_")
 
 

@@ -39,7 +39,7 @@ class Simulation(sim.Replicated):
         """Return tables and figures of the means over the replicates."""
         numbers: list[vocab.Number] = []
         for labels, ours in vocab.groups(rows, "n0", "n1", "k"):
-            # The slides show one run; its claims are judged once, by the size that they state.
+            # The slides show one run; its claims are judged once, at the size that they state.
             if labels["k"] < self.n_features and (labels["n0"], labels["n1"]) == sim.STATED_SIZES:
                 numbers += vocab.numbers_of(f"k = {labels['k']}", gains(ours), ours)
         errors, losses = comparison_tables(("n0", "n1"), rows, self.n_features)
@@ -140,10 +140,10 @@ _ERRORS = [
 
 
 def gains(rows: pd.DataFrame) -> dict[str, float]:
-    """Return by how much the correction is better on average, in what the slides claim of it.
+    """Return by how much the correction is better on average, in the quantities that the slides' claims are about.
 
     ``less bias`` is how much closer the mean expected error is to the mean actual one; ``lower AMLP`` and ``lower
-    squared error`` are uncorrected less corrected.
+    squared error`` are uncorrected minus corrected.
     """
     bias = {c: abs(float((rows[f"{c}_actual_error"] - rows[f"{c}_expected_error"]).mean())) for c in sim.CORRECTIONS}
     found = {"less bias": bias["uncorrected"] - bias["corrected"]}
@@ -157,8 +157,8 @@ def comparison_figures(
 ) -> list[vocab.LineFigure]:
     """Return the figures of errors, AMLP and squared error against k for one number of training cases.
 
-    Titles name these cases as `shown`, and the `model` if there is another than naive Bayes; `errors` and `losses` are
-    the lines of these cases in the tables of `comparison_tables`.
+    Titles name these cases as `shown`, and the `model` if it is not naive Bayes; `errors` and `losses` are the lines of
+    these cases in the tables of `comparison_tables`.
     """
     shown_with_model = f"{model}, {shown}" if model else shown
 
@@ -351,7 +351,7 @@ _TIMES = {"k": ""} | {
 
 @vocab.settings
 class Runtime(sim.SimulatedCases):
-    """Time from the training cases to the predictions of all test cases, on one core; one pair of class sizes.
+    """Time from the training cases to the predictions of all test cases, on one core, for one pair of class sizes.
 
     Each time is the median of `repeats` measurements.
     """
@@ -365,7 +365,7 @@ class Runtime(sim.SimulatedCases):
         sim.check_ks(self.ks, self.n_features)
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
-        """Return the one job."""
+        """Return the single job."""
         return [self.cell(prediction_seconds, self.sizes, {})]
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
@@ -432,7 +432,7 @@ _WHY = (
 def prediction_seconds(
     data: sim.ModelSettings, data_seed: int, prior: Prior, ties: Ties, ks: list[int], repeats: int
 ) -> dict[str, vocab.Json]:
-    """Measure the time from the data to all predictions, on one core: the median after one that does not count.
+    """Measure the time from the data to all predictions, on one core: the median of `repeats` after a warm-up.
 
     All numbers of features are one job, so that none is measured while another runs. The other parameters are those of
     `select_and_predict`.
@@ -456,13 +456,13 @@ def prediction_seconds(
 
 # Posterior distribution of log(alpha) with and without correction.
 
-# Of a drawn density: its points, and how far it goes on where it is low already.
+# Of the curve of a density: its number of points, and how far it extends beyond what is visible.
 _N_POINTS, _MARGIN = 600, 0.5
 
 
 @vocab.settings
 class AlphaPosterior(sim.Replicated):
-    """Whether the posterior of log(alpha) covers the value that the cases were drawn with; one pair of class sizes.
+    """Whether the posterior of log(alpha) covers the true value, with which cases were drawn; one pair of class sizes.
 
     The figures show the first replicate.
     """

@@ -18,7 +18,7 @@ from trimbench.papers.data.declarations import DatasetDeclaration, Figures, decl
 from trimbench.papers.data.encodings import categorize
 from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, fields, job, listed, number
 
-# Both sides are decimal numbers of few digits: what is left of their difference is rounding.
+# Both sides are decimal numbers of few digits: a smaller difference is rounding.
 _EQUAL = 1e-12
 # Parameters of eight digits imply whole counts to within this.
 _WHOLE = 1e-4
@@ -55,7 +55,7 @@ class AuthorsNetworks:
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
-        """Return how near each network comes, what became of missing cells, and every parameter."""
+        """Return how close each network comes, how missing cells were filled, and every parameter."""
         every = vocab.unpacked(rows, "parameters")
         by_network = [(labels["network"], ours) for labels, ours in vocab.groups(every, "network")]
         lines = [{"network": name, **self._recipe(name, ours.iloc[0]), **_agreement(ours)} for name, ours in by_network]
@@ -116,7 +116,7 @@ def _filling(found: pd.DataFrame) -> dict[str, object]:
 
 
 def _exact(lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return which networks are certain: their counts, or one parameter of each distribution digit for digit."""
+    """Return notes on which networks are certain: their counts, or one parameter of each distribution, to the digit."""
     certain = {
         "one parameter of each distribution is equal digit for digit": [
             line["network"] for line in lines if line["of the better state"] < _EQUAL
@@ -293,7 +293,7 @@ def _compared(weight: float, state: int, counts: _Counts, recipe: Recipe) -> dic
     implied, count = counts.nearest(weight, recipe.smoothing)
     ratio = counts.ratio(count, recipe.smoothing)
     expected = _written(ratio, weight, recipe.digits)
-    # What the parameter would be if no missing cell were in state 1.
+    # The parameter if no missing cell were in state 1.
     unfilled = counts.ratio(counts.observed + (counts.missing if state == 0 else 0), recipe.smoothing)
     unfilled = _written(unfilled, weight, recipe.digits)
     found = {"state": state, "file": weight, **asdict(counts), "implied_count": implied, "count": count, "ratio": ratio}

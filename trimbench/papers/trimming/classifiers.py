@@ -76,7 +76,7 @@ class Split:
 
     @classmethod
     def of(cls, features: pd.DataFrame, target: pd.Series, learning: Learning, *, stratified: bool = False) -> Split:
-        """Encode the rows as the learning says, and split them at random."""
+        """Encode the rows as `learning` says, and split them at random."""
         labels = target.to_numpy() if stratified else None
         train, test = split_rows(len(features), learning.test_fraction, learning.split_seed, stratify=labels)
         if learning.encoding == "medians":
@@ -90,7 +90,7 @@ class Split:
     def learned(self, positive: str, learning: Learning) -> BayesianClassifier:
         """Learn a naive Bayes classifier on the training rows; ValueError unless they have two classes.
 
-        Several classes against one would have predictions that name no class of the data, and no accuracy.
+        Predictions of one class against several others would name no class of the data, and have no accuracy.
         """
         classes = sorted(self.target.astype(str).unique())
         if len(classes) > 2:

@@ -105,7 +105,7 @@ class Quiz:
         return right / (right + others * guessed), wrong / (wrong + others * (1 - guessed))
 
     def _with_q3_alone(self, nearest: Mapping[Any, Any]) -> dict[str, float]:
-        """Return the percentage that passes by Q3 at the old threshold, and the outcomes that Q3 decides alike."""
+        """Return the percentage that passes by Q3 at the old threshold, and how many outcomes Q3 decides alike."""
         answers = np.array([nearest[name] for name in PARAMETERS])
         quiz = _quiz(self.knowing, self.hard, answers, self.thresholds["pass"])
         alike = np.tile(_passes(quiz, [2], self.thresholds["q3"]), 4) == _passes(quiz, range(3), quiz.threshold)
@@ -216,7 +216,7 @@ def _guess_range(knowing: float, hard: float, posteriors: list[list[float]]) -> 
 def _relaxed_deviation(
     knowing: float, hard: float, guess: float, agreements: dict[str, float], first: _Pairs, second: _Pairs
 ) -> float:
-    """Return the smallest largest deviation over all joint distributions of (Q1, Q2) given the class.
+    """Return the least maximum deviation over all joint distributions of (Q1, Q2) given the class.
 
     `first` and `second` are the answers to (Q1, Q3) and (Q2, Q3) that the two trimmed classifiers pass.
     """
@@ -299,7 +299,7 @@ class Table4:
     Attributes
     ----------
     instances : list of [posterior, positive mass, negative mass]
-        The masses are those that the original classifier calls positive and negative, so that its threshold is in them.
+        The masses that the original classifier calls positive and negative, which stand in for its threshold.
     threshold : float or None
         Threshold T' of the trimmed classifier, whose agreement is computed; None takes the best.
     """
@@ -319,7 +319,7 @@ class Table4:
             raise ValueError(f"instances must have masses that add up to 1 (within 0.01), got {total:g}")
 
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
-        """Return the one job."""
+        """Return the single job."""
         labels = {"example": _EXAMPLE}
         return [vocab.Cell.of(labels, best_threshold, instances=self.instances, threshold=self.threshold)]
 
@@ -340,9 +340,9 @@ class Table4:
 def best_threshold(instances: list[list[float]], threshold: float | None = None) -> dict[str, vocab.Json]:
     """Compute the maximum achievable agreement of a table of instances, and the thresholds that reach it.
 
-    An instance f' has Pr(c | f'), and its probability together with an original classification as positive and as
+    An instance f' is given by Pr(c | f') and its joint probabilities with the original classifications, positive and
     negative. Of several best intervals of thresholds, the lowest is returned. With a `threshold`, the result is the
-    agreement at this one, and the thresholds that classify all instances alike.
+    agreement at this one, and the interval of thresholds that classify all instances in the same way.
     """
     posterior, positive, negative = np.array(instances, dtype=float).T
     mass = positive + negative

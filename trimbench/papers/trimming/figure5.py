@@ -38,8 +38,8 @@ class Figure5(LearnedOnSplits):
     """Agreement and cross-validated accuracy of every feasible subset (Figure 5), over several splits.
 
     The data sets are names in `problems`; the figures show the first split. The budget is the number of features
-    divided by `budget_divisor`, rounded down. Names in `inferred` are run a second time, with the data set there and
-    with the cuts that the authors' networks show.
+    divided by `budget_divisor`, rounded down. Names in `inferred` are run a second time, with the data set given there
+    and the cuts that the authors' networks reveal.
     """
 
     datasets: vocab.Axis[str]
@@ -237,14 +237,14 @@ def stated_sizes(n_rows: int, test_fraction: float) -> range:
 
 
 def interval_text(sizes: range) -> str:
-    """Return the first and the last of consecutive numbers in words."""
+    """Return a range of consecutive numbers in words."""
     return f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
 
 
 def contradiction(
     printed: vocab.Reported, shares: Sequence[vocab.Reported], data: Mapping[str, int], test_fraction: float
 ) -> str:
-    """Return the proof that a printed number is no share of the stated test rows; empty if it may be one.
+    """Return the proof that a printed number is not a share of the stated test rows; empty if it may be one.
 
     `shares` are all printed numbers on the same test rows, and `data` the number of rows of each data set that the
     paper may mean.
@@ -272,14 +272,14 @@ def contradiction(
     return f"{beginning}: {'; '.join(parts)}.{ending if possible else ''}"
 
 
-# What Figure 5 and its section say of one data set, averaged over splits.
+# What Figure 5 and its section say about one data set, averaged over splits.
 
 PICKS = {
     "optimal_eca": "highest ECA",
     "optimal_accuracy": "highest accuracy",
     "information_gain": "information gain",
 }
-# What one split of the paper gave for each data set and for these subsets of its features; the tables have more.
+# The subsets of features for which the paper prints the results of its one split; the tables have more.
 _PRINTED_PICKS = ("optimal_eca", "optimal_accuracy")
 _TESTED = ("agreement", "accuracy")
 _OF_ALL = ("full_accuracy", "better_than_full_percent")
@@ -296,15 +296,15 @@ def _columns(name: str) -> dict[_Place, str]:
 def _averages(name: str, ours: pd.DataFrame, printed: _Printed) -> Iterator[vocab.Number]:
     """Yield means over the splits, with prediction intervals for one more, and what section 6.1 claims.
 
-    It claims a share of the splits of some data sets only.
+    Shares of splits are yielded only for data sets about which it claims one.
     """
     for (row, quantity), column in _columns(name).items():
         yield vocab.number_of(row, quantity, _mean(ours[column], quantity), ours)
     for quantity, value in _CLAIMS.items():
         if quantity.endswith("lead") or (name, quantity) in printed:
             yield vocab.number_of(name, quantity, value(ours), ours)
-    # What the text reads off the scatter of one split: accuracy goes with agreement, and there is a frontier. A rank
-    # correlation over the feasible subsets, and how many of them no other beats in both.
+    # What the text reads off the scatter of one split, that accuracy goes with agreement and that there is a frontier:
+    # a rank correlation over the feasible subsets, and how many of them no other beats in both.
     first = ours[ours["split"] == 0]
     for points in first["points"]:
         cloud = pd.DataFrame(points)
@@ -324,7 +324,7 @@ def _rows_of(name: str, by_setup: _BySetup) -> dict[str, int]:
 
 
 def _spread(quantity: str, title: str) -> vocab.Column:
-    """Return columns with a mean and the ends of its prediction interval."""
+    """Return a column with three titles: a mean and the ends of its prediction interval."""
     return vocab.Column(
         (title, f"{title} low", f"{title} high"),
         ".1f" if quantity.endswith("percent") else ".4f",
@@ -333,7 +333,7 @@ def _spread(quantity: str, title: str) -> vocab.Column:
 
 
 def _mean(values: pd.Series[float], quantity: str) -> vocab.Mean:
-    """Return a mean with the prediction interval of one more split, as far as there are such shares or percentages."""
+    """Return a mean with the prediction interval for one more split, cut off at the limits of shares or percentages."""
     return vocab.mean_of(values, "prediction", limits=(0.0, 100.0 if quantity.endswith("percent") else 1.0))
 
 
@@ -351,7 +351,7 @@ def _percent_of(ours: pd.DataFrame, holds: Callable[[Any], Any]) -> float:
 
 _TESTS = [vocab.Column("splits", "", len), *(_spread(quantity, f"test {quantity}") for quantity in _TESTED)]
 _REMARKS = [_spread(quantity, quantity) for quantity in _OF_ALL]
-# What section 6.1 claims of a data set in words.
+# What section 6.1 claims about a data set in words.
 _CLAIMS: Mapping[str, Callable[[pd.DataFrame], float]] = {
     "more_accurate_percent": lambda ours: _percent_of(ours, lambda lead: lead > 0),
     "equally_accurate_percent": lambda ours: _percent_of(ours, lambda lead: lead == 0),

@@ -146,7 +146,7 @@ def _against_information_gain(
 
 
 def _ready(engine: Engine) -> Engine:
-    """Return an engine that has made its table, which it may put off until a value is asked for."""
+    """Return an engine after it has made its table, which engines may put off until a value is needed."""
     engine.agreement((), 0.5)
     return engine
 
@@ -186,7 +186,7 @@ AT_LEAST = "at least as often as information gain"
 STRICTLY = "strictly more often"
 SUBSTITUTE = "substitute_"
 _LABELS = {"network": "network", "class": "class", "class variable": "target"}
-# Columns of the results, and how the table and the figures call them.
+# Columns of the results, and their names in the table and the figures.
 _METHODS = {
     "agreement": "trimming",
     "gain_same_threshold": "information gain, same T",
@@ -198,11 +198,11 @@ _METHODS = {
 def compared(
     rows: pd.DataFrame, engine: str, given: str = "", suffix: str = ""
 ) -> tuple[list[vocab.Table], list[vocab.LineFigure], pd.DataFrame]:
-    """Return the tables and figures of some rows, and those of the rows that were solved.
+    """Return the tables and figures of some rows, and the rows of them that were solved.
 
     The tables are those of the agreement over all thresholds and at each, of the settings in which the claim of section
-    6.3 holds, and of what could not be computed. `given` and `suffix` end the titles and names; the engine is the one
-    that was asked for.
+    6.3 holds, and of what could not be computed. `given` and `suffix` end the titles and names; `engine` is the one
+    that was requested.
     """
     # Without any refused network, no result has such an entry.
     done = vocab.successes(rows.assign(refused=rows.get("refused")))
@@ -270,8 +270,8 @@ def _figure(title: str, points: pd.DataFrame, name: str) -> vocab.LineFigure:
         (
             (title, threshold, values.mean())
             for column, title in _METHODS.items()
-            # A classifier without features is so far below at some thresholds that the others would look alike: it has
-            # a figure of its own.
+            # A classifier without features is so far below at some thresholds that the others would look alike, so it
+            # has a figure of its own.
             if column != "no_feature"
             for threshold, values in points.groupby("threshold")[column]
         ),

@@ -160,9 +160,9 @@ def search_nodes(
     order : sequence of int
         All features, in the order in which the search decides them.
     costs : sequence of float
-        Of each feature, by its number.
+        Cost of each feature, by its number.
     achieved, bound : callable
-        Return MAA of the included features, given the excluded ones, too, and MPA of all but the excluded ones.
+        MAA of the included features, from (included, excluded); MPA of all but the excluded ones, from (excluded).
     prune_ties : bool
         Whether a bound equal to the best agreement so far ends a branch, as in line 6 of the algorithm.
     """
@@ -273,7 +273,7 @@ class Table6:
         return vocab.Outcome((main, evaluations, counts(better, self.networks, timed_out), ratios), (), numbers)
 
     def _mean(self, method: str, column: str) -> Callable[[pd.DataFrame], float]:
-        """Return how to average a result of a method over the thresholds; NaN unless there are all of them."""
+        """Return a function that averages a result of a method over the thresholds; NaN unless all are there."""
 
         def mean(ours: pd.DataFrame) -> float:
             own = ours[ours["method"] == method].reindex(columns=[column])
@@ -381,10 +381,10 @@ _SIZES_CLAIMED = {
 
 
 def _claims(better: pd.DataFrame, ratios: vocab.Table, done: pd.DataFrame) -> list[vocab.Number]:
-    """Return what section 6.2 says in words: how often trimmings agree more than FS-SDD's features, and how fast."""
+    """Return the numbers behind the words of section 6.2: how often trimmings agree more than FS-SDD, and how fast."""
     percents = {str(reading): 100.0 * float(own["better"].mean()) for reading, own in better.groupby("reading")}
-    # By its wording FS-SDD keeps the threshold. The reading that favours FS-SDD most gives it the best threshold, and
-    # of equal subsets the best.
+    # By the wording, FS-SDD keeps the threshold. The reading that favours FS-SDD most gives it the best threshold, and
+    # the best of tied subsets.
     n_instances = int((better["reading"] == FAVOURABLE).sum())
     setup = f"FS-SDD's features at their best threshold, most favourable tie, all {n_instances} instances"
     explanation = vocab.Explanation(setup, percents[FAVOURABLE]) if FAVOURABLE in percents else None

@@ -1,1 +1,1 @@
-"""Experiments that no paper printed: more data, more methods, and where the methods end."""
+"""Experiments beyond the papers: more data, more methods, and their limits."""

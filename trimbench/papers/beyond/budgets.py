@@ -110,7 +110,7 @@ def trim_learned(
 def _trimmed(
     split: Split, classifier: BayesianClassifier, budget: float, engine: EngineName, evaluation_limit: int | None
 ) -> tuple[Trimming, dict[str, vocab.Json]]:
-    """Trim a classifier and test both; return the trimming, and what every job returns of it."""
+    """Trim a classifier and test both; return the trimming, and what every job returns about it."""
     trimming, seconds = timed_warm(lambda: trim(classifier, budget, engine=engine, evaluation_limit=evaluation_limit))
     return trimming, {
         "features": list(trimming.features),
@@ -132,7 +132,7 @@ POSITIVE_SIDE, NEGATIVE_SIDE = "positive", "negative"
 class TwoSides:
     """A declared data set and the classes on both sides; rows of other classes are left out.
 
-    Where `one_hot` is not empty, each feature becomes one binary feature for each of these values.
+    If `one_hot` is not empty, each feature becomes one binary feature for each of these values.
     """
 
     dataset: str
@@ -141,7 +141,7 @@ class TwoSides:
     one_hot: list[str] = field(default_factory=list)
 
     def split(self, learning: Learning) -> Split:
-        """Split the rows of both groups of classes, each in proportion."""
+        """Split the rows of both groups of classes, stratified by group."""
         loaded = vocab.dataset_of(learning.dataset)
         groups = {**dict.fromkeys(self.positive, POSITIVE_SIDE), **dict.fromkeys(self.negative, NEGATIVE_SIDE)}
         known = list(loaded.target.cat.categories)
@@ -165,7 +165,7 @@ def _one_hot(frame: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
 
 
 def is_exact(classifier: BayesianClassifier) -> bool:
-    """Tell whether the engine of log-odds holds all instances of the features."""
+    """Tell whether the log-odds engine can hold all instances of the features."""
     return math.prod(classifier.cardinalities) <= MAX_ENTRIES
 
 
@@ -176,7 +176,7 @@ def is_exact(classifier: BayesianClassifier) -> bool:
 def trim_many_features(
     learning: Learning, sides: TwoSides, budget: int, evaluation_limit: int | None
 ) -> dict[str, vocab.Json]:
-    """Learn a naive Bayes classifier of two groups of classes and trim it; the limit is that of an exact search."""
+    """Learn a naive Bayes classifier of two groups of classes and trim it; only exact searches have the limit."""
     split = sides.split(learning)
     classifier = split.learned(POSITIVE_SIDE, learning)
     # The limit is for searches that may go on for hours; forward selection always ends soon.
@@ -251,9 +251,9 @@ _ENTRIES = "dataset: ..., positive: [...], negative: [...]"
 class Scaling(LearnedOnSplits):
     """Trimmings of naive Bayes classifiers with many features, against other selections of features.
 
-    The data sets are names in `problems`; the `budgets` below the number of features are run. An exact search stops
-    after `evaluation_limit` evaluations; classifiers too large for it are not searched exactly. `n_folds` is for the
-    accuracy by which a baseline selects.
+    The data sets are names in `problems`; the tables show the `budgets` below the number of features. An exact search
+    stops after `evaluation_limit` evaluations; classifiers too large for one are not searched exactly. `n_folds` is for
+    the accuracy by which a baseline selects.
     """
 
     datasets: vocab.Axis[str]
@@ -395,7 +395,7 @@ class AgreementByBudget:
     """Best agreement against the number of kept features, for networks and thresholds.
 
     The networks must be small enough for the dense engine. The class node `target` and its state `positive` replace the
-    declared ones, or those that are not declared.
+    declared ones, and are needed where none are declared.
     """
 
     networks: vocab.Axis[str]
@@ -437,7 +437,7 @@ class AgreementByBudget:
 
 
 def _smallest_budget(level: float) -> Callable[[pd.DataFrame], int]:
-    """Return how to find the smallest number of features that reaches a level of agreement."""
+    """Return a function that finds the smallest number of features that reaches a level of agreement."""
     return lambda ours: int(ours["budget"][ours["ECA"] >= level - _EQUAL].min())
 
 

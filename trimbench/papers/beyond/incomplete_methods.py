@@ -62,7 +62,7 @@ def _discrete(
     n_values = np.concatenate([np.full(len(own), max(len(own), 2)) for own in columns])[:, None]
     is_binary = np.concatenate([np.full(len(own), len(own) == 1) for own in columns])[:, None]
     log_one = np.log((ones + pseudo) / (observed + n_values * pseudo))
-    # A category is told by its 1 alone.
+    # Only the 1 of a category counts, not the zeros beside it.
     log_zero = np.where(is_binary, np.log((observed - ones + pseudo) / (observed + n_values * pseudo)), 0.0)
     return lambda gaps: np.nan_to_num(gaps) @ (log_one - log_zero) + (~np.isnan(gaps)).astype(np.float64) @ log_zero
 
@@ -85,7 +85,7 @@ def _gaussian(rows: Matrix, labels: NDArray[np.int64], n_classes: int) -> Callab
 
 # The expected prediction of a logistic regression if the features were jointly normal.
 
-_SHRINKAGE = 0.02  # of the covariances towards none, which also keeps them positive definite
+_SHRINKAGE = 0.02  # of the covariances towards 0, which also keeps the matrix positive definite
 _N_DRAWS = 64
 _SEED = 0
 
@@ -99,7 +99,7 @@ class JointNormal:
 
     @classmethod
     def of(cls, rows: Matrix) -> JointNormal:
-        """Return the moments of rows; where values are missing, of the pairs that are observed."""
+        """Return the moments of rows; where values are missing, those of the observed pairs."""
         seen = (~np.isnan(rows)).astype(np.float64)
         counts = np.maximum(seen.sum(axis=0), 1.0)
         means = np.nan_to_num(rows).sum(axis=0) / counts
@@ -122,8 +122,8 @@ class JointNormal:
     def expected_probabilities(self, classifier: Any, gaps: Matrix) -> Matrix:
         """Return the mean of the classifier's probabilities over the conditional distribution of missing values.
 
-        The scores of the classes are jointly normal given what is observed; the mean is over a fixed set of draws and
-        their opposites.
+        The scores of the classes are jointly normal given what is observed; the mean is over a fixed set of antithetic
+        draws.
         """
         weights, biases, _ = linear_scores(classifier)
         drawn = np.random.default_rng(_SEED).standard_normal((_N_DRAWS, len(biases)))
@@ -140,7 +140,7 @@ class JointNormal:
         return found
 
     def _patterns(self, gaps: Matrix) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_], Matrix, Matrix]]:
-        """Yield rows, their missing columns, the regression of these on the others, and what covariance is left."""
+        """Yield rows, their missing columns, the regression of these on the others, and the residual covariance."""
         patterns, of_row = np.unique(np.isnan(gaps), axis=0, return_inverse=True)
         for place, missing in enumerate(patterns):
             if not missing.any():
@@ -162,7 +162,7 @@ _TREES = 50  # for each class
 
 
 class NotApplicableError(Exception):
-    """A method has no answer for such rows; the text says why."""
+    """A method does not apply to such rows; the text says why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,12 +197,12 @@ class Training:
         return self.regression(self.rows, self.labels)
 
     def with_gaps(self, masked: bool) -> tuple[Matrix, NDArray[np.int64]]:
-        """Return the rows that have masks, or the training rows, and their labels."""
+        """Return the `masked` rows, or the training rows, and their labels."""
         copies = np.tile(self.labels, len(self.masked) // len(self.rows))
         return (self.masked, copies) if masked else (self.rows, self.labels)
 
     def regression(self, table: Matrix, labels: NDArray[np.int64]) -> Any:
-        """Return a logistic regression with the penalty that all have."""
+        """Return a logistic regression with the penalty that all methods share."""
         return fit_logistic_regression(table, labels, self.inverse_penalty)
 
 
@@ -270,7 +270,7 @@ def _with_indicators(training: Training, *, masked: bool = False) -> Predict:
 
 
 def _by_patterns(training: Training) -> Predict:
-    """Learn a logistic regression of the observed columns for each set of them that training rows show."""
+    """Learn a logistic regression on the observed columns for each pattern of missing features in training rows."""
     patterns = np.unique(np.isnan(training.masked), axis=0)
     if len(patterns) > _MOST_PATTERNS:
         raise NotApplicableError(f"more than {_MOST_PATTERNS} patterns of missing features")
@@ -363,10 +363,10 @@ METHODS: Mapping[str, Method] = {
 
 @vocab.settings
 class Shape:
-    """What becomes of a data set before it is split, into `train_rows` and `test_rows` at most.
+    """How a data set is prepared, with at most `train_rows` and `test_rows`.
 
-    Its columns stay `numbers`, in units of standard deviations of the training rows, or the protocol makes them zeros
-    and ones. Squares of `shrink` pixels a side become one, by majority (a tie is 1); 1 leaves an image as it is.
+    Its columns stay `numbers`, standardised by the training rows, or the protocol makes them zeros and ones. Squares of
+    `shrink` pixels a side become one pixel, by majority (a tie is 1); 1 leaves an image as it is.
     """
 
     numbers: bool
@@ -385,10 +385,10 @@ def hidden_copies(
     fraction: float,
     rng: np.random.Generator,
 ) -> tuple[Matrix, Matrix]:
-    """Return copies of the first rows, those to learn from, one after the other, and the others; NaN where hidden.
+    """Return `n_copies` of the first `n_train` rows, one after the other, and the other rows; NaN where hidden.
 
-    One mechanism, which looks at the `values`, hides them all, each copy of a row with a mask of its own. `features`
-    has the columns of each.
+    One mechanism, which looks at the `values`, hides features of all; each copy of a row has a mask of its own.
+    `features` has the columns of each.
     """
     n_rows = len(rows)
     order = [*np.tile(np.arange(n_train), n_copies), *range(n_train, n_rows)]
@@ -442,9 +442,9 @@ def _binary(task: Task, shrink: int) -> EncodedRows:
 
 # The job of the comparison on rows with missing features: every method on one split with one set of masks.
 
-# Which training rows methods have: complete ones, or ones that miss features like the test rows.
+# The training rows of the methods: complete ones, or ones that miss features like the test rows.
 Rows = Literal["complete", "incomplete"]
-_COPIES = 4  # of complete training rows, each with a mask of its own, for models that are trained with masks
+_COPIES = 4  # of each complete training row, with a mask of its own, for models that are trained with masks
 _FAILURES = (ValueError, ArithmeticError, RuntimeError)
 OK, NOT_APPLICABLE, FAILED = "ok", "not applicable", "failed"
 
@@ -571,5 +571,5 @@ def learn_by(name: str, training: Training) -> Learned:
 
 
 def first_line(error: Exception) -> str:
-    """Return what an error says, in a line."""
+    """Return the type and the first line of an error, at most 200 characters."""
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]

@@ -22,9 +22,9 @@ _ANY_SPLIT = {"test_rows": [], "test_rows_file": ""}
 
 @vocab.settings
 class MissingValues:
-    """Methods on rows in which a share of the features is missing, by one mechanism or another.
+    """Methods compared on rows with a share of the features missing, under several mechanisms.
 
-    The shares `missing` are those of every mechanism, and `missing_at_random` further ones of ``mcar``. Data sets in
+    The shares `missing` hold for every mechanism; `missing_at_random` has further ones for ``mcar``. Data sets in
     `numbers` keep their numbers, the others become zeros and ones by their protocol; in images in `shrink`, squares of
     that many pixels a side become one pixel. Rows beyond `train_rows` and `test_rows` are left out at random. For the
     mechanisms in `incomplete`, all shares in `missing` are also run with training rows that miss features as the test
@@ -90,7 +90,7 @@ class MissingValues:
         )
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
-        """Return what the mixture wins and loses, all means, what was claimed, and the curves over the share."""
+        """Return where the mixture wins and loses, all means, what is claimed, and the curves over the share."""
         groups = groups_of(rows)
         losses = "Log loss where features are missing (means over splits)"
         means = [{**group.labels, **group.means("log_loss")} for group in groups]
@@ -201,7 +201,7 @@ def _figure(groups: Sequence[Group]) -> vocab.LineFigure:
     )
 
 
-# What is claimed of the mixture where features are missing, and whether the run bears it out.
+# What is claimed about the mixture where features are missing, and whether the run bears it out.
 
 _DATASETS = ("adult", "covtype", "fashion", "mnist", "mnist_5v3", "splice")
 _HALF = [("mcar", 0.5)]
@@ -222,7 +222,7 @@ _CLAIMED = ("claim", "needed", "cells", "below", "certainly below", "certainly a
 
 
 def claim_lines(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
-    """Yield a line for each claim. It is open while cells are missing that could decide it."""
+    """Yield a line for each claim, which is open while missing cells could still decide it."""
     for claim, other, patterns, needed in _CLAIMS:
         total = len(_DATASETS) * len(patterns)
         own = [
@@ -289,7 +289,7 @@ class Group:
         return {split: float(one[measure]) for split, one in results.items() if one["status"] == OK}
 
     def estimate(self, method: str, measure: str) -> vocab.Mean:
-        """Return the mean of a method over the splits; its interval is cut where no mean can be."""
+        """Return the mean of a method over the splits; its interval is cut off at the limits of the measure."""
         found = vocab.mean_of(self.values(method, measure).values(), test_per_train=self.test_per_train)
         if found.interval is None:
             return found
@@ -302,19 +302,19 @@ class Group:
         return {title: one.value for title, one in found.items() if one.n}
 
     def lead(self, of: str, over: str, measure: str) -> vocab.Mean:
-        """Return by how much a method is better than another on the same splits: positive if it is."""
+        """Return by how much a method is better than another on the same splits; negative if it is worse."""
         ours, theirs = self.values(of, measure), self.values(over, measure)
         sign = 1.0 if MEASURES[measure][1] else -1.0
         leads = [sign * (ours[split] - theirs[split]) for split in ours if split in theirs]
         return vocab.mean_of(leads, test_per_train=self.test_per_train)
 
     def ranked(self, methods: Sequence[str], measure: str) -> list[str]:
-        """Return the methods that gave predictions, the best first."""
+        """Return those of the methods that gave predictions, the best first."""
         means = {name: self.estimate(name, measure).value for name in methods if self.values(name, measure)}
         return sorted(means, key=means.__getitem__, reverse=MEASURES[measure][1])
 
     def reasons(self, method: str) -> dict[tuple[str, str], int]:
-        """Return why a method gave no predictions, status and reason, and on how many splits."""
+        """Return why a method gave no predictions (status and reason), and on how many splits."""
         found: dict[tuple[str, str], int] = {}
         for one in self.by_method.get(method, {}).values():
             if one["status"] != OK:

@@ -1,4 +1,4 @@
-"""What usual estimates expect of a classifier on selected features, what its corrected model does, and what is true."""
+"""The error that usual estimates and the corrected model expect with selected features, against the actual error."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class RealSet:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Cases of a real set, whose table this is."""
+    """Cases of a real set, drawn from its `table`."""
 
     real: RealSet
     table: vocab.Input
@@ -179,8 +179,8 @@ class Sampled:
 class Drawn:
     """Cases, half of each class, whose features come in blocks that are correlated within the classes.
 
-    `alpha` is that of the naive Bayes model that gives P(x_j = 1 | y); None for features that have nothing to do with
-    the classes. The `correlation` is that of the normal variables behind the binary features of one block.
+    `alpha` is that of the naive Bayes model that gives P(x_j = 1 | y); None for features unrelated to the classes. The
+    `correlation` is that of the normal variables behind the binary features of one block.
     """
 
     alpha: float | None
@@ -231,7 +231,7 @@ def compare_estimates(
 
 @dataclass(frozen=True)
 class Task:
-    """What a method estimates the error of: a classifier with k selected features, learned from a split."""
+    """What methods are given to estimate the error of a classifier with k selected features, learned from a split."""
 
     split: Split
     k: int
@@ -291,7 +291,7 @@ METHODS = {
 
 
 def wrong_by_k(X: Bits, y: Integers, X_test: Bits, y_test: Integers, ks: Sequence[int]) -> Integers:
-    """Return the number of test errors of naive Bayes, smoothed by one case, with the k strongest features."""
+    """Return, for each k, the test errors of naive Bayes with the k strongest features and a pseudo-count of 1."""
     n1 = int(y.sum())
     n0, order = len(y) - n1, _strongest(X, y)[: max(ks)]
     ones0, ones1 = (ones[order] for ones in class_counts(X, y))
@@ -319,7 +319,7 @@ def cross_validated(X: Bits, y: Integers, ks: Sequence[int], folds: Integers) ->
 
 
 def _permutation_test(task: Task, n_permutations: int) -> float:
-    """Return the p-value of the cross-validated error: how often that of shuffled labels is as low."""
+    """Return the p-value of the cross-validated error: how often it is as low with shuffled labels."""
     X, labels, *_ = task.split
 
     def error(y: Integers) -> float:

@@ -56,12 +56,12 @@ class Draw:
 Variant = Callable[[Sizes, np.random.Generator], Draw]
 
 
-# Draws test cases with an alpha, and learns the corrected model from training cases.
+# Test cases, their classes, and the corrected model of the training cases.
 _Drawn = tuple[NDArray[Any], NDArray[np.int64], Any]
 
 
 def _from_grid(draw: Callable[[Sizes, float, np.random.Generator], _Drawn]) -> Variant:
-    """Return the variant that draws alpha from the grid of its prior, where the model's posterior has places for it."""
+    """Return the variant that draws alpha from the grid of its prior, to which the model's posterior is confined."""
 
     def drawn(sizes: Sizes, rng: np.random.Generator) -> Draw:
         place = int(rng.integers(sizes.n_alpha))
@@ -75,7 +75,7 @@ def _from_grid(draw: Callable[[Sizes, float, np.random.Generator], _Drawn]) -> V
 
 
 def _class_sizes(rng: np.random.Generator, sizes: Sizes) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the number of cases of each of two classes for training, where both are found, and for testing."""
+    """Return the number of cases of each of two classes for training, both at least 1, and for testing."""
     while True:
         share = rng.beta(1.0, 1.0)
         n1 = int(rng.binomial(sizes.n_train, share))
@@ -172,8 +172,8 @@ VARIANTS: Mapping[str, Variant] = {
 def calibrate(variant: str, sizes: Sizes, seeds: list[int]) -> dict[str, vocab.Json]:
     """Draw one data set for each seed, and return lists with errors of the predictions and ranks of the true alpha.
 
-    A rank is uniform on [0, 1] if the posterior is right: the probability of an alpha below the true one, and of the
-    true one a random share, as the grid has few values.
+    A rank is the posterior probability of an alpha below the true one, plus a random share of that of the true one, as
+    the grid has few values. It is uniform on [0, 1] if the posterior is right.
     """
     found: dict[str, list[float]] = {}
     converged = 0
@@ -185,7 +185,7 @@ def calibrate(variant: str, sizes: Sizes, seeds: list[int]) -> dict[str, vocab.J
         for name, model in draw.models.items():
             p = model.predict_proba(draw.X_test)
             expected = float(np.sort(p, axis=1)[:, :-1].sum(axis=1).mean())
-            predicted = p.shape[1] - 1 - p[:, ::-1].argmax(axis=1)  # of equal ones the last
+            predicted = p.shape[1] - 1 - p[:, ::-1].argmax(axis=1)  # ties go to the last
             found.setdefault(f"{name}_expected_error", []).append(expected)
             found.setdefault(f"{name}_actual_error", []).append(float((predicted != draw.y_test).mean()))
             found.setdefault(f"{name}_rank", []).append(draw.below[name] + tie * draw.equal[name])
@@ -194,7 +194,7 @@ def calibrate(variant: str, sizes: Sizes, seeds: list[int]) -> dict[str, vocab.J
 
 # Simulation-based calibration: data sets from the prior of each model, and whether its probabilities hold there.
 
-# A figure can tell this many models apart, with and without correction.
+# The most models that a figure can tell apart, with and without correction.
 _MODELS_SHOWN = 3
 
 

@@ -178,7 +178,7 @@ class BudgetedProblem(TwoSides):
 
 @vocab.settings
 class Rows(LearnedOnSplits):
-    """Selections of features for naive Bayes classifiers on several splits, tested on rows that none has seen.
+    """Selections of features for naive Bayes classifiers on several splits, tested on held-out rows.
 
     The data sets are names in `problems`. An exact search by the model stops after `evaluation_limit` evaluations.
     `n_folds` is for the accuracy by which scikit-learn's SequentialFeatureSelector selects; it and RFE choose among the
@@ -254,7 +254,7 @@ _OF_MODEL = " of the model"
 
 
 def _mean(ours: pd.DataFrame, values: pd.Series[float]) -> vocab.Mean:
-    """Return a mean over splits, with an interval that knows that they share rows."""
+    """Return a mean over splits, with an interval that accounts for the rows that they share."""
     return vocab.mean_of(values, test_per_train=float(ours["n_test"].iloc[0] / ours["n_train"].iloc[0]))
 
 
@@ -263,7 +263,7 @@ def _leads(column: str) -> list[vocab.Column]:
 
     def spread(ours: pd.DataFrame) -> tuple[float, ...]:
         mean, low, high = _mean(ours, ours[column]).with_ends
-        # The interval does not know that shares end at 0 and 1.
+        # The interval ignores that shares lie between 0 and 1.
         return mean, float(np.maximum(low, 0.0)), float(np.minimum(high, 1.0))
 
     def lead(ours: pd.DataFrame) -> pd.Series[float] | None:

@@ -1,1 +1,1 @@
-"""Jobs, the store of their records, and the executors that run them."""
+"""Jobs, the store for their records, and the executors that run them."""

@@ -1,4 +1,4 @@
-"""Functions that jobs may call: their mark, their name, and the version of the code that they can reach."""
+"""Functions that jobs may call: how they are marked and named, and the version of the code that they can reach."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def code_version(function: str) -> str:
     It is the SHA-256 of every top-level statement that the function can reach by name, in this package or in the folder
     of its own module, directly or through others: functions, classes, constants, imports inside of functions, modules
     named by a text. What it cannot reach, comments, docstrings and the layout of the source play no part. Computed once
-    per process: the source on disk may change later, but the imported code does not. Raises as `resolve`, and
+    per process: the source on disk may change later, but the imported code does not. Raises what `resolve` raises, and
     ValueError if there is no source.
     """
     resolve(function)
@@ -115,7 +115,7 @@ def check_function_name(function: str) -> None:
 
 # The statements that a function can reach.
 
-# Not followed: what runs a job, but does not compute its result.
+# Modules that are not followed: they run a job, but do not compute its result.
 _OUTSIDE = (
     "trimbench._extras",  # says which package is absent
     "trimbench.papers.configuration",
@@ -126,10 +126,10 @@ _OUTSIDE = (
     "trimbench.papers.files",
     "trimbench.papers.validation",
 )
-_DECLARES = ("job", "declare_result")  # what a result looks like does not decide it
+_DECLARES = ("job", "declare_result")  # the declared form of a result does not decide its values
 _MODULE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
 _INSTALLED = ("site-packages", "dist-packages")
-# A name, and the attributes that are taken of it.
+# A name, and the attributes taken from it.
 _Chain = tuple[str, ...]
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -145,7 +145,7 @@ class _Place(NamedTuple):
 
 @functools.cache
 def _after(folder: Path | None, place: _Place) -> frozenset[_Place]:
-    """Return the statements that one refers to by itself."""
+    """Return the statements to which one refers directly."""
     found, bound = _source(place.file, place.module)[place.at], _bound(place.file, place.module)
     after = [_targets(folder, text, ()) for text in found.modules]
     for chain in found.reads:
@@ -157,7 +157,7 @@ def _after(folder: Path | None, place: _Place) -> frozenset[_Place]:
 
 @functools.cache
 def _targets(folder: Path | None, module: str, chain: _Chain) -> frozenset[_Place]:
-    """Return the statements that bind a name of a module, or all without one; none of a module from elsewhere."""
+    """Return the statements of a module that bind a name, or all without one; none for a module from elsewhere."""
     file = _file(folder, module)
     if file is None:  # a folder without __init__.py, or from elsewhere
         below = f"{module}.{chain[0]}" if chain else ""
@@ -177,7 +177,7 @@ def _targets(folder: Path | None, module: str, chain: _Chain) -> frozenset[_Plac
 
 
 def _imported(folder: Path | None, found: _Statement, chain: _Chain) -> list[frozenset[_Place]]:
-    """Return what a name stands for that a statement imports."""
+    """Return the statements behind a name that a statement imports."""
     targets = found.imports.get(chain[0], ())
     return [_targets(folder, module, (name, *chain[1:]) if name else chain[1:]) for module, name in targets]
 
@@ -193,7 +193,7 @@ def _file(folder: Path | None, module: str) -> Path | None:
 
 
 def _location(top: str) -> Path | None:
-    """Return the file of a module at the top, an ``__init__.py`` for a package."""
+    """Return the file of a top-level module; for a package, its ``__init__.py``."""
     spec = importlib.util.find_spec(top)
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
@@ -203,9 +203,9 @@ def _existing(path: Path) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-# What a file says, statement by statement; kept in the user's cache folder, because every process asks for it.
+# The statements of a file, kept in the user's cache folder because every process needs them.
 
-_OWN = Path(__file__).read_bytes()  # another way of reading gives other files
+_OWN = Path(__file__).read_bytes()  # another version of this file keeps other statements
 
 
 @dataclass(frozen=True)
@@ -223,9 +223,9 @@ class _Statement:
     imports : mapping from names to pairs of a module and a name in it
         None in place of the latter for the module itself.
     reads : list of list of str
-        The names that it reads, each followed by the attributes that it takes of them.
+        The names that it reads, each followed by the attributes that it takes from it.
     modules : list of str
-        The texts in it that look like the name of a module.
+        The texts in it that look like names of modules.
     """
 
     text: str
@@ -247,7 +247,7 @@ def _source(file: Path, module: str) -> list[_Statement]:
             for one in json.loads(unsealed(kept.read_bytes()))
         ]
     is_enabled = gc.isenabled()
-    gc.disable()  # it would look through the syntax tree again and again, for half of the time
+    gc.disable()  # collecting would go through the syntax tree again and again, for half of the time
     try:
         nodes = [node for node in ast.parse(content).body if not _is_idle(node)]
         found = [_Walk(package, is_package=package == module).statement(node) for node in nodes]
@@ -270,7 +270,7 @@ def _bound(file: Path, module: str) -> dict[str, list[int]]:
 
 
 def _is_idle(node: ast.AST) -> bool:
-    """Tell whether a statement does nothing for a job: a docstring, what is for types alone, for scripts, a check."""
+    """Tell whether a statement does nothing for a job: a docstring, a declared result, code for types or scripts."""
     if isinstance(node, ast.Expr):
         call = node.value
         return isinstance(call, ast.Constant) or _declares(call)
@@ -286,7 +286,7 @@ def _declares(node: ast.AST) -> bool:
 
 
 class _Walk:
-    """Writes down the syntax of a statement without docstrings, positions and comments, and the names in it."""
+    """Records the syntax of a statement without docstrings, positions and comments, and the names in it."""
 
     def __init__(self, package: str, *, is_package: bool) -> None:
         self._package, self._is_package = package.split("."), is_package
@@ -297,9 +297,9 @@ class _Walk:
         self._builds: list[ast.arg] = []
 
     def statement(self, node: ast.stmt) -> _Statement:
-        """Return what is to be known of a top-level statement."""
+        """Return the record of a top-level statement."""
         if isinstance(node, ast.FunctionDef) and any(map(_declares, node.decorator_list)):
-            self._builds = [*node.args.args, *node.args.kwonlyargs]  # as objects of the classes that annotate them
+            self._builds = [*node.args.args, *node.args.kwonlyargs]  # made from JSON as objects of their annotations
         self._into(node, frozenset(), inside=False)
         binds = sorted(_bindings([node]))
         # Not ast.dump, which differs between versions of Python.
@@ -309,7 +309,7 @@ class _Walk:
         return _Statement(text, binds, provides, self._imports, sorted(self._reads), sorted(self._modules))
 
     def _into(self, node: ast.AST, hidden: frozenset[str], *, inside: bool) -> None:
-        """Write down a node, `inside` of a function or not; names that are `hidden` are those of a function."""
+        """Record a node, `inside` a function or not; `hidden` names are local to a function."""
         self._out.append(type(node).__name__)
         if chain := _chain(node):
             self._out += chain
@@ -352,14 +352,14 @@ class _Walk:
                 continue
             base = self._package[: len(self._package) - node.level + 1] if node.level else []
             target = ".".join([*base, *filter(None, [node.module])])
-            if target == ".".join(self._package) and self._is_package:  # a module of its own
+            if target == ".".join(self._package) and self._is_package:  # one of its own modules
                 self._imports.setdefault(alias.asname or alias.name, []).append((f"{target}.{alias.name}", None))
                 continue
             self._imports.setdefault(alias.asname or alias.name, []).append((target, alias.name))
 
 
 def _names_inside(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
-    """Return the names of a function's own: its arguments and what it binds, but not what it imports."""
+    """Return the local names of a function: its arguments and what it binds, but not what it imports."""
     arguments = node.args
     listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     return {one.arg for one in listed if one} | _bindings([node.body], inside=True)
@@ -391,7 +391,7 @@ def _bindings(nodes: list[Any], *, inside: bool = False) -> set[str]:
 
 
 def _chain(node: ast.AST) -> _Chain:
-    """Return the name and the attributes of ``a.b.c``; nothing of another expression."""
+    """Return the name and the attributes of ``a.b.c``; an empty tuple for any other expression."""
     attributes: list[str] = []
     while isinstance(node, ast.Attribute):
         attributes.append(node.attr)

@@ -1,4 +1,4 @@
-"""Jobs in processes of this machine, and Ctrl-C while they are at work."""
+"""Run jobs in processes of this machine, and handle Ctrl-C meanwhile."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from trimbench.papers.validation import settings
 
 
 class HeldInterrupts:
-    """Holds back Ctrl-C, and SIGTERM where that is the same, within a ``with`` block, except within `allowed`.
+    """Holds back Ctrl-C, and SIGTERM where it has the same handler, in a ``with`` block, except within `allowed`.
 
-    One that has come is raised, as KeyboardInterrupt, as soon as it is allowed. One that no `allowed` follows is raised
-    at the end of the block, unless that ends with an error of its own. Outside the main thread, which alone gets
-    Ctrl-C, and where a program has a handler of its own, nothing is held back.
+    A signal that has come is raised, as KeyboardInterrupt, at the next `allowed` or, if none follows, at the end of the
+    block, unless that ends with an error of its own. Outside the main thread, which alone gets Ctrl-C, and where a
+    program has a handler of its own, nothing is held back.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class HeldInterrupts:
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
-        """Let Ctrl-C through for a while: no lock that others wait for may be taken meanwhile."""
+        """Let Ctrl-C through in a ``with`` block, which must not take a lock that others wait for."""
         self._let_go()
         try:
             self._raise_if_come()
@@ -94,11 +94,11 @@ class HeldInterrupts:
 
 @contextmanager
 def kept_from_children() -> Iterator[None]:
-    """Keep Ctrl-C from the threads and processes that start meanwhile, even while these import what they need."""
+    """Keep Ctrl-C from threads and processes that start in a ``with`` block, even while they import what they need."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # Its start would let signals through again.
+    # If it started later, that would let signals through again.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -110,11 +110,11 @@ def kept_from_children() -> Iterator[None]:
 # Worker processes of this machine: a job that fails, hangs or kills its process costs one job.
 
 # One job runs and some wait in the pipe, so that no worker idles while the parent stores a record or writes tables.
-# pebble counts the time of a job from the moment when a worker takes it, so those that wait lose nothing.
+# pebble counts the time of a job from the moment that a worker takes it, so those that wait lose nothing.
 _JOBS_PER_WORKER = 8
 _IDLE_SECONDS = 0.5
-# Workers take turns at the pipe for milliseconds. One that is killed in its turn keeps the others waiting for twice so
-# long, after which they are replaced.
+# Workers take turns at the pipe for milliseconds. If one is killed in its turn, the others wait for twice this long and
+# are then replaced.
 _TURN_SECONDS = 10.0
 _MAX_USELESS_POOLS = 3
 
@@ -124,11 +124,11 @@ class ProcessExecutor(WorkerSettings):
     """Runs the jobs in worker processes, each with one thread for linear algebra.
 
     An exception, a job over a limit and a worker that dies each cost one job. Limits are checked about ten times per
-    second, that of memory twenty times and on Linux only; the first job of a worker includes the import of its module.
+    second, memory twenty times and on Linux only; the first job of a worker includes the import of its module.
     """
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord, files: Files | None = None) -> None:
-        """Run all jobs, as `Executor.run`, with records in the order in which the jobs end."""
+        """Run all jobs, as described in `Executor.run`, with records in the order in which the jobs end."""
         with closing(Workers(min(self.workers or usable_cpus(), len(jobs)), self.limits)) as workers:
             workers.run(jobs, on_record)
 
@@ -139,8 +139,8 @@ class Workers:
     A new worker takes the place of a dead one. Workers are started afresh ("spawn"), leave Ctrl-C to this process, and
     end with it, however it ends.
 
-    The folder `logs` has the temporary files of jobs and keeps what a job writes, in a file named by its key, until the
-    job has a record. By default, and where it does not exist, it is a temporary one of this machine.
+    The folder `logs` has the temporary files of jobs and, until a job has a record, what it writes, in a file named
+    after its key. By default, or if it does not exist, a temporary folder of this machine is used.
     """
 
     def __init__(self, n_workers: int, limits: JobLimits, logs: Path | None = None) -> None:
@@ -160,7 +160,7 @@ class Workers:
 
     def _run(self, waiting: deque[Job], on_record: OnRecord, interrupts: HeldInterrupts) -> None:
         n_useless = 0
-        suspects: deque[Job] = deque()  # ran when a pool broke, so that each runs again without others
+        suspects: deque[Job] = deque()  # were running when a pool broke, so each runs again alone
         while waiting or suspects:
             n_before = len(waiting) + len(suspects)
             try:
@@ -200,9 +200,9 @@ class Workers:
 class _Pool:
     """A pool of pebble and the jobs that it has in hand, each with a place in shared memory.
 
-    There the worker writes what `Running` has. pebble by itself would wait forever for the
-    job of a worker that ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and does not say which
-    job was lost when a whole pool breaks.
+    There the worker writes the fields of `Running`. pebble by itself would wait forever for the job of a worker that
+    ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and does not say which job was lost when a
+    whole pool breaks.
     """
 
     def __init__(self, n_workers: int, limits: JobLimits, logs: Path) -> None:
@@ -233,9 +233,9 @@ class _Pool:
         interrupts: HeldInterrupts,
         suspects: deque[Job] | None = None,
     ) -> None:
-        """Run the waiting jobs; if the pool breaks, those without a record are waiting again.
+        """Run the waiting jobs; if the pool breaks, those without a record go back to `waiting`.
 
-        Those that have started become `suspects`, any of which may have broken it, or without these have crashed.
+        Those that had started, any of which may have broken it, go to `suspects`; without `suspects`, they crashed.
         """
         while (waiting or self._jobs) and not self.broken:
             while waiting and self._launch(waiting[0]):
@@ -299,9 +299,9 @@ class _Pool:
         return landed
 
     def _find_lost(self) -> set[Future[Record]]:
-        """Return the jobs whose worker was gone at two looks in a row, though pebble has not noticed.
+        """Return the jobs whose worker was gone twice in a row, though pebble has not noticed.
 
-        If the record of one that has ended does not arrive, its worker cannot be understood, and the pool is broken.
+        If a job has ended and its record does not arrive, its worker can no longer be understood: the pool is broken.
         """
         alive, late = _children(), time.monotonic() - _TURN_SECONDS
         running = {future: self._running(place) for future, (_, place) in self._jobs.items()}
@@ -375,17 +375,17 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 
-# Set once by `prepare_worker`: shared memory can only be handed over when a process starts, not with each job.
+# Set once by `prepare_worker`: shared memory can be passed only when a process starts, not with each job.
 _starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
 # What this worker held before its first job.
 _fresh: ContextVar[int] = ContextVar("_fresh")
 
 
 def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
-    """Set up a new worker process: one thread for linear algebra, its temporary files, and an end with its parent.
+    """Set up a new worker process: one thread for linear algebra, a folder for temporary files, an end with its parent.
 
-    The shared array `starts` has the numbers of `Running` for each job in hand, which `work` fills in. The owner
-    of the folder `temporary` removes it, even if the worker is killed.
+    The shared array `starts` has the fields of `Running` for each job in hand, which `work` fills in. The owner of the
+    folder `temporary` removes it, even if the worker is killed.
     """
     import threadpoolctl
 
@@ -402,10 +402,10 @@ def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
 
 
 def work(job: Job, place: int, log: Path) -> Record:
-    """Run one job in a worker that `prepare_worker` set up. Nothing is raised.
+    """Run one job in a worker that `prepare_worker` set up. It never raises.
 
-    `place` is where in the shared array to write what `Running` has; the file `log` keeps what the job, C code
-    and child processes write, until there is a record.
+    `place` is the position of the fields of `Running` in the shared array; until there is a record, the file `log`
+    keeps what the job, C code and child processes write.
     """
     starts = _starts.get()
     starts[4 * place] = started = time.monotonic()
@@ -423,7 +423,7 @@ def work(job: Job, place: int, log: Path) -> Record:
 
 
 def _end_with_parent() -> None:
-    """Wait for the parent to die by ``kill -9`` or the like, which leaves it no time to stop its workers."""
+    """End this worker when its parent dies by ``kill -9`` or the like, which leaves it no time to stop its workers."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -432,24 +432,24 @@ def _end_with_parent() -> None:
 
 
 def end_group(pid: int) -> None:
-    """Kill a worker and all that it started, even if it has ended: each worker leads a group of processes."""
+    """Kill a worker and everything that it started, even if it has ended: each worker leads a process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
         os.killpg(pid, signal.SIGKILL)
 
 
-# A watch on running jobs: those that hold too much memory are ended, and logs that grow too long are cut.
+# A watch on running jobs: those that hold too much memory are killed, and logs that grow too long are cut.
 
 _PROC = Path("/proc")
-# A process can fill some 100 MB between two looks. Without a limit of memory, only the logs are looked at.
+# A process can fill some 100 MB between two checks. Without a memory limit, only the logs are checked.
 _LOOK_SECONDS, _LOG_SECONDS = 0.05, 0.5
 _KIBI = 1024
 
 
 class Running(NamedTuple):
-    """What a worker writes into shared memory when it takes a job.
+    """What a worker writes into shared memory about the job that it runs.
 
-    `started` and `ended` (0 until then) are on the monotonic clock, `left` has the bytes that earlier jobs have left in
-    the worker, and `pid` is its process number, 0 until the others are there.
+    `started` and `ended` (0 until then) are on the monotonic clock, `left` is the number of bytes that earlier jobs
+    left in the worker, and `pid` is its process number, 0 until `started` and `left` are written.
     """
 
     started: float
@@ -466,7 +466,7 @@ def can_measure() -> bool:
 def memory_held(pid: int) -> int:
     """Return the bytes that a process and those that it started hold, in memory or swapped out; 0 if it has ended.
 
-    Of files that are only mapped, what is in memory counts too. Pages that several of them share count once.
+    Mapped files count as far as they are in memory. Pages that several of the processes share count once.
     """
     tree = process_tree(pid)
     shared = len(tree) > 1
@@ -474,9 +474,9 @@ def memory_held(pid: int) -> int:
 
 
 def process_tree(pid: int) -> list[int]:
-    """Return a process and all that it started and the system knows of; parents come first."""
+    """Return a process and its known descendants; parents come first."""
     tree = [pid]
-    for one in tree:  # which grows meanwhile
+    for one in tree:  # it grows meanwhile
         # A process or thread that has ended meanwhile has no children.
         with contextlib.suppress(OSError):
             for thread in list((_PROC / str(one) / "task").iterdir()):
@@ -486,10 +486,10 @@ def process_tree(pid: int) -> list[int]:
 
 
 class Watch:
-    """A thread that looks at the workers of this process.
+    """A thread that watches the workers of this process.
 
-    `running` returns what the workers say of their jobs, `logs` the files of the jobs that may be running. `over` has
-    the job that each worker was ended for, by its process number, with the bytes that were held.
+    `running` returns what the workers report of their jobs, `logs` the log files of jobs that may be running. `over`
+    has, by the process number of each worker that was killed, the job it was killed for and the bytes that were held.
     """
 
     def __init__(
@@ -521,9 +521,9 @@ class Watch:
             n_looks += 1
 
     def _end_large(self, limit: int) -> None:
-        # Of the jobs that a worker took, the last is running, or has just ended.
+        # The last of the jobs that a worker took is running, or has just ended.
         for job in {one.pid: one for one in sorted(self._running()) if one.pid and one.pid not in self.over}.values():
-            # The number of a worker that has ended may be another's.
+            # The number of a worker that has ended may belong to another process by now.
             is_child = _kibibytes(_PROC / str(job.pid) / "status", ("PPid:",)) == [os.getpid()]
             held = memory_held(job.pid) if is_child else 0
             if held > limit:
@@ -535,13 +535,13 @@ class Watch:
 
 
 def _held_by(pid: int, shared: bool) -> int:
-    """Return the kibibytes that one process holds, with its part of the pages that are `shared`, if they are."""
+    """Return the kibibytes that one process holds; if pages may be `shared`, only its part of these."""
     parts = _kibibytes(_PROC / str(pid) / "smaps_rollup", ("Pss:", "SwapPss:")) if shared else []
     return sum(parts or _kibibytes(_PROC / str(pid) / "status", ("VmRSS:", "VmSwap:")))
 
 
 def _kibibytes(path: Path, names: Collection[str]) -> list[int]:
-    """Return the numbers after some names in a file of the system; none if the process has ended."""
+    """Return the numbers after some names in a file below ``/proc``; none if the process has ended."""
     try:
         lines = [line.split() for line in path.read_text(errors="replace").splitlines()]
     except OSError:

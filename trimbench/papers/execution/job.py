@@ -1,4 +1,4 @@
-"""A job: one call of one function, named by everything that decides its result; its seeds, limits and results."""
+"""A job, one call of a function, named by everything that decides its result; seeds, declared results, limits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Job:
         Version of the source that decides the result, from `code_version`.
     places : tuple of (str, str)
         Texts in the parameters that stand for files, and the paths of these files on this machine. Where a file is does
-        not decide the result: the paths are neither in the key nor in a record, and no part of comparisons.
+        not affect the result, so the paths are neither in the key nor in a record, and are not compared.
     """
 
     function: str
@@ -84,7 +84,7 @@ class Job:
         data: Mapping[str, str] | None = None,
         places: Mapping[str, str] | None = None,
     ) -> Job:
-        """Make a job, with the present code version, of a job function (or its name) and keyword arguments.
+        """Make a job from a job function (or its name) and keyword arguments, with the present version of the code.
 
         `data` has the SHA-256 of every data set that the function reads, by name. It enters the key only; the function
         finds the data itself. `places` has the path of each file that a text in the parameters stands for. Raises
@@ -131,8 +131,8 @@ def run_job_function(job: Job) -> dict[str, Json]:
     """Call the function of a job, and return its result exactly as it will be read back from the store.
 
     Raises ImportError if the source has changed since the job was made (the result would be stored under the wrong
-    key), and TypeError or ValueError if the result is not a mapping that JSON can hold, is too long, or not
-    what the function declares.
+    key), and TypeError or ValueError if the result is not a mapping that JSON can hold, is too long, or is not what the
+    function declares.
     """
     function = resolve(job.function)
     if code_version(job.function) != job.code:
@@ -151,7 +151,7 @@ def run_job_function(job: Job) -> dict[str, Json]:
 
 
 def arguments_of(job: Job) -> dict[str, Any]:
-    """Return what the function of a job is called with: its parameters, as objects where they are annotated so."""
+    """Return the arguments for the function of a job: its parameters, as dataclasses where it annotates them so."""
     kinds = _annotations(resolve(job.function))
     given = located(job.parameters, dict(job.places))
     return {name: _built(kinds.get(name), value) for name, value in given.items()}
@@ -177,7 +177,7 @@ def _built(kind: Any, value: Any) -> Any:
 
 
 def check_size(function: str, plain: Mapping[str, Json]) -> None:
-    """Raise ValueError if a result, of which `to_plain` made a copy, is too long, or no table can have its values."""
+    """Raise ValueError if a result, as `to_plain` copied it, is too long, or has values that no table can hold."""
     try:
         text = json.dumps(plain, ensure_ascii=False)
         size = len(text.encode())
@@ -201,7 +201,7 @@ def _checked_int(text: str) -> int:
 
 
 def located(value: Any, places: Mapping[str, str]) -> Any:
-    """Return a copy of a value of JSON with paths for the texts that stand for them."""
+    """Return a copy of a JSON value in which texts that stand for files are replaced by the paths of these."""
     if not places:
         return value
     if isinstance(value, dict):
@@ -248,21 +248,21 @@ def generator_for(**axes: Axis) -> np.random.Generator:
 
 
 def timed(call: Callable[[], _T], clock: Callable[[], float] = time.perf_counter) -> tuple[_T, float]:
-    """Return what a call returns, and the seconds that it takes."""
+    """Return the result of a call, and the seconds that it took."""
     start = clock()
     found = call()
     return found, clock() - start
 
 
 def timed_warm(call: Callable[[], _T]) -> tuple[_T, float]:
-    """Return what a call returns, and the seconds of its second run: the first may load or compile kernels."""
+    """Return the result of a call, and the seconds of its second run: the first may load or compile kernels."""
     call()
     return timed(call)
 
 
 # What the results of job functions must look like: names, types and ranges.
 
-# What a row of a table says of its job; no result may say it instead.
+# Columns in which a table has something about each job; no result may use these names.
 ROW_COLUMNS = frozenset({"status", "error", "seconds", "job"})
 _OWN_CODE = "trimbench.papers."
 _declared: dict[str, tuple[Mapping[str, Kind], ...]] = {}
@@ -279,7 +279,7 @@ class Kind:
         return Kind(f"{self.words} or {other.words}", lambda value: self.holds(value) or other.holds(value))
 
     def when(self, words: str, condition: Callable[[Any], bool]) -> Kind:
-        """Return the kind of those of its values that meet a condition."""
+        """Return the kind of those values that also meet a condition."""
         return Kind(words, lambda value: self.holds(value) and condition(value))
 
 
@@ -318,8 +318,8 @@ def job(*alternatives: Mapping[str, Kind], **kinds: Kind) -> Callable[[_F], _F]:
     """Mark a top-level function as one that jobs can call, and declare what it returns.
 
     A function that returns one of several mappings declares each. A name with ``*`` stands for all names of that
-    pattern that are not declared themselves. What a result looks like does not decide it: no code version covers this.
-    Where a parameter is annotated as a dataclass, the function gets an object of it, built from the values of the job.
+    pattern that are not declared themselves. A declaration does not affect the result, so code versions leave it out.
+    For a parameter that is annotated as a dataclass, the function gets an object of it, built from the job's values.
 
     >>> @job(twice=NUMBER)
     ... def double(x: float) -> dict[str, float]:
@@ -343,9 +343,9 @@ def declare_result(function: JobFunction | str, *alternatives: Mapping[str, Kind
 
 
 def declared_results(function: str) -> tuple[Mapping[str, Kind], ...]:
-    """Return what a job function, ``"package.module:name"``, declares; nothing if it does not."""
+    """Return what a job function, ``"package.module:name"``, declares; empty if it declares nothing."""
     module = function.partition(":")[0]
-    if function not in _declared and module.startswith(_OWN_CODE):  # a record's name must not run code of others
+    if function not in _declared and module.startswith(_OWN_CODE):  # a name in a record must not run code of others
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
     return _declared.get(function, ())
@@ -377,8 +377,8 @@ def faults(result: Mapping[str, object], kinds: Mapping[str, Kind]) -> str:
 
 # Plain values and their one canonical text.
 
-# What JSON says as it is. Most values are of these types, and a job may have thousands of them: they get no name that
-# only an error would show.
+# Types that JSON holds as they are. Most values are of these, and a job may have thousands of them, so no name is made
+# for them that only an error would show.
 _AS_IS = frozenset({bool, int, str, type(None)})
 _ALLOWED = (
     "allowed are None, bool, int, finite float, str, and lists or str-keyed mappings of these; "
@@ -459,5 +459,5 @@ def size_in_bytes(text: str) -> int:
 
 
 def in_megabytes(size: float) -> str:
-    """Return a number of bytes in words."""
+    """Return a number of bytes as text, in MB."""
     return f"{size / 1e6:,.0f} MB"

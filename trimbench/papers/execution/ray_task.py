@@ -1,4 +1,4 @@
-"""What Ray calls, which it sends as code: a machine without this package says so, and by its name."""
+"""The function that Ray calls and sends as code, so that a machine without this package can say so by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(jobs: bytes, terms: bytes, contents: list[Any]) -> bytes:
-    """Run a task on a machine, and return its answer as bytes that nobody has to trust."""
+    """Run a task on a machine, and return its answer as bytes that can be read without trusting them."""
     import importlib
     import json
     import pickle
@@ -15,10 +15,10 @@ def run(jobs: bytes, terms: bytes, contents: list[Any]) -> bytes:
     import ray
 
     machine = ray.get_runtime_context().get_node_id()
-    # A spawned process first runs the file of its parent's __main__, which here would take seconds.
+    # A spawned process would first run the file of its parent's __main__, which takes seconds here.
     vars(sys.modules["__main__"]).pop("__file__", None)
     try:
-        # By name, as it is the module over there that runs the task.
+        # By name, because the module on that machine runs the task.
         there = importlib.import_module("trimbench.papers.execution.task")
         given = pickle.loads(jobs), pickle.loads(terms)
         return bytes(there.run_task(*given, machine, lambda sha256: ray.get(ray.get(contents[0])[sha256])))

@@ -35,9 +35,9 @@ from trimbench.papers.execution.task import ANSWER, Terms, last_line, machines_o
 from trimbench.papers.files import lock_of, temporary_folder, without_homes
 from trimbench.papers.validation import reason, settings
 
-# After this many tasks that could not run, on machines without names, no other will.
+# The run is given up if this many tasks could not run before any could.
 _MAX_USELESS_TASKS = 5
-# A machine takes no more jobs after this many in a row that failed for want of something.
+# A machine gets no more jobs after this many in a row that failed for want of something.
 _MOST_IN_A_ROW = 2
 # Short jobs share tasks, each of which takes about this long.
 _TASK_SECONDS = 0.5
@@ -54,7 +54,7 @@ class Cluster(ABC):
     """Machines that run tasks.
 
     `logs` is a folder for what jobs write while they run. At most `room` tasks are queued or running at a time. A task
-    has `jobs_per_task` jobs; with None, as many as end within half a second.
+    has `jobs_per_task` jobs; with None, as many as take half a second.
     """
 
     logs: Path
@@ -63,15 +63,15 @@ class Cluster(ABC):
 
     @abstractmethod
     def send(self, terms: Terms) -> Iterable[bytes]:
-        """Take what the tasks of a run need; give what `run_task` says, without jobs, on machines looked at first."""
+        """Take what the tasks of a run need; return answers of `run_task` without jobs, from machines tried first."""
 
     @abstractmethod
     def machines(self) -> Mapping[str, str]:
-        """Return the machines that are there, as `run_task` names them, with what people call them."""
+        """Return the machines that are there: names as in answers of `run_task`, each with the name that people use."""
 
     @abstractmethod
     def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> Sequence[Task]:
-        """Submit one task for each list of jobs, which calls `run_task`, to machines other than those `without`."""
+        """Submit a call of `run_task` for each list of jobs, to machines other than those in `without`."""
 
     @abstractmethod
     def wait(self, tasks: Collection[Task]) -> Collection[Task]:
@@ -79,7 +79,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def result(self, task: Task) -> bytes:
-        """Return what `run_task` gave; raise TaskLost, or another error for a task that could not run."""
+        """Return the answer of `run_task`; raise TaskLost, or another error for a task that could not run."""
 
     @abstractmethod
     def cancel(self, tasks: Collection[Task]) -> None:
@@ -92,9 +92,9 @@ class RemoteExecutor(WorkerSettings, ABC):
 
     An exception, a job over a limit and a worker process that dies each cost one job. A job that fails for want of
     data, memory, disk or an import runs once on each other machine, until one has what it needs; a machine on which two
-    in a row failed that ended well elsewhere takes no more. The jobs of a task whose machine is lost run again up to
-    `retries` times. A machine with other versions of what decides the results is refused. `workers` tasks run at the
-    same time, by default as many as the cluster has processors for.
+    jobs in a row failed so, and succeeded elsewhere, gets no more. The jobs of a task whose machine is lost run again
+    up to `retries` times. A machine with other versions of what decides the results is refused. `workers` tasks run at
+    the same time, by default as many as the cluster has processors for.
     """
 
     retries: int = 2
@@ -110,7 +110,7 @@ class RemoteExecutor(WorkerSettings, ABC):
         """Provide the cluster for one run; raise ExecutorError if there is none."""
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord, files: Files | None = None) -> None:
-        """Run all jobs, as `Executor.run`, with records in the order in which the tasks end."""
+        """Run all jobs, as described in `Executor.run`, with records in the order in which the tasks end."""
         if jobs:
             with self.connected() as cluster:
                 sweep = _Sweep(cluster, jobs, on_record, self.retries)
@@ -118,7 +118,7 @@ class RemoteExecutor(WorkerSettings, ABC):
 
 
 class _Sweep:
-    """The tasks of one run, and the machines that fail."""
+    """The tasks of one run, and what is known of the machines that fail."""
 
     def __init__(self, cluster: Cluster, jobs: Sequence[Job], on_record: OnRecord, retries: int) -> None:
         self._cluster, self._on_record, self._retries = cluster, on_record, retries
@@ -127,13 +127,13 @@ class _Sweep:
         self._running: dict[Task, tuple[Sequence[Job], Collection[str]]] = {}  # with machines that must not run them
         self._n_useless = 0.0  # tasks that could not run, until one could
         self._n_lost: Counter[Job] = Counter()
-        # What jobs lacked, on which machines, until it is known whose fault that was; the last such jobs of each.
+        # What jobs lacked, by machine, until it is known whose fault that was; for each machine, its last such jobs.
         self._lacked: dict[Job, dict[str, Record]] = {}
         self._in_a_row: dict[str, dict[Job, str]] = {}
         self._nowhere: list[str] = []  # what the last jobs lacked on all machines
         self._there: Mapping[str, str] = {}
         self._names: dict[str, str] = {}  # of all machines that were there
-        self._out: dict[str, str] = {}  # a line for each machine that takes no more jobs
+        self._out: dict[str, str] = {}  # a line for each machine that gets no more jobs
         self._seconds, self._n_done = 0.0, 0
 
     def run(self, terms: Terms) -> None:
@@ -154,7 +154,7 @@ class _Sweep:
             _log.warning("No machine could run the last %s jobs: %s; what was done is stored", n, self._nowhere[-1])
 
     def _look(self) -> None:
-        """Note which machines have left; the tasks that wait for those alone are ended, and their jobs run again."""
+        """Note which machines have left; tasks that no other machine may run are ended, and their jobs run again."""
         self._there = self._cluster.machines()
         self._names |= self._there
         for machine in self._names.keys() - self._there:
@@ -171,21 +171,21 @@ class _Sweep:
             _log.warning("Left out of the run: %s", self._out[machine])
 
     def _others(self, machines: Collection[str]) -> bool:
-        """Tell whether there are machines other than these; where they have no names, there may be."""
+        """Tell whether there are machines other than these; as long as no names are known, there may be."""
         return not self._names or not self._there.keys() <= {*machines}
 
     def _barred(self, job: Job | None) -> set[str] | None:
-        """Return which machines must not run a job that runs again, or a new one; None if there are no others."""
+        """Return the machines that must not run a job again, or a new one (None); None if no other is left."""
         tried = self._lacked.get(job, {}) if job else {}
         if not self._names and len(tried) > self._retries:
             return None
         out = {*self._out, *tried}
         suspected = {machine for machine, row in self._in_a_row.items() if len(row) >= _MOST_IN_A_ROW}
-        # Those that fail in a row get no new job, and another only where no better machine is left.
+        # Machines with failures in a row get no new job, and a job that runs again only if no better machine is left.
         return next(filter(self._others, (out | suspected, out) if job else (out | suspected,)), None)
 
     def _submit(self, room: int) -> bool:
-        """Submit jobs to the machines that may run them, or give up one; tell whether there was any."""
+        """Submit jobs to machines that may run them, or give up on one; tell whether there was anything to do."""
         if room <= 0 or not (self._again or self._waiting):
             return False
         if (without := self._barred(self._again[0] if self._again else None)) is None:
@@ -207,7 +207,7 @@ class _Sweep:
         return True
 
     def _size(self, room: int) -> int:
-        """Return how many of the jobs a task gets that it may not last long, and that all machines end together."""
+        """Return the number of jobs for a task, so that it is short and all machines finish at about the same time."""
         each = self._seconds / self._n_done if self._n_done else _TASK_SECONDS
         return max(1, min(_MOST_PER_TASK, int(_TASK_SECONDS / max(each, 1e-3)), len(self._waiting) // (2 * room)))
 
@@ -217,7 +217,7 @@ class _Sweep:
             answer = self._cluster.result(task)
         except TaskLost as error:
             self._lose(jobs, reason(error))
-        except Exception as error:  # a cluster raises what the task raised, whatever it was
+        except Exception as error:  # a cluster raises whatever the task raised
             why = last_line(describe(error))
             self._n_useless += 1
             if self._n_useless == _MAX_USELESS_TASKS:
@@ -242,7 +242,7 @@ class _Sweep:
                 self._again.append(job)
 
     def _read(self, answer: bytes, jobs: Sequence[Job]) -> None:
-        """Hand over the records of a task, but for jobs that may find elsewhere what this machine lacked."""
+        """Hand over the records of a task, except for jobs that may find elsewhere what this machine lacked."""
         machine, why, records = read_answer(answer, jobs)
         if why:
             self._leave_out(machine, without_homes(why))
@@ -257,7 +257,7 @@ class _Sweep:
                 self._hand_over(record)
 
     def _hand_over(self, record: Record, *, is_own: bool = False) -> None:
-        """Hand over the record of a job: what it lacked before was its machines' fault, or else its own."""
+        """Hand over a record; what the job lacked before was its own fault if `is_own`, else that of the machines."""
         tried = self._lacked.pop(record.job, {})
         if record.ok:
             self._nowhere.clear()
@@ -283,13 +283,13 @@ _ANSWER_SECONDS = 60.0
 _PROBE = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
 _ADDRESS = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.]+\]):([1-9]\d{0,4})", re.ASCII)
 _END_SECONDS = 10.0
-# Errors of Ray for a task that could not run, as its function was not found, or that gave what is refused.
+# Errors of Ray for a task that could not run because its function was not found, or that returned what is refused.
 _NOT_RUN = ("RaySystemError", "UnserializableException")
-# Tasks that wait keep the processors busy, and make a cluster grow that can.
+# Waiting tasks keep the processors busy, and make a cluster grow if it can.
 _TASKS_PER_PROCESSOR = 2
 # The name of a Unix socket has at most 107 bytes (103 on macOS), and Ray's are up to 66 below a folder of 20 in this.
 _LONGEST_ROOM = 16
-_asked_for: list[str | None] = []  # the address of the connection, before Ray found its number
+_asked_for: list[str | None] = []  # the address of the connection as it was given, before Ray resolved it
 _at_end = contextlib.ExitStack()
 atexit.register(_at_end.close)
 # The folder for logs of all runs of this program, which share the workers.
@@ -300,8 +300,8 @@ _ray_logs = functools.cache(lambda: _at_end.enter_context(temporary_folder()))
 class RayExecutor(RemoteExecutor):
     """Runs each job as a task of a Ray cluster, with one processor.
 
-    `address` is that of a running cluster, ``"host:port"`` or ``"auto"``; by default a cluster of this machine is
-    started. The connection, or the cluster of this machine, serves all runs of the program and ends with it.
+    `address` is that of a running cluster, ``"host:port"`` or ``"auto"``; by default, a cluster is started on this
+    machine. The connection, or this cluster, serves all runs of the program and ends with it.
     """
 
     address: str | None = None
@@ -326,7 +326,7 @@ class RayExecutor(RemoteExecutor):
     def _connected_ray(self) -> Any:
         """Return the module of Ray, connected to a cluster."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # of lost machines it prints the logs; we name them
+        os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # it prints the logs of lost machines, which we name
         import ray
 
         if ray.is_initialized():
@@ -356,7 +356,7 @@ class RayExecutor(RemoteExecutor):
 
 
 class RayCluster(Cluster):
-    """Tasks of Ray, which decides on which machines they run."""
+    """Tasks of Ray, which decides where they run."""
 
     def __init__(self, ray: Any, options: RayExecutor, logs: Path) -> None:
         self._ray, self._options, self.logs = ray, options, logs
@@ -365,15 +365,15 @@ class RayCluster(Cluster):
         self._looked = -math.inf
 
     def send(self, terms: Terms) -> Iterable[bytes]:
-        """Give the files of a run to Ray, from which each machine takes them that has them not."""
-        if self._options.address is None:  # on this machine, all are here
+        """Give the files of a run to Ray, from which machines without them take them."""
+        if self._options.address is None:  # all files are on this machine
             terms = terms._replace(files=())
         contents = {file.sha256: self._ray.put(file.content(file.path.read_bytes)) for file in terms.files}
         self._terms = pickle.dumps(terms), [self._ray.put(contents)]
         return ()
 
     def machines(self) -> Mapping[str, str]:
-        """Return the machines with processors as of a moment ago; several may have the same host."""
+        """Return the machines with processors, as of a moment ago; several may be on the same host."""
         if time.monotonic() > self._looked + _GLANCE_SECONDS:
             try:  # Ray itself would wait for a minute, then end the process
                 _connect(self._ray.get_runtime_context().gcs_address)
@@ -399,7 +399,7 @@ class RayCluster(Cluster):
         return list(self._ray.wait(list(tasks), num_returns=len(tasks), timeout=0)[0])
 
     def result(self, task: Task) -> bytes:
-        """Return what a task gave, which is never an object that Ray makes of it: that could run anything."""
+        """Return the bytes that a task sent; Ray must not make any other object of them, which could run anything."""
         try:
             with only_data():
                 answer = self._ray.get(task)
@@ -415,7 +415,7 @@ class RayCluster(Cluster):
     def cancel(self, tasks: Collection[Task]) -> None:
         """End tasks, together with the processes that run them."""
         left, limit = list(tasks), time.monotonic() + _END_SECONDS
-        # Ray ends no task that has reached its process but has not begun there, so it is asked again.
+        # Ray does not end a task that has reached its process but has not begun there, so it is asked again.
         while left and time.monotonic() < limit:
             for task in left:
                 with contextlib.suppress(Exception):
@@ -451,7 +451,7 @@ def ray_folder() -> str | None:
 
 
 def _remove_what_came_back(folders: Iterable[Path]) -> None:
-    """Remove folders of killed programs, whose Ray goes on for seconds and makes them again, without their locks."""
+    """Remove folders of killed programs, whose Ray runs on for seconds and creates them again, without their locks."""
     for folder in folders:
         if not lock_of(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -525,7 +525,7 @@ class SlurmExecutor(RemoteExecutor):
 
 
 class SubmititCluster(Cluster):
-    """Tasks of Slurm, or of this machine, with their files in a folder."""
+    """Tasks of Slurm, or processes of this machine, with their files in a folder."""
 
     def __init__(self, options: SlurmExecutor, place: Path, lost: Path) -> None:
         self._options, self._place, self._lost = options, place, lost
@@ -537,7 +537,7 @@ class SubmititCluster(Cluster):
         self._ended: dict[Task, float] = {}  # when it was seen
 
     def send(self, terms: Terms) -> Iterator[bytes]:
-        """Keep what the tasks of a run need; look, with one small job, at the nodes that are free, but not for long."""
+        """Keep what the tasks of a run need; try the nodes that are free, with one small job and not for long."""
         self._terms = terms
         if not self._is_local and self._machines:
             over, nodes = self._place / "over", {"nodes": f"1-{len(self._machines)}"}
@@ -573,7 +573,7 @@ class SubmititCluster(Cluster):
     def wait(self, tasks: Collection[Task]) -> list[Task]:
         """Return the tasks that have ended; wait a moment if there is none."""
         now, patience = time.monotonic(), 0 if self._is_local else _END_SECONDS
-        # The file system may be slow to show what tasks wrote: those that wrote nothing are waited for together.
+        # The file system may be slow to show what tasks wrote, so those without an answer get some more time.
         ended = {task: self._ended.setdefault(task, now) for task in tasks if task.done()}
         late = {one for one, at in ended.items() if now >= at + patience}
         done = [one for one in ended if one in late or one.paths.result_pickle.with_suffix(ANSWER).is_file()]
@@ -583,7 +583,7 @@ class SubmititCluster(Cluster):
         return done
 
     def result(self, task: Task) -> bytes:
-        """Return what a task wrote, not submitit's own file, which could run anything; logs of one without stay."""
+        """Return a task's answer, not submitit's pickle, which could run anything; if there is none, keep the logs."""
         try:
             return bytes(task.paths.result_pickle.with_suffix(ANSWER).read_bytes())
         except OSError:

@@ -1,4 +1,4 @@
-"""Run what is missing of a set of jobs, and show how far they are; what all executors share, and one of them."""
+"""Run the jobs of a set that are missing, and show progress; what all executors share, and the serial one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, run_job_fu
 from trimbench.papers.execution.store import JobStore, Record, Stamp, provenance_of, read_earlier_arrays, usable_cpus
 from trimbench.papers.files import remove_temporary_folders, user_cache, without_homes
 from trimbench.papers.validation import DataUnavailable, FactsMismatch, Json, settings, unknown, validated
-
-# Run what is missing of a set of jobs, and show how far they are.
 
 CACHE_MODES = ("default", "ignore", "only")
 
@@ -51,20 +49,20 @@ def run_jobs(
     ----------
     cache_mode : {"default", "ignore", "only"}
         "default": stored successes are taken and the rest runs, including earlier failures. "ignore": all jobs run
-        again, and take no arrays that earlier runs kept. "only": nothing runs; a job gives its stored record, success
-        or failure, or one with status "missing".
+        again, without the arrays that earlier runs kept. "only": nothing runs; a job has its stored record, success or
+        failure, or one with status "missing".
     progress : bool
-        Whether to report on stderr: a bar on a terminal, else a line at the start, one at the end, and in between one
-        every half minute.
+        Whether to report on stderr: a bar on a terminal, otherwise a line at the start, one at the end, and one every
+        half minute in between.
     label : str
-        What the report calls the jobs.
+        How the report calls the jobs.
     expected : mapping from the key of a job to seconds, optional
         How long jobs will take on one processor, where that is known; the report then says how much time is left.
     on_record : function of a Record, optional
         Called in this thread with each record as soon as it is known: first with those that are stored, in order, then
-        with the others as they arrive. What it raises ends the run.
+        with the others as they arrive. If it raises, the run ends.
     files : mapping from the name of a file in a folder of the cache to its path, optional
-        What the jobs read, which is sent to machines that have it not.
+        What the jobs read; it is sent to machines that do not have it.
     """
     if cache_mode not in CACHE_MODES:
         raise ValueError(f"cache_mode must be one of {', '.join(CACHE_MODES)}, got {cache_mode!r}")
@@ -78,7 +76,7 @@ def run_jobs(
         if on_record:
             for record in records.values():
                 on_record(record)
-        # Left by a program that was killed; an executor without workers makes none, so it would not look for them.
+        # Left by programs that were killed; an executor without workers makes none, so it would never remove them.
         remove_temporary_folders()
         remove_temporary_folders(user_cache() / "derived", "writing")
         if to_run:
@@ -136,15 +134,15 @@ def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str
 
 # What a run says on stderr while its jobs run: how many have ended, and how long the rest will take.
 
-# Without a terminal, one line of progress every so often, in seconds.
+# Without a terminal, the seconds between two lines of progress.
 _LINE_SECONDS = 30.0
 
 
 class Work:
     """The jobs that are to run, and how long the rest of them will take.
 
-    `expected` has the seconds of jobs on one processor, by key; jobs that are not in it count like the mean of the
-    others. Once jobs have ended, the time that they took corrects the expectation, or is it where there was none.
+    `expected` has the seconds of jobs on one processor, by key; jobs that are not in it are taken to need the mean of
+    the others. Once jobs have ended, the time that they took corrects the expectation, or replaces a missing one.
     """
 
     def __init__(self, keys: Sequence[str], expected: Mapping[str, float], n_workers: int) -> None:
@@ -224,7 +222,7 @@ class Report:
         self._bar.set_description(f"{self._label} (waiting for another program)")
 
     def close(self) -> None:
-        """End the bar, or say how the run went, unless that is done."""
+        """End the bar, or say how the run went, unless that has been done."""
         self._bar.close()
         if self._n_open >= 0 and self._work.size:
             self._n_open = -1
@@ -267,7 +265,7 @@ TARGETS = (
 
 
 class ExecutorError(RuntimeError):
-    """The executor itself cannot run jobs here: there is no cluster, or workers die before they take a job."""
+    """The executor itself cannot run jobs here: there is no cluster, or workers die before they finish a job."""
 
 
 class Executor(Protocol):
@@ -278,7 +276,7 @@ class Executor(Protocol):
 
         `files` are those that the jobs read, by their names in a folder of the cache, for machines without them.
 
-        Whatever a job does, nothing is raised here, except ExecutorError when no job can run. An exception from
+        Whatever a job does, nothing is raised here, except ExecutorError if no job can run. An exception from
         `on_record` ends the run, and so does Ctrl-C: the workers are killed, and the records of finished jobs have
         already been handed over.
         """
@@ -289,8 +287,8 @@ class Executor(Protocol):
 class WorkerSettings:
     """The options that all executors have.
 
-    `workers` jobs run at the same time, by default one for each processor. One job may run `timeout` seconds, and hold
-    `memory` of a size such as ``"4GB"`` in its worker and the processes that this one starts; by default both have no
+    `workers` jobs run at the same time, by default one for each processor. One job may run for `timeout` seconds and
+    hold as much `memory`, for example ``"4GB"``, in its worker and the processes that it starts; by default there is no
     limit.
     """
 
@@ -315,8 +313,8 @@ class WorkerSettings:
 class SerialExecutor(WorkerSettings):
     """Runs the jobs one after another in this process: for debugging, and for jobs of a millisecond.
 
-    It can neither limit the time and memory of a job nor survive one that kills the process. It has the options of the
-    other executors only to refuse them.
+    It can neither limit the time and memory of a job nor survive one that kills the process. It has the options of
+    other executors only to refuse them with a helpful message.
     """
 
     def __post_init__(self) -> None:
@@ -332,7 +330,7 @@ class SerialExecutor(WorkerSettings):
                 )
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord, files: Files | None = None) -> None:
-        """Run all jobs in the given order, as `Executor.run`, each with one thread as in a worker."""
+        """Run all jobs in the given order, as described in `Executor.run`, each with one thread as in a worker."""
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1):
@@ -348,7 +346,7 @@ def n_workers(executor: Executor) -> int:
 
 
 def executor_of(values: Mapping[str, Json]) -> Executor:
-    """Make the executor that a configuration describes: ``_target_``, one of `TARGETS`, and options of that class.
+    """Make the executor that a configuration describes: ``_target_``, one of `TARGETS`, and options for that class.
 
     Raises ConfigurationError if the target is not allowed, or an option is unknown or not valid.
     """
@@ -367,9 +365,9 @@ def executor_of(values: Mapping[str, Json]) -> Executor:
 _TRACEBACK_FRAMES = 5
 TRACEBACK_CHARACTERS = 4000
 
-# What a job fails with for want of data, disk, memory or an import, on one machine and not on another.
+# How a job fails for want of data, disk, memory or an import, on one machine and not on another.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM)
-# SQLite and NumPy say so in words alone.
+# SQLite and NumPy report it in words alone.
 _FULL_DISK = re.compile(r"database or disk is full|\d+ requested and \d+ written")
 _NO_DATA = (DataUnavailable, FactsMismatch, FileNotFoundError, PermissionError)
 _LACKING = (*_NO_DATA, MemoryError, ImportError)
@@ -384,10 +382,10 @@ def execute(job: Job) -> Record:
 
 
 def attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
-    """Run one job; an exception of these types is its failure. The import of its module does not count as its time."""
+    """Run one job; an exception of these types is its failure. Importing its module does not count towards its time."""
     started = time.perf_counter()
     try:
-        # Python shows a warning once for each place in the code: within this block, once in each job.
+        # Python shows a warning once for each place in the code; in this block, it does so once in each job.
         with warnings.catch_warnings():
             resolve(job.function)
             code_version(job.function)
@@ -399,7 +397,7 @@ def attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
 
 
 def failure(job: Job, status: str, error: str, seconds: float, log: str = "", *, lacking: bool = False) -> Record:
-    """Make the record of a job without a result; no home folder is in it."""
+    """Make the record of a job without a result; home folders are taken out of its texts."""
     return Record(job, status, None, without_homes(error), seconds, provenance_of(job), without_homes(log), lacking)
 
 
@@ -412,7 +410,7 @@ def is_lacking(error: BaseException | None) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Write the traceback of an exception, cut to its last frames and to a length that fits a table.
+    """Return the traceback of an exception as text, cut to its last frames and to a length that fits a table.
 
     Text survives where the exception itself does not: many exceptions cannot be pickled or unpickled.
     """
@@ -462,7 +460,7 @@ def take(path: Path) -> str:
         path.unlink()
     except FileNotFoundError:
         return ""
-    # Of bytes that are no text, each has become four characters.
+    # Each byte that is not text has become four characters.
     return text if len(text) <= LONGEST_LOG else _shortened(text)
 
 
@@ -482,7 +480,7 @@ def shorten_file(path: Path, longest: int) -> None:
         stream.seek(half)
         stream.write(_CUT.format(n_cut, half // 10**6).encode() + tail)
         end = stream.tell()
-        # The job goes on writing at the end of the file: what came meanwhile moves up, and only then the rest is cut.
+        # The job goes on writing at the end of the file: what it wrote meanwhile moves up before the rest is cut.
         stream.seek(n_read)
         while end < n_read and (more := stream.read()):
             n_read, end = stream.tell(), end + os.pwrite(stream.fileno(), more, end)

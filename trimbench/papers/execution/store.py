@@ -17,7 +17,7 @@ import secrets
 import stat
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -60,13 +60,13 @@ _FIELDS = {"sha256", "key", "status", "seconds", "job", "result", "error", "prov
 
 @dataclass(frozen=True)
 class Record:
-    """What became of a job, and where and with what it ran.
+    """The outcome of a job, and where and with what it ran.
 
     Attributes
     ----------
     status : {"ok", "failed", "timeout", "memory", "crashed", "missing"}
-        "failed" is an exception, "timeout" and "memory" are jobs over their limit, "crashed" is a dead worker,
-        "missing" a job that is neither stored nor run.
+        "failed" means an exception, "timeout" and "memory" a job over its limit, "crashed" a dead worker, "missing" a
+        job that is neither stored nor run.
     result : dict or None
         What the function returned; None unless the status is "ok".
     error : str or None
@@ -74,11 +74,11 @@ class Record:
     seconds : float
         Wall time of the function.
     log : str
-        What the job wrote while it ran. The store keeps it beside the record; it does not enter comparisons.
+        What the job wrote while it ran. The store keeps it beside the record; it is not compared.
     lacking : bool
         Whether the job failed for want of what another machine may have. It is neither written nor compared.
     cached : bool
-        Whether the record came from a store in this run. It is not written and does not enter comparisons.
+        Whether the record came from a store in this run. It is neither written nor compared.
     """
 
     job: Job
@@ -103,7 +103,7 @@ class Record:
         return self.status == "ok"
 
     def to_json(self) -> str:
-        """Write the record as one line of JSON that begins with the hash of the rest, to recognise any change."""
+        """Return the record as one line of JSON that begins with a hash of the rest, by which any change is noticed."""
         fields = {
             "key": self.job.key,
             "status": self.status,
@@ -168,15 +168,15 @@ class Glance(NamedTuple):
 
 
 Stamp = tuple[int, int] | None
-"""What tells one version of a record's file from another; None if there is no file."""
+"""Identifies one version of a record's file; None if there is no file."""
 
 
 class JobStore:
     """A folder of records, ``<folder>/<first two digits of the key>/<key>.json``, and ``.log`` where a job wrote text.
 
-    A record is written under a temporary name and then renamed, so that a reader sees the old file or the new
-    one and a killed program leaves no half of one. Several processes may use the same folder; of two writers
-    of one job the last wins. The first write makes the folder: reading works where writing is forbidden. Opening the
+    A record is written under a temporary name and then renamed, so that a reader sees the old file or the new one and a
+    killed program never leaves half a record. Several processes may use the same folder; if two write the record of one
+    job, the last wins. The first write creates the folder, so reading works where writing is forbidden. Opening the
     store removes temporary files whose writer is dead.
     """
 
@@ -184,7 +184,7 @@ class JobStore:
         self.folder = Path(folder)
         temporaries = [*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")]
         with contextlib.suppress(OSError):  # where nothing can be written, they harm nobody
-            # Whoever writes has the turn; a minute is more than a write outside of it takes.
+            # Whoever writes records has the turn; any other write takes less than a minute.
             if temporaries and (descriptor := lock(self._lock)) is not None:
                 remove_abandoned(temporaries, _MINUTE_SECONDS)
                 os.close(descriptor)
@@ -199,10 +199,6 @@ class JobStore:
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.json"
 
-    def has(self, key: str) -> bool:
-        """Tell whether there is a record of the job with this key, without reading it."""
-        return self._path(key).is_file()
-
     @contextmanager
     def turn(self, on_wait: Callable[[], None]) -> Iterator[None]:
         """Keep other programs from running jobs for this store, which must be writable; readers need no turn.
@@ -210,7 +206,7 @@ class JobStore:
         The system frees the lock when its program ends, even by ``kill -9``. `on_wait` is called if another program
         holds it now.
         """
-        # The file stays: removing one that others wait for could let two of them in.
+        # The file stays: removing it while others wait for it could let two of them in.
         descriptor = lock(self._lock)
         if descriptor is None:
             on_wait()
@@ -225,7 +221,7 @@ class JobStore:
         return self.folder / "lock"
 
     def stamp(self, job: Job) -> Stamp:
-        """Return what changes whenever the record of a job is written."""
+        """Return a value that changes whenever the record of a job is written."""
         try:
             status = self.path(job).stat()
         except OSError:
@@ -241,7 +237,7 @@ class JobStore:
         return self._read(self.path(job), functools.partial(Record.of, job))
 
     def is_sound(self, path: Path) -> bool:
-        """Tell whether a file of the store holds the record that its name says; a warning says what else it is."""
+        """Tell whether a file of the store holds the record that its name says; if not, a warning says why."""
 
         def named(content: bytes) -> Record:
             record = Record.from_json(content)
@@ -264,10 +260,10 @@ class JobStore:
             return None
 
     def glance(self, job: Job) -> Glance | None:
-        """Tell the status and seconds of a record from the first bytes of its file, however long its result is.
+        """Read the status and seconds of a record from the first bytes of its file, however long its result is.
 
-        A file that ends early or has no such beginning gives None; any other damage shows only in `get`, which compares
-        the hash.
+        A file that ends early or begins otherwise gives None; any other damage shows only in `get`, which checks the
+        hash.
         """
         try:
             with _opened(self.path(job)) as stream:
@@ -282,11 +278,6 @@ class JobStore:
             return None
         is_sound = ended and key == job.key and status in _STORED_STATUSES and math.isfinite(found.seconds)
         return found if is_sound else None
-
-    def successes(self, jobs: Iterable[Job]) -> dict[str, Record]:
-        """Read the records of the jobs that succeeded, by key."""
-        found = ((job.key, self.get(job)) for job in jobs)
-        return {key: record for key, record in found if record is not None and record.ok}
 
     def put(self, record: Record) -> None:
         """Store a record, of any status except "missing", in place of any earlier one of its job.
@@ -311,7 +302,7 @@ class JobStore:
         self._replace(path, record.to_json().encode() + b"\n")
 
     def ensure_writable(self) -> None:
-        """Write and remove a small file, to find a read-only or full folder before the work; raises as `put`."""
+        """Write and remove a small file, to notice a read-only or full folder before the work; raises as `put` does."""
         probe = _beside(self.folder / "probe")
         self._replace(probe, b"probe\n")
         probe.unlink(missing_ok=True)
@@ -321,7 +312,7 @@ class JobStore:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(content)
-            if path.is_dir():  # a file cannot take its place; what is in it is kept
+            if path.is_dir():  # a file cannot replace it; its content is kept
                 path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}.aside"))
             temporary.replace(path)
         except OSError as error:
@@ -336,7 +327,7 @@ class JobStore:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a file to read; raise an OSError for a pipe, whose writer might never come, and the like."""
+    """Open a file to read; raise an OSError for a pipe, whose writer might never come, and other special files."""
     stream = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
@@ -350,7 +341,7 @@ def _content(path: Path, limit: int) -> bytes:
         size = os.fstat(stream.fileno()).st_size
         if size > limit:
             raise ValueError(f"it has more than {in_megabytes(limit)}")
-        return stream.read(size)  # not the limit, for which Python would reserve memory
+        return stream.read(size)  # Python would reserve memory for as much as the limit
 
 
 def _beside(path: Path) -> Path:
@@ -363,15 +354,15 @@ def _beside(path: Path) -> Path:
 Arrays = dict[str, "np.ndarray[Any, Any]"]
 # Names the run whose arrays alone are read; workers inherit it.
 RUN_VARIABLE = "TRIMBENCH_ONLY_ARRAYS_OF"
-# After the arrays, a file has the name of the run that wrote it and the hash of all before.
+# After the arrays, a file has the name of the run that wrote it, and the hash of everything before.
 _RUN_BYTES = 16
-# Beside the arrays, with what `note_road` was told until then.
+# The name, among the arrays, of what `note_road` was told until then.
 _ROADS = "roads of data"
 _MAX_ARRAY_BYTES = 2**31
 
 
 def read_earlier_arrays(read: bool) -> None:
-    """Say whether this process, and those that it starts, take arrays that were kept before; at first they do.
+    """Set whether this process, and those that it starts, take arrays that were kept before; by default they do.
 
     Otherwise each is computed again, once for all processes.
     """
@@ -384,8 +375,8 @@ def read_earlier_arrays(read: bool) -> None:
 def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) -> Arrays:
     """Return the arrays that were computed before under the same key, or compute and keep them.
 
-    Where nothing can be written, the arrays are computed and not kept. Of several processes that ask at the same time,
-    one computes. A file that was changed is noticed by its hash: a warning names it, and the arrays are computed again.
+    Where nothing can be written, the arrays are computed but not kept. If several processes ask at the same time, one
+    of them computes. A changed file is noticed by its hash: a warning names it, and the arrays are computed again.
 
     Parameters
     ----------
@@ -393,8 +384,8 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
         What the arrays are: part of the key and of the file's name.
     key : mapping
         Everything that decides the arrays, including the version of the code. A job that remembers a pure function of
-        its key stays a pure function of its parameters. What is in a file must be there by its hash: of an absolute
-        ``path``, the name alone counts.
+        its key stays a pure function of its parameters. The content of a file must be in it as a hash: only the name of
+        an absolute ``path`` counts.
     """
     named = {"kind": kind, "key": _without_folders(key), "hashed": True}
     digest = hashlib.sha256(canonical_json(named, "key").encode()).hexdigest()
@@ -413,7 +404,7 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
 
 
 def _without_folders(value: Any, name: str = "") -> Any:
-    """Return a key with the names of files in place of the absolute paths that are called ``path``."""
+    """Return a key in which each absolute path with the name ``path`` is replaced by the name of its file."""
     if isinstance(value, Mapping):
         return {one: _without_folders(item, one) for one, item in value.items()}
     is_place = name == "path" and isinstance(value, str) and Path(value).is_absolute()
@@ -496,7 +487,7 @@ def provenance() -> dict[str, Json]:
 
 
 def provenance_of(job: Job) -> dict[str, Json]:
-    """Return the `provenance` of a job that ran in this process, with ``roads``: where it had its data from."""
+    """Return the `provenance` of a job that ran in this process, with ``roads``: where its data came from."""
     return provenance() | {"roads": {name: _roads[sha256] for name, sha256 in job.data if sha256 in _roads}}
 
 
@@ -506,18 +497,18 @@ def commit_of(where: Mapping[str, Json]) -> str:
 
 
 def computed_with(records: Sequence[Record]) -> list[dict[str, Json]]:
-    """Return the environments in which jobs ran, each once: versions and machine."""
+    """Return the environments (versions and machine) in which jobs ran, each once."""
     entries = [environment_of(record) for record in records if record.provenance]
     return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
 
 
 def environment_of(record: Record) -> dict[str, Json]:
-    """Return what a job ran with, whatever data it read."""
+    """Return the provenance of a job without its data."""
     return {name: value for name, value in record.provenance.items() if name != "roads"}
 
 
 def note_road(sha256: str, road: str) -> None:
-    """Note where this process has the data with a hash from, for the records of the jobs that use it from now on."""
+    """Note where this process got the data with a hash from, for the records of jobs that use it from now on."""
     _roads[sha256] = road
 
 
@@ -529,7 +520,7 @@ def usable_cpus() -> int:
 
 
 def _quotas(root: Path, own: Path) -> Iterator[float]:
-    """Yield the processors that the control groups of this process leave it, of this one and those above."""
+    """Yield the numbers of processors that the control groups of this process, and those above them, leave it."""
     with contextlib.suppress(OSError, ValueError):
         for line in own.read_text().splitlines():
             _, kinds, name = line.split(":", 2)
@@ -594,7 +585,7 @@ def own_version() -> str | None:
 
 
 def _git_state(root: Path) -> tuple[str | None, bool | None, str]:
-    """Return the commit, whether files differ from it, and why this is not known; None without a git tree at `root`."""
+    """Return the commit, whether files differ from it (both None if unknown), and why the commit is not known."""
     # Looking for .git first keeps an installation inside somebody else's repository from reporting that one.
     if not (root / ".git").exists():
         return None, None, "no git repository"

@@ -1,4 +1,4 @@
-"""What happens on the machine that runs a task of a cluster: files brought there, jobs run, an answer sent back."""
+"""Tasks of a cluster, on the machine that runs one: files are brought there, jobs run, and an answer goes back."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _kept: dict[tuple[object, ...], Workers] = {}
 
 
 class SentFile(NamedTuple):
-    """A file that jobs read: its name in a folder of the cache, its place on the machine of the run, and hash.
+    """A file that jobs read: its name in a folder of the cache, its path on the machine of the run, and its hash.
 
-    A file of the user's own, which is in no cache, has a name in the folder ``sent``.
+    A file of the user's own, which is not in the cache, has a name in the folder ``sent``.
     """
 
     name: str
@@ -49,14 +49,14 @@ class SentFile(NamedTuple):
         return self.name.startswith(f"{_SENT}/")
 
     def content(self, read: Callable[[], bytes]) -> bytes:
-        """Return what is read; raise ExecutorError if it is not what the file held when the run began."""
+        """Return what `read` gives; raise ExecutorError if it is not what the file held when the run began."""
         with contextlib.suppress(OSError):
             if hashlib.sha256(content := read()).hexdigest() == self.sha256:
                 return content
         raise ExecutorError(f"{self.path} is gone, or is not what it was when the run began; run again")
 
     def found(self) -> Path | None:
-        """Return where this machine has the file."""
+        """Return the path of a copy on this machine, None if there is none."""
         folders = os.environ.get("TRIMBENCH_CACHE") or user_cache(), user_cache()
         for place in (*([self.path] if self.is_own else []), *(Path(folder, self.name) for folder in folders)):
             with contextlib.suppress(OSError):
@@ -67,13 +67,13 @@ class SentFile(NamedTuple):
 
 @functools.cache
 def _sha256(place: Path, changed: int) -> str:
-    """Return the hash of a file as of its last change, which this process computes once."""
+    """Return the hash of a file, computed once in this process unless its time of change differs."""
     with place.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class Terms(NamedTuple):
-    """What all tasks of a run need: limits, a folder for logs, whose arrays to read, the run's versions and files."""
+    """What all tasks of a run need: limits, a folder for logs, the run whose arrays to read, versions and files."""
 
     limits: JobLimits
     logs: Path
@@ -83,11 +83,11 @@ class Terms(NamedTuple):
 
     @classmethod
     def of(cls, jobs: Sequence[Job], files: Files, limits: JobLimits, logs: Path) -> Terms:
-        """Return those of a run; the files of the user's own, which jobs name, are among the files."""
+        """Return the terms of a run; files of the user's own that jobs name are among its files."""
         own = sorted({path for job in jobs for _, path in job.places})
         sent = []
         for name, path in (*files.items(), *(("", Path(one)) for one in own)):
-            with contextlib.suppress(OSError):  # the jobs will say so
+            with contextlib.suppress(OSError):  # the jobs that need it will fail and say so
                 sha256 = _sha256(path, path.stat().st_mtime_ns)
                 sent.append(SentFile(name or f"{_SENT}/{sha256}/{path.name}", path, sha256))
         return cls(limits, logs, os.environ.get(RUN_VARIABLE, ""), deciding_versions(), tuple(sent))
@@ -96,12 +96,12 @@ class Terms(NamedTuple):
 def run_task(
     jobs: Sequence[Job], terms: Terms, machine: str = "", fetch: Callable[[str], bytes] | None = None
 ) -> bytes:
-    """Run the jobs of one task in a worker process, one after another; this is what a cluster calls on its machines.
+    """Run the jobs of one task in a worker process, one after another; a cluster calls this on its machines.
 
     If a cluster runs several tasks of one sweep in the same process, they share the worker. `fetch` returns the content
-    of a file by its hash. What is returned is data in a closed format, which is read without running anything: a line
-    of JSON that names the machine, and the reason if it can run no job; then one for each job, in order, with
-    the text of its record, its log, and whether the machine lacked something.
+    of a file by its hash. The answer is plain data, which can be read without running anything: a line of JSON with the
+    name of the machine and, if it can run no job, the reason; then one for each job, in order, with the text of its
+    record, its log, and whether the machine lacked something.
     """
     try:
         here = deciding_versions()
@@ -120,14 +120,14 @@ def run_task(
         _kept[key].run(placed, lambda record: records.update({record.job: record}))
         lines = [[record.to_json(), record.log, record.lacking] for record in map(records.__getitem__, jobs)]
         return "\n".join(json.dumps(line) for line in ({"machine": machine}, *lines)).encode()
-    except Exception as error:  # noqa: BLE001  (whatever it was, it goes back as a text)
+    except Exception as error:  # noqa: BLE001  (whatever it is, it goes back as text)
         return json.dumps({"machine": machine, "error": last_line(describe(error))}).encode()
 
 
 def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> dict[str, str]:
-    """Bring the files of a run, unless all are here, into the user's cache; return where those of the user's own are.
+    """Bring the files of a run that are missing here into the user's cache; return where those of the user's own are.
 
-    Those of the user's own that no run has needed for a day are removed.
+    Earlier files of a user's own that no run has needed for a day are removed first.
     """
     missing = [file for file in files if file.found() is None]
     if missing:
@@ -145,10 +145,10 @@ def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> d
 
 
 def read_answer(answer: bytes, jobs: Sequence[Job]) -> tuple[str, str, list[Record]]:
-    """Read what `run_task` returned elsewhere: the machine, why it can run no job (or nothing), and the records.
+    """Read what `run_task` returned elsewhere: the machine, why it can run no job (or an empty text), and the records.
 
-    Nothing in it is trusted: what is not the record of its job, as a job of this program could have written it, is a
-    failure of this job alone.
+    Nothing in it is trusted: a job whose line is not a record that this program could have written for it has failed;
+    the others are not affected.
     """
     first, *lines = answer.split(b"\n")
     machine = ""
@@ -163,7 +163,7 @@ def read_answer(answer: bytes, jobs: Sequence[Job]) -> tuple[str, str, list[Reco
 
 
 def _record(job: Job, line: bytes) -> Record:
-    """Return the record of a job in a line that came from elsewhere."""
+    """Return the record of a job from a line that came from elsewhere; a line that is not one is a failure."""
     try:
         text, log, lacking = json.loads(line)
         if [*map(type, (text, log, lacking))] != [str, str, bool] or len(log) > LONGEST_LOG:
@@ -185,7 +185,7 @@ _add_hook = functools.cache(sys.addaudithook)
 
 @contextmanager
 def only_data() -> Iterator[None]:
-    """Refuse to look up any function or class that a pickle names, in this thread."""
+    """Let this thread unpickle plain data only: looking up a function or class raises UnpicklingError."""
     _add_hook(_refuse_objects)
     _reading.only_data = True
     try:
@@ -195,12 +195,12 @@ def only_data() -> Iterator[None]:
 
 
 def _refuse_objects(event: str, _: object) -> None:
-    """Refuse what `only_data` does: Python itself asks, whatever library reads the pickle, and never lets it go."""
+    """Raise within `only_data`: an audit hook is called whatever library unpickles, and stays for the whole process."""
     if event == "pickle.find_class" and getattr(_reading, "only_data", False):
         raise pickle.UnpicklingError("a task must send back bytes, got an object")
 
 
-# What is asked of Slurm, and what submitit calls on its machines.
+# Questions to Slurm, and the function that submitit calls on its machines.
 
 _SINFO_SECONDS = 30.0
 
@@ -208,7 +208,7 @@ ANSWER = ".json"  # beside submitit's own file with the result
 
 
 def write_task(jobs: Sequence[Job], terms: Terms) -> None:
-    """Run a task in a process of submitit."""
+    """Run a task in a process of submitit, and write its answer beside submitit's own files."""
     import submitit
 
     place = submitit.JobEnvironment().paths.result_pickle.with_suffix(ANSWER)
@@ -216,7 +216,7 @@ def write_task(jobs: Sequence[Job], terms: Terms) -> None:
 
 
 def machines_of(partition: str | None, *, is_local: bool) -> dict[str, str]:
-    """Return this machine, or the nodes that answer Slurm: none, with a line that says why, if Slurm names none."""
+    """Return this machine, or the responding nodes of Slurm; if it names none, a warning says why."""
     if is_local:
         return {this_machine(): this_machine()}
     command, why = ["sinfo", "-hrN", "-o%N", *([f"-p{partition}"] if partition else [])], "it named none"
@@ -231,7 +231,7 @@ def machines_of(partition: str | None, *, is_local: bool) -> dict[str, str]:
 
 
 def this_machine() -> str:
-    """Return what Slurm calls this machine."""
+    """Return the name of this machine, as Slurm calls it."""
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 

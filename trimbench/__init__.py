@@ -10,7 +10,7 @@ import lazy_loader
 __version__ = "1.0.0"
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-# What was called otherwise, and what to write for it.
+# Former names, and what to write instead.
 _RENAMED = {
     "AceProblem": "trimbench.networks.formats.ace.AceProblem",
     "ArgMaxClassifier": "trimbench.BayesianClassifier(model) without `positive`",

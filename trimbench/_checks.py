@@ -1,4 +1,4 @@
-"""Checks of arguments that the rooms of the library share."""
+"""Checks of arguments that the packages of the library share."""
 
 from __future__ import annotations
 

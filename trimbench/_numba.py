@@ -1,4 +1,4 @@
-"""The compiler of loops, and a clock that stands still meanwhile.
+"""Compilation of loops, and a clock that stands still meanwhile.
 
 Importing numba takes half a second, so a module of compiled loops is imported where it is used.
 """
@@ -15,7 +15,7 @@ _F = TypeVar("_F", bound=Callable[..., object])
 
 
 class _Loading:
-    """The seconds that importing, compiling and loading kernels took; those that overlap in threads count once."""
+    """The seconds spent importing, compiling and loading kernels; seconds that overlap in threads count once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class _Loading:
                 self._seconds += time.perf_counter() - self._began
 
     def clock(self) -> float:
-        """Return the seconds of a clock that stands still meanwhile; limits of time are held by it."""
+        """Return the seconds of a clock that stands still meanwhile; time limits are measured by it."""
         with self._lock:
             return (self._began if self._depth else time.perf_counter()) - self._seconds
 
@@ -46,8 +46,7 @@ clock = _loading.clock
 def compiled(function: _F) -> _F:
     """Compile a function when it is first called, and keep the machine code for the next process.
 
-    The code releases Python's lock, so that threads run at the same time. Floating point errors give inf and NaN, as in
-    NumPy.
+    The code releases the GIL, so that threads run in parallel. Floating-point errors give inf and NaN, as in NumPy.
     """
     return _compiled(function, fastmath=False)
 
@@ -80,5 +79,5 @@ def _stop_clock_while_compiling() -> None:
         def on_end(self, event: object) -> None:
             _loading.__exit__()
 
-    # Who compiles a kernel, or reads one that was compiled before, holds the lock.
+    # numba holds this lock while it compiles a kernel, or loads one that was compiled before.
     event.register("numba:compiler_lock", Listener())  # type: ignore[no-untyped-call]

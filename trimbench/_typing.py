@@ -9,6 +9,6 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntegerArray = NDArray[np.integer[Any]]
-# A vector has one axis, a matrix two; no type checker counts them.
+# A vector has one axis, a matrix two; type checkers do not count axes.
 Vector = FloatArray
 Matrix = FloatArray

@@ -52,7 +52,7 @@ def _named(cells: Any, labels: Sequence[Any]) -> pd.DataFrame:
     return plain_columns(pd.DataFrame(cells).set_axis([str(label) for label in labels], axis=1))
 
 
-# Beyond it, whole numbers differ that are the same floating-point number.
+# Beyond it, different whole numbers may be the same floating-point number.
 _LAST_WHOLE = 2.0**53
 
 
@@ -76,7 +76,7 @@ def _checked(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_valida
     if isinstance(X, pd.DataFrame):
         labels = [*checked_names(list(map(str, X.columns)), "names of the columns of X", of_values=True)]
         fitted = None if reset else getattr(estimator, "feature_names_in_", None)
-        # scikit-learn takes integers for no names; but for 0, 1, 2, ... in this order they are.
+        # scikit-learn does not take integers as names; here they are names, except 0, 1, 2, ... in this order.
         given = X.columns.tolist()
         if _are_integers(given) and (labels != [str(i) for i in range(len(labels))] or fitted is not None):
             X = X.set_axis(labels, axis=1)
@@ -126,7 +126,7 @@ def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame,
 
 
 def check_no_missing_label(y: Any) -> None:
-    """Raise a ValueError if a label is missing; of numbers that are not masked, scikit-learn says it."""
+    """Raise a ValueError if a label is missing; numbers that are not masked are left to scikit-learn's own check."""
     hidden = np.ma.is_masked(y)
     labels = np.asarray(unmasked(y) if hidden else y)
     is_checked = labels.ndim == 1 and (hidden or labels.dtype.kind in "OTmM")
@@ -199,7 +199,7 @@ Numeric = Literal["gaussian", "cut"]
 _MARGIN = 0.05
 # Further out, squares would overflow.
 _FARTHEST = 1e100
-# Text with more values than these is no category.
+# Text with more values than these holds identifiers, not categories.
 _FEW_VALUES, _LARGEST_SHARE = 10, 0.5
 
 
@@ -216,13 +216,13 @@ class Column:
     kind : {"binary", "scaled", "cut", "categorical", "identifier"}
         Zeros and ones; numbers in units of their deviation, so that the penalty does not depend on their scale; numbers
         that are 1 above a limit; categories (text, codes or anything else that can be compared); text that names rows,
-        or no value at all, which is always 0, so that it is left out.
+        or no value at all: the column is always 0, as if it were left out.
     categories : tuple of str
         One column for each; a category that no training row has counts as missing.
     mean, scale : float
         Of the numbers; 0 and 1 unless they are scaled.
     limit : float
-        Above it, a column that is binary or cut is 1: a count above 1, which the training rows did not have, too.
+        A binary or cut column is 1 above it; so are counts above 1, which the training rows did not have.
     """
 
     name: str
@@ -261,7 +261,7 @@ class ColumnEncoder:
     def fit(cls, frame: pd.DataFrame, named: set[str], numeric: Numeric, weights: NDArray[np.float64]) -> ColumnEncoder:
         """Learn the kind of each column; those of `named` hold categories, as those of text do.
 
-        Each column must have a value. Raises ValueError if one mixes text and numbers, or has values of another kind.
+        Warns of columns without values. Raises ValueError if one mixes text and numbers, or has values of another kind.
         """
         return cls(tuple(_learned(frame[name], name in named, numeric, weights) for name in frame.columns))
 
@@ -317,7 +317,7 @@ class ColumnEncoder:
 
     @property
     def zeros_and_ones(self) -> NDArray[np.intp]:
-        """The encoded columns that are columns of zeros and ones as they were given."""
+        """The encoded columns that held zeros and ones from the start."""
         return np.flatnonzero([column.kind == "binary" for column in self.columns for _ in column.outputs])
 
     @property
@@ -338,7 +338,7 @@ def other_numbers(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def warn_of_counts(name: str, numbers: NDArray[Any]) -> None:
-    """Warn that a column of zeros and ones has other numbers."""
+    """Warn if a column of zeros and ones has other numbers."""
     others = other_numbers(numbers)
     if len(others):
         warnings.warn(
@@ -405,12 +405,12 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
     mean, deviation = _moments(numbers[seen], weights[seen])
     if numeric == "cut":
         return Column(name, "cut", limit=mean + _MARGIN * deviation)
-    # What is constant says nothing.
+    # An infinite scale makes a constant column 0.
     return Column(name, "scaled", mean=mean, scale=deviation if deviation > 0 else np.inf)
 
 
 def _moments(numbers: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the mean and the standard deviation, whose squares neither overflow nor vanish; 0 up to rounding is 0."""
+    """Return mean and standard deviation, without overflow or underflow of squares; 0 if constant up to rounding."""
     if is_constant(numbers.min(), numbers.max()):
         return float(numbers.max()), 0.0
     exponent = int(np.frexp(np.abs(numbers).max())[1])

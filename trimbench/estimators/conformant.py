@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _NUMERIC = ("gaussian", "cut")
 # So small that weights of rows give the same digits as repeated rows.
 _GRADIENT_TOLERANCE = 1e-9
-# Of the regression with means in the gaps, where the search for that of incomplete rows starts.
+# Of the regression with means in the gaps, from which the fit to incomplete rows starts.
 _TOLERANCE_OF_START = 1e-4
 
 
@@ -53,21 +53,20 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged
     out under the naive Bayes model, or the mixture of such models, that conforms with it and fits the features best.
-    Training rows may have missing values, too: the regression then makes the classes most likely given what is
-    observed.
+    If training rows have missing values, the regression makes the classes most likely given the observed values.
 
     Parameters
     ----------
     C : float
-        C of the logistic regression.
+        Inverse of the strength of the penalty of the logistic regression, as in scikit-learn.
     smoothing : float
         Pseudo-count of the naive Bayes model.
     solver : "newton" or callable
         As in `trimbench.conform`; rows with missing values need ``"newton"``.
     categorical_features : "from_dtype", mask, or sequence of names or positions
-        Columns whose numbers are codes of categories, besides those of text and of categories, which always are: one
-        variable each. Other columns are binary where the training rows have zeros and ones (or truth values) only, and
-        numeric otherwise. The default, ``"from_dtype"``, names no other columns.
+        Columns whose numbers are codes of categories; columns of text or of pandas' categories are always categorical.
+        Each is one variable. Other columns are binary if the training rows have only zeros and ones (or truth values)
+        there, and numeric otherwise. The default, ``"from_dtype"``, names no further columns.
     numeric : {"gaussian", "cut"}
         How numeric columns are modelled: Gaussian in each class, or 1 above the mean plus 0.05 standard deviations and
         0 below, as in the paper.
@@ -80,8 +79,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         on them, but rows of a class with the weight 0 are left out: its probability is 0.
     estimator : fitted classifier, optional
         A fitted `LogisticRegression`, `BernoulliNB` or `CategoricalNB`, or a fitted pipeline that ends in one, to agree
-        with; `fit` then learns the model of the features alone. Each step before the last must make each of its columns
-        from a single column of the rows, or several that are one-hot, as scalers, encoders, imputers and a
+        with; `fit` then learns only the model of the features. Each step before the last must make one column, or
+        several that are one-hot, from a single column of the rows, as scalers, encoders, imputers and a
         `ColumnTransformer` of them do. A column of zeros and ones stays binary if it is scaled.
         Wrap it in `sklearn.frozen.FrozenEstimator` where it is cloned, as in cross-validation.
 
@@ -153,14 +152,16 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When a value is infinite, a column has none, there is only one class, or a parameter is not allowed.
+            When a value is infinite, no column has a value (with `estimator`, when any has none), there is only one
+            class, or a parameter is not allowed.
 
         Warns
         -----
         MissingAsZerosWarning
             When some rows have no 1 in columns that look one-hot.
         IdentifierColumnWarning
-            When a column of text has more values than half of the rows; it is left out.
+            When a column of text or categories has more than 10 values and more than half as many as rows, or (as a
+            UserWarning) a column has no value; it is left out.
         """
         self._check_parameters()
         frame, labels = checked_training_rows(self, X, y)
@@ -188,7 +189,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     @classmethod
     def from_fitted(cls, estimator: Any, X: Any, **settings: Any) -> NaiveConformantClassifier:
-        """Return the conformant classifier of a fitted estimator, with a model of the features of some rows.
+        """Return the conformant classifier of a fitted estimator, with a model of the features learned from some rows.
 
         Parameters
         ----------
@@ -202,7 +203,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            As `fit`.
+            As in `fit`.
         """
         classifier = cls(estimator=estimator, **settings)
         classifier._check_parameters()
@@ -250,7 +251,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             check_left_out(self)
 
     def _learn_columns(self, frame: pd.DataFrame, weights: NDArray[np.float64]) -> None:
-        """Determine the kind of each column, or what the given estimator makes of it."""
+        """Learn the kind of each column, or what the given estimator makes of it."""
         names = [str(name) for name in frame.columns]
         self._names = names
         empty = [name for name in names if frame[name].isna().all()]
@@ -374,10 +375,10 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ----------
         x : array of shape (n_columns,), or Series or dict with the names of the columns
         against : label, optional
-            The one of `classes_` to compare the prediction with. If there are more than two, it is required without
-            `delta`.
+            The class, one of `classes_`, to compare the prediction with. Required without `delta` if there are more
+            than two.
         delta : float, optional
-            Probability with which the class is kept, above 0 and up to 1. Required with several components.
+            Probability with which the class must be kept, above 0 and up to 1. Required with several components.
         max_sets : int
             With `delta`: how many smallest sets to list.
 
@@ -389,8 +390,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When `x` is not a row, has a value that its column cannot have, `against` is not another class, or a
-            parameter is not allowed, or missing.
+            When `x` is not a row or has a value that its column cannot have, `against` is not another class, or a
+            parameter is not allowed or missing.
         """
         row = self._encoded_row(x)
         if delta is None:
@@ -408,7 +409,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ----------
         x : array of shape (n_columns,), or Series or dict with the names of the columns
         against : label, optional
-            The one of `classes_` that is to have the higher score; any other by default.
+            The class, one of `classes_`, that should get the higher score; by default any other.
         by : {"change", "loss"}
             As in `ConformantModel.contrast`.
         max_sets : int
@@ -422,7 +423,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When `x` is not a row, has a value that its column cannot have, `against` is not another class, or a
+            When `x` is not a row or has a value that its column cannot have, `against` is not another class, or a
             parameter is not allowed.
         """
         found = self.model_.contrast(self._encoded_row(x), against, by=by, max_sets=max_sets)
@@ -460,7 +461,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
 
 def _in_order(row: pd.Series[Any], names: list[str]) -> pd.Series[Any]:
-    """Return a row with the values in the order of the columns, if it has names; ValueError if these are others."""
+    """Return a row with its values in the order of the columns, if it has names; ValueError if they are other names."""
     import pandas as pd
 
     if isinstance(row.index, pd.RangeIndex):
@@ -474,7 +475,7 @@ def _in_order(row: pd.Series[Any], names: list[str]) -> pd.Series[Any]:
 
 # One-hot columns in which an encoder before the estimator turned missing values into zeros.
 
-# More rows of zeros than this are rather the first category, which encoders may leave out (drop="first").
+# A larger share of rows of zeros is rather the first category, which encoders may leave out (drop="first").
 _MOST_ZEROS = 0.2
 _FEWEST_ROWS = 20
 _ADVICE = (
@@ -525,7 +526,7 @@ def one_hot_groups(
 def warn_of_zeros(
     rows: NDArray[np.float64], groups: Sequence[NDArray[np.intp]], names: Sequence[str], stacklevel: int
 ) -> None:
-    """Issue a MissingAsZerosWarning for the first group in which rows have zeros only."""
+    """Issue a MissingAsZerosWarning for the first group in which some rows have only zeros."""
     for columns in groups:
         n_zero = int((rows[:, columns] == 0).all(axis=1).sum())
         if n_zero:
@@ -545,7 +546,7 @@ def warn_of_zeros(
 def class_weights(
     given: Any, classes: NDArray[Any], codes: NDArray[np.intp], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the weight of each class: ones for None, the inverse of its share of the weighted rows for "balanced".
+    """Return the weight of each class: 1 for None, inversely proportional to its weighted rows for "balanced".
 
     Raises ValueError if `given` is neither of these nor a dictionary of finite numbers, 0 or more.
     """

@@ -19,12 +19,12 @@ _PROBED_ROWS = 200
 _KINDS = "a fitted LogisticRegression, BernoulliNB or CategoricalNB, or a fitted pipeline that ends in one"
 
 
-# Parameters that mean nothing where the estimator has columns of its own, and their defaults.
+# Parameters without a meaning if the estimator has columns of its own, and the values that they may have then.
 _LEFT_OUT = {"categorical_features": (None, "from_dtype"), "numeric": ("gaussian",), "class_weight": (None,)}
 
 
 def check_left_out(owner: Any) -> None:
-    """Raise ValueError if parameters are given that a given estimator excludes."""
+    """Raise ValueError if parameters are given that a fitted estimator rules out."""
     for name, allowed in _LEFT_OUT.items():
         value = getattr(owner, name)
         if not (value is None or isinstance(value, str)) or value not in allowed:
@@ -35,7 +35,7 @@ def check_left_out(owner: Any) -> None:
 
 
 class EncodedWeights:
-    """A fitted classifier as one of encoded columns: in another order, and some of them shifted and scaled."""
+    """A fitted classifier in terms of encoded columns: those in another order, some of them shifted and scaled."""
 
     def __init__(
         self, classifier: Any, order: NDArray[np.intp], shift: NDArray[np.float64], scale: NDArray[np.float64]
@@ -49,7 +49,7 @@ class EncodedWeights:
 
 @dataclass(frozen=True, eq=False)
 class FittedPipeline:
-    """A classifier, and how raw columns become its own.
+    """A fitted classifier, and how raw columns become its columns.
 
     Attributes
     ----------
@@ -60,9 +60,9 @@ class FittedPipeline:
     takes_frames : bool
         Whether they were fitted on a data frame.
     known : dict from name to value
-        A value of each raw column, which steps get in place of a missing one.
+        A value of each raw column, which the steps get in place of a missing one.
     order : ndarray of int, shape (n_encoded,)
-        Column of the classifier that each encoded one is: they are encoded in the order of the raw columns.
+        The classifier's column for each encoded one; encoded columns are in the order of the raw ones.
     sources : ndarray of int, shape (n_encoded,)
         The raw column that each encoded one depends on; -1 if it is constant.
     shift, scale : ndarray of shape (n_encoded,)
@@ -84,7 +84,7 @@ class FittedPipeline:
 
     @classmethod
     def of(cls, estimator: Any, frame: pd.DataFrame) -> FittedPipeline:
-        """Find out how the steps make columns, by changing one raw column after another.
+        """Find out how the steps make their columns, by changing one raw column after another.
 
         Raises ValueError if the estimator is not fitted to columns like these, or a step makes columns of a kind that
         a conformant model cannot have.
@@ -161,7 +161,7 @@ class FittedPipeline:
 
 
 def transformed_by(steps: Any, frame: pd.DataFrame, takes_frames: bool) -> NDArray[np.float64]:
-    """Return what fitted steps, or None, make of rows; ValueError if these are no numbers."""
+    """Return what fitted steps, or None, make of rows; ValueError if the result is not numeric."""
     if steps is None:
         return np.column_stack([column_numbers(frame[name], str(name)) for name in frame.columns])
     result = steps.transform(frame if takes_frames else frame.to_numpy())
@@ -176,7 +176,7 @@ def transformed_by(steps: Any, frame: pd.DataFrame, takes_frames: bool) -> NDArr
 def split_pipeline(estimator: Any) -> tuple[Any, Any]:
     """Return the steps before the classifier, or None, and the classifier.
 
-    That of a naive Bayes estimator has linear scores of zeros and ones, and the steps make these.
+    For a naive Bayes estimator, the classifier has linear scores of zeros and ones, which the steps make.
     """
     from sklearn.exceptions import NotFittedError
     from sklearn.pipeline import Pipeline
@@ -253,7 +253,7 @@ def _zeros_and_ones(given: FittedPipeline, frame: pd.DataFrame) -> tuple[NDArray
 
 
 def _rows_with_every_value(frame: pd.DataFrame) -> NDArray[np.intp]:
-    """Return rows evenly from the table, and the first row with each value of each column that is not of floats."""
+    """Return evenly spaced rows, and the first row with each value of each column that does not hold floats."""
     chosen = set(np.linspace(0, len(frame) - 1, min(len(frame), _PROBED_ROWS)).astype(int).tolist())
     for name in frame.columns:
         if frame[name].dtype.kind != "f":
@@ -297,7 +297,7 @@ def is_naive_bayes(estimator: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class NaiveBayesScores:
-    """The classifier of a fitted BernoulliNB or CategoricalNB, of the zeros and ones of `NaiveBayesIndicators`.
+    """A fitted BernoulliNB or CategoricalNB as a classifier of the zeros and ones of `NaiveBayesIndicators`.
 
     Attributes
     ----------
@@ -338,7 +338,7 @@ class NaiveBayesScores:
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
-        """Scores of the classes of a row of zeros."""
+        """Scores of the classes for a row of zeros."""
         return np.asarray(self.log_prior + self.log_zeros.sum(axis=0))
 
     def predict_proba(self, rows: Matrix) -> Matrix:
@@ -349,7 +349,7 @@ class NaiveBayesScores:
 
 
 class NaiveBayesIndicators:
-    """The steps of a pipeline, and how its BernoulliNB or CategoricalNB makes zeros and ones of what they give.
+    """The steps of a pipeline, then how its BernoulliNB or CategoricalNB makes zeros and ones of their result.
 
     Attributes
     ----------
@@ -366,7 +366,7 @@ class NaiveBayesIndicators:
             self.feature_names_in_ = names
 
     def transform(self, rows: Any) -> Matrix:
-        """Return one column for each that a BernoulliNB cuts; of a CategoricalNB, one for each category."""
+        """Return one column for each feature of a BernoulliNB, or for each category of a CategoricalNB."""
         table = rows if self.steps is None else self.steps.transform(rows)
         values = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
         if not hasattr(self.estimator, "n_categories_"):

@@ -41,7 +41,7 @@ def distribution_of(
     features: Sequence[str] | None = None,
     positive: str | None = None,
 ) -> BayesianClassifier:
-    """Return the classifier of a model: of two classes, `positive` (default: the second) has the threshold."""
+    """Return the classifier of a model; with two classes, `positive` (default: the second) has the threshold."""
     classes = _classes(model, target)
     if len(classes) == 2:
         return BayesianClassifier(
@@ -58,7 +58,7 @@ def columns_of(
     A logistic regression needs rows, as a table of raw columns.
     """
     if isinstance(model, NaiveBayes | NaiveBayesMixture | BayesianNetwork):
-        # scikit-learn's scores take the classes to be sorted.
+        # scikit-learn's scores assume sorted classes.
         labels: NDArray[Any] = np.array(sorted(_classes(model, target)))
         classifier = distribution_of(model, target, threshold, positive=str(labels[1]))
         pairs = zip(classifier.features, classifier.value_names, strict=True)
@@ -85,7 +85,7 @@ def columns_of(
 
 
 def rows_of(model: Any, rows: Any) -> pd.DataFrame | None:
-    """Return rows as a table of the columns that a fitted estimator takes, or None of another model or without any."""
+    """Return rows as a table of the columns that a fitted estimator takes; None without rows, or for other models."""
     if rows is None or not is_estimator(model):
         return None
     split_pipeline(model)  # an estimator that is not fitted says so
@@ -98,7 +98,7 @@ def is_estimator(model: Any) -> bool:
 
 
 def check_convertible(model: Any) -> None:
-    """Raise TypeError, with what to write, unless something may be a fitted estimator."""
+    """Raise a TypeError that says what to write, unless something may be a fitted estimator."""
     if is_estimator(model):
         return
     if isinstance(model, BayesianClassifier):
@@ -208,7 +208,7 @@ class ColumnScores:
     def model(self, rows: pd.DataFrame | None) -> NaiveBayes:
         """Return a distribution with the classifier's predictions.
 
-        That of a naive Bayes estimator is its own, given that one-hot columns have one 1. Of a logistic regression, it
+        For a naive Bayes estimator, it is its own, given that one-hot columns have one 1. For a logistic regression, it
         is the conformant one that fits the rows best, which must then be given.
         """
         prior, tables = self._own() if self.is_naive_bayes or rows is None else self._fitted_to(rows)
@@ -273,7 +273,7 @@ def _check_known(estimator: Any, columns: RawValues, made: Matrix) -> None:
             )
 
 
-# Which raw column each column of a pipeline comes from, by what is known of the steps of scikit-learn.
+# Which raw column each column of a pipeline comes from, by what is known about the steps of scikit-learn.
 
 _ADVICE = (
     "use scalers, Binarizer, KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, SimpleImputer, selectors of columns and "
@@ -288,11 +288,11 @@ class StepColumn:
     Attributes
     ----------
     source : int
-        Place of the raw column that it is made of.
+        Place of the raw column that it is made from.
     categories : tuple, optional
         The values of the raw column that an encoder knows; None for a number.
     is_raw : bool
-        Whether its values are still those of the raw column, where these are not missing.
+        Whether its values are still those of the raw column, apart from missing ones.
     is_piecewise : bool
         Whether it has few values, between which it jumps as the raw number grows.
     takes_missing : bool
@@ -374,7 +374,7 @@ def _encoded(step: Any, columns: list[StepColumn], names: list[str]) -> list[Ste
         found.append(column)
     if not hasattr(step, "drop_idx_"):
         return found
-    # How many columns each gives, whatever is dropped or merged.
+    # The number of columns that each gives, after categories were dropped or merged.
     return [column for column, count in zip(found, step._n_features_outs, strict=True) for _ in range(count)]
 
 
@@ -410,9 +410,9 @@ def _indicators(step: NaiveBayesIndicators, columns: list[StepColumn]) -> list[S
 # Where numbers make a pipeline jump from one value to the next, to the last digit.
 
 Vector = NDArray[np.float64]
-# Numbers beyond are no data, and steps that scale them would overflow.
+# Larger numbers are not data, and steps that scale them would overflow.
 _LARGEST = 1e100
-# Steps take long for one row and hardly longer for hundreds.
+# Steps take hardly longer for hundreds of rows than for one.
 _MOST_ROWS, _MOST_PARTS = 20_000, 256
 
 
@@ -479,7 +479,7 @@ class RawValues:
     sources: NDArray[np.intp]
 
     def table(self) -> pd.DataFrame:
-        """Return rows the i-th of which has the i-th value of each column, or its last one."""
+        """Return a table whose i-th row has the i-th value of each column, or its last one."""
         import pandas as pd
 
         n_rows = max(map(len, self.examples))
@@ -492,10 +492,10 @@ class RawValues:
 
 
 def raw_values(steps: Any, names: Sequence[str], takes_frames: bool, rows: pd.DataFrame | None) -> RawValues:
-    """Find out which values of raw columns fitted steps tell apart.
+    """Return the values of raw columns that fitted steps tell apart.
 
-    Raises ValueError if a step is unknown, or a number is used as it is and the rows, if there are any, have more of it
-    than zeros and ones.
+    Raises ValueError if a step is unknown, or a column of numbers is used as it is although the rows, if given, have
+    numbers other than 0 and 1 in it.
     """
     columns = _through(steps, [StepColumn(place) for place in range(len(names))], list(names))
     sources = np.array([column.source for column in columns], dtype=np.intp)
@@ -520,7 +520,7 @@ def raw_values(steps: Any, names: Sequence[str], takes_frames: bool, rows: pd.Da
 
 
 def _by_source(columns: Sequence[StepColumn], names: Sequence[str]) -> dict[int, StepColumn]:
-    """Return what is known of each raw column that the steps use; one that they use in several ways must be cut."""
+    """Return what is known about each raw column that the steps use; ValueError if one is both encoded and cut."""
     found: dict[int, StepColumn] = {}
     for column in columns:
         other = found.setdefault(column.source, column)
@@ -587,7 +587,7 @@ def _cuts(
 
 
 def _with_missing(found: RawValues, steps: Any, takes_frames: bool, known: dict[int, StepColumn]) -> RawValues:
-    """Return the values with the one that a missing cell becomes, where it is imputed."""
+    """Return the values, with the one that a missing cell becomes where it is imputed."""
     import pandas as pd
 
     places = [place for place, column in known.items() if column.takes_missing]

@@ -22,26 +22,26 @@ from trimbench.selection_bias.model import SelectionCorrectedModel
 from trimbench.selection_bias.prior import Rule
 
 _KINDS = ("binary", "gaussian")
-# Features that are selected where k is not given.
+# Number of features that are selected if k is not given.
 _USUAL_K = 10
-# Copies of cases that are made at most.
+# Most copies of cases that are made.
 _MOST_COPIES = 10**8
 
 
 class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """Bayesian naive Bayes on the k features that correlate most with the class, corrected for their selection.
+    """Bayesian naive Bayes on the k features most correlated with the class, corrected for their selection.
 
     Parameters
     ----------
     k : int or "auto", default="auto"
-        Number of features to select, at most all; "auto" takes 10, or all if there are fewer. Features without any
-        correlation with the class are not selected, with a warning if fewer than k are left, unless no feature has any.
+        Number of features to select, at most all; "auto" takes 10, or all if there are fewer. If k is less than all,
+        features without any correlation with the class are not selected, with a warning if fewer than k are; if no
+        feature has any, all are.
     correct : bool, default=True
         Whether predictions condition on the weak correlations of the discarded features.
     features : {"binary", "gaussian"}, default="binary"
-        How features are modelled: cut into zeros and ones, or Gaussian in each class. Gaussian features refuse what
-        `trimbench.fit_selection_corrected` does: `ties`, `theta0`, `n_theta`, `n_theta_adjust`, `rule`, `cuts`,
-        `factor` and `n_simulations`.
+        How features are modelled: cut into zeros and ones, or Gaussian in each class. Gaussian features take no `ties`,
+        `theta0`, `n_theta`, `n_theta_adjust`, `rule`, `cuts`, `factor` or `n_simulations`.
     ties : {"exact", "less", "less_equal"}, default="exact"
     shape, rate, theta0, f0, f1 : float
     n_alpha, n_theta, n_theta_adjust : int
@@ -55,11 +55,11 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Those of the model are their numbers here.
+        `model_` numbers them in this order.
     model_ : SelectionCorrectedModel
         With the posterior of alpha, the adjustment factor and the stored medians.
-    selected_ : ndarray
-        Numbers of the selected features, from the largest absolute correlation to the smallest.
+    selected_ : ndarray of shape (n_selected,)
+        Positions of the selected features, from the largest absolute correlation to the smallest.
     feature_importances_ : ndarray of shape (n_features,)
         The absolute correlation with the class (with more classes eta, see `trimbench.fit_selection_corrected`) of the
         selected features, cut or as they are, and 0 for all others: `SelectFromModel` with ``threshold=1e-12`` keeps
@@ -182,7 +182,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         return self.model_.log_odds(table) if len(self.classes_) == 2 else self.model_.log_probabilities(table)
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the columns of the selected features, in their order in X; what is masked becomes NaN."""
+        """Return the columns of the selected features, in their order in X; masked values become NaN."""
         check_is_fitted(self)
         found: NDArray[Any] = super().transform(checked_rows(self, X) if _is_frame(X) else without_masks(X))
         return found

@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 
 class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """A Bayesian classifier that looks at the few columns with which it decides most often as with all.
+    """A Bayesian classifier on the few columns with which it most often decides as it would with all of them.
 
     It learns a distribution over all columns, which are cut into categories, and keeps the columns within the budget
     whose classifier agrees most often with that of all columns: on the training rows, under the distribution, or on a
-    blend of both. As a selector it gives the columns that are kept. With two classes, the second is positive if its
-    probability reaches the threshold, which the trimmed classifier adapts; with more, the most probable class is given.
+    blend of both. As a selector, it returns the columns that are kept. With two classes, the second is predicted if its
+    probability reaches the threshold, which the trimmed classifier adapts; with more, the most probable class.
 
     Parameters
     ----------
@@ -68,20 +68,20 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     n_components : int
         Components of each class in a mixture.
     cut : {"mdl", "mean", "median"}
-        How numbers are cut (see `Discretizer`): where the classes change, as often as that pays, or once.
+        How numbers are cut: by minimum description length, where the classes differ, or once, at the mean or median.
     smoothing : float
         Pseudo-count of every category.
     rows_weight : float in [0, 1] or "auto"
-        Share of the training rows in the agreement that is maximised: 0 the distribution alone, 1 the rows alone;
-        ``"auto"`` compares some by cross-validation.
+        Weight of the training rows in the agreement that is maximised: 0 the distribution alone, 1 the rows alone;
+        ``"auto"`` compares several by cross-validation.
     prefer : {"best", "cheapest"}
         The best columns within the budget, or the cheapest that are within one standard error of the best on rows.
     threshold : float in [0, 1]
-        Of the classifier with all columns, for two classes.
+        Of the classifier with all columns, for two classes; 0.5 for more, where it has no effect.
     time_limit : float or None
-        Seconds for the search; None gives it the time to prove its result. It needs most with about 60 columns: fewer
-        are searched sooner, and many more are not searched to the end, but bounded. A search that ends by itself finds
-        the same columns in any time; one that is stopped fills the budget, and warns.
+        Seconds for the search; None gives it the time to prove its result. It takes longest with about 60 columns:
+        fewer are searched sooner, and with many more the result is bounded, not proven. A search that ends by itself
+        finds the same columns whatever the limit; one that is stopped fills the budget, and warns.
 
     Attributes
     ----------
@@ -96,16 +96,16 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     classifier_ : BayesianClassifier
         The trimmed classifier, of categories.
     discretizer_ : Discretizer
-        How columns become categories. It says what becomes of values that training rows do not have.
+        How columns become categories, those of values that training rows do not have included.
 
     Notes
     -----
     The columns that are left out may hold anything when predicting. `predict` compares the probability with the
     threshold of the trimmed classifier, ``classifier_.threshold``, which need not be 1/2.
 
-    Of columns that serve equally well the first is kept, so that another order of the columns may keep others. The root
-    of the tree of ``density="tree_augmented"`` is the first column: without smoothing any root would give the same
-    distribution; with it the probabilities, and so which of columns nearly as good is kept, depend on the order.
+    Of columns that serve equally well the first is kept, so another order of the columns may keep others. The root of
+    the tree of ``density="tree_augmented"`` is the first column: without smoothing any root would give the same
+    distribution; with it the probabilities, and so which of nearly equally good columns is kept, depend on the order.
 
     References
     ----------
@@ -173,9 +173,9 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         Warns
         -----
         IdentifierColumnWarning
-            When a column of text has about as many values as rows; it is left out.
+            When a column of text or categories has a value for each row, or over 10 and for over half; it is left out.
         sklearn.exceptions.ConvergenceWarning
-            When the time limit stopped the search: what is certified of its result, and how to go on.
+            When the time limit stopped the search; it says what is certified about the result, and how to go on.
         """
         check_one_of("density", self.density, get_args(Density))
         frame, labels = checked_training_rows(self, X, y)
@@ -192,23 +192,23 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 
     @classmethod
     def from_fitted(cls, model: Any, *, target: str | None = None, rows: Any = None, **settings: Any) -> Any:
-        """Return the trimmed classifier of a fitted model, which gives the distribution.
+        """Return the trimmed classifier of a fitted model, whose distribution it uses.
 
         Parameters
         ----------
         model : fitted estimator, NaiveBayes, NaiveBayesMixture or BayesianNetwork
             As in `trimbench.trim`: `BernoulliNB`, `CategoricalNB`, `LogisticRegression` or a pipeline; or a model.
         target : str, optional
-            The class of a network. Other models have one already.
+            The class variable of a network. Other models have one already.
         rows : array or DataFrame, optional
-            Rows as the estimator takes them, or of value names, to search with. A logistic regression needs them.
+            Rows to search with, as the estimator takes them, or of value names. A logistic regression needs them.
         **settings
-            Parameters of this class; those of the learning have no effect.
+            Parameters of this class; those for learning have no effect.
 
         Returns
         -------
         TrimmedClassifier
-            Fitted. A value that the model does not have is an error.
+            Fitted. Values that the model does not know are an error when predicting.
 
         Raises
         ------
@@ -321,7 +321,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
             "parameters": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
             "has_column_names": hasattr(self, "feature_names_in_"),
             "classes": {"type": self.classes_.dtype.str, "labels": _texts_of(self.classes_)},
-            # What is left out needs no rule, only its place.
+            # Columns that are left out need no rule, only their place.
             "columns": [asdict(rule) if rule.name in kept else {"name": rule.name} for rule in self.discretizer_.rules],
             "classifier": {"kind": type(self.classifier_).__name__, **self.classifier_.to_dict()},
         }
@@ -416,7 +416,7 @@ def _read_rule(content: Mapping[str, Any]) -> ColumnRule:
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as JSON has it; a mapping as pairs (its keys may be positions), infinity as text."""
+    """Return a parameter in the types of JSON; a mapping as pairs (its keys may be positions), infinity as text."""
     if hasattr(value, "to_dict"):
         value = value.to_dict()
     if isinstance(value, Mapping):

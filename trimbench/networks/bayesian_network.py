@@ -195,7 +195,7 @@ class BayesianNetwork:
         TypeError
             When it is of another kind.
         ValueError
-            When a table is missing or no distribution.
+            When a table is missing or is not a distribution, or two names are equal as text.
         """
         parts = parts_of(network)
         tables = {
@@ -209,18 +209,18 @@ class BayesianNetwork:
         write_json(path, {"format": FORMAT, **self.to_dict()})
 
     def write(self, path: str | Path) -> None:
-        """Write the network to a file that `read` reads to the last digit.
+        """Write the network to a file, from which `read` restores every digit.
 
         Parameters
         ----------
         path : str or Path
-            ``.bif``: the Bayesian Interchange Format, which other programs read; names that are more than ASCII
-            letters, digits and ``_.-`` stand in quotes. ``.json``: as `save`.
+            ``.bif``: the Bayesian Interchange Format, which other programs read; names with characters other than
+            ASCII letters, digits and ``_.-`` are quoted. ``.json``: as `save`.
 
         Raises
         ------
         ValueError
-            When the ending is another one, or a name has a quote or a control character, which BIF cannot carry.
+            When the ending is another one, or a name is empty or has a quote or control character (not in BIF).
         OSError
             When the file cannot be written; an older one is then untouched.
         """
@@ -244,8 +244,8 @@ class BayesianNetwork:
             deviation is logged. Nodes without names are called ``"x0", "x1", ...``, states without names ``"0", "1",
             ...``.
         max_unpacked : int
-            Bytes that a file ending in ``.gz`` may become, by default 4 MiB, which are read in seconds; a small file
-            can become gigabytes.
+            Most bytes that a file ending in ``.gz`` may unpack to, by default 4 MiB, which are read in seconds: a small
+            file can unpack to gigabytes.
 
         Raises
         ------
@@ -265,7 +265,7 @@ class BayesianNetwork:
                 raise ValueError(f"{path}: {error}") from error
 
     def read_evidence(self, path: str | Path) -> dict[str, str]:
-        """Read which states of the nodes were observed, from a file beside an Ergo or UAI network.
+        """Read which states of the nodes were observed, from a file that accompanies an Ergo or UAI network.
 
         The file holds the number of observed nodes, then a pair for each of them: its index among the nodes of the
         network and the index of its state, both from 0. Comments stand in ``/* */``. A file for several samples (the
@@ -316,7 +316,7 @@ def draw_forwards(
     Parameters
     ----------
     parents : mapping from node to its parents
-        In an order in which each node stands after its parents.
+        In an order in which each node comes after its parents.
     tables : mapping from node to P(node | parents)
     fixed : mapping from node to value index, optional
         Nodes that are not drawn.
@@ -337,7 +337,7 @@ def draw_forwards(
 
 
 def drawn(table: NDArray[np.float64], columns: Sequence[IntegerArray], uniform: NDArray[np.float64]) -> IntegerArray:
-    """Return the value that each uniform number draws from the distribution that the columns select."""
+    """Return the value that each uniform number draws from the distribution that its row of the columns selects."""
     cumulative = np.cumsum(table, axis=-1)
     # Rounding can leave the last value just below 1: without the division, a draw from the gap between them would give
     # the last state even if its probability is zero.

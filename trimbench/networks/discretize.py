@@ -1,4 +1,4 @@
-"""Raw columns as categories: numbers are cut, categories kept, and missing is a value of its own."""
+"""Raw columns as categories: numbers are cut, categories kept, and missing values become a category of their own."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _FEW_CUTS = 8
 
 
 class IdentifierColumnWarning(UserWarning):
-    """A column of text has about as many values as rows, and says nothing about new rows: it is left out."""
+    """A column of text or categories has about as many values as rows, as identifiers have: it is left out."""
 
 
 class UnknownValuesWarning(UserWarning):
-    """A column has none of the values that the training rows had: it may be written in another way."""
+    """A column has none of the values of the training rows, or numbers other than their 0 and 1: check its values."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class ColumnRule:
     ----------
     name : str
     categories : tuple of str
-        Their names; one for each interval of a number, from the lowest.
+        Their names; for numbers one for each interval, from the lowest.
     cuts : tuple of float, optional
-        Of a number: the i-th category holds the numbers above exactly i cuts. None for a column of categories.
+        Ascending, for numbers: the i-th category holds those above exactly i cuts. None for a column of categories.
     missing : str, optional
-        The category of missing cells, one of `categories`; None where training rows had none.
+        The category of missing cells, one of `categories`; None if the training rows had no missing cells.
     fallback : str, optional
         The category of all other cells: values that the training rows did not have, and missing cells if `missing` is
         None. None makes them an error.
@@ -68,7 +68,7 @@ class ColumnRule:
     fallback: str | None = None
 
     def codes(self, column: pd.Series[Any] | NDArray[Any]) -> NDArray[np.int64]:
-        """Return the position of each cell's category in `categories`; an array holds numbers.
+        """Return the position of each cell's category in `categories`; an array must hold numbers.
 
         Raises ValueError if a cell has no category, is infinite, or is not a number in a column of numbers.
         """
@@ -124,10 +124,10 @@ class Discretizer:
     def fit(cls, frame: pd.DataFrame, classes: ArrayLike, cut: CutRule = "mdl") -> Discretizer:
         """Learn the cuts and the categories.
 
-        A column of numbers is cut; one of two numbers is cut between them. Text, truth values and pandas' categories
-        are kept as they are. Missing cells (NaN, None, NA) become a category of their own. A value that the training
-        rows do not have counts as missing where they have missing cells, and otherwise as their most frequent category;
-        so does a missing cell where they have none.
+        A column of numbers is cut; if it has two distinct numbers, it is cut between them. Text, truth values and
+        pandas' categories are kept as they are. Missing cells (NaN, None, NA) become a category of their own. A value
+        that the training rows do not have counts as missing if they have missing cells, and otherwise as their most
+        frequent category; so does a missing cell if they have none.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class Discretizer:
         classes : array of int, shape (n_rows,)
             Class of each row, 0 or more; only the rule ``"mdl"`` uses it.
         cut : {"mdl", "mean", "median"}
-            Cuts that separate the classes where they pay for their description, or one cut at the mean or the median.
+            As many cuts between the classes as pay for their description, or one cut at the mean or the median.
 
         Raises
         ------
@@ -145,8 +145,8 @@ class Discretizer:
         Warns
         -----
         IdentifierColumnWarning
-            When a column of text or categories has as many values as rows, or more than 10 and more than half as many:
-            it becomes a single category.
+            When a column of text or categories has more than 2 values and as many as rows, or more than 10 and more
+            than half as many as rows: it becomes a single category.
         """
         check_one_of("cut", cut, get_args(CutRule))
         labels = np.asarray(classes, dtype=np.int64)
@@ -217,7 +217,7 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
     rule = ColumnRule(name, values, cuts, missing, missing or values[0])
     if missing is not None or len(values) == 1:
         return rule
-    # Without missing cells, the most frequent category stands for what is new.
+    # Without missing cells, new values count as the most frequent category.
     codes = rule.codes(column if cuts is None else numbers)
     usual = values[int(np.bincount(codes, minlength=len(values)).argmax())]
     return ColumnRule(name, values, cuts, missing, usual)
@@ -338,9 +338,9 @@ def _products(n: int) -> NDArray[np.float64]:
 
 
 def _best_cut(below: NDArray[np.int64], products: NDArray[np.float64]) -> int | None:
-    """Return how many values the lower side of the best cut has; None if no cut pays for itself.
+    """Return how many ends the lower side of the best cut has; None if no cut pays for itself.
 
-    `below` has the counts of each class among the 0, 1, ... lowest values of an interval, `products` n log2 n.
+    `below` has the counts of each class below the ends 0, 1, ... of an interval, `products` n log2 n.
     """
     if below.shape[1] < 3:
         return None

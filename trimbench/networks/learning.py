@@ -98,13 +98,13 @@ def learn(
     n_components : int
         Components of each class of a mixture, 1 or more. With one it is naive Bayes.
     smoothing : float
-        Pseudo-count of every value, and of every component, 0 or more. 0 is maximum likelihood, for naive Bayes alone.
+        Pseudo-count of every value and every component, 0 or more; 0 (maximum likelihood) for naive Bayes only.
     missing : {"error", "ignore"}
         What NaN in a feature means: an error, or a cell that is left out of the counts that need it.
     n_starts : int
         Number of random starts of a mixture; the one with the highest smoothed likelihood is taken.
     random_state : int
-        Decides these starts.
+        Seed of these starts.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def check_smoothing(smoothing: float) -> None:
 
 
 def check_rows(features: pd.DataFrame, target: pd.Series) -> None:
-    """Raise a TypeError or ValueError unless both are tables of pandas with the same rows, at least one."""
+    """Raise a TypeError or ValueError unless both are pandas objects with the same rows, at least one."""
     import pandas as pd
 
     if not isinstance(features, pd.DataFrame):
@@ -347,7 +347,7 @@ _MAX_STEPS = 500
 def _mixture(
     coded: _Coded, n_components: int, smoothing: float, n_starts: int, rng: np.random.Generator
 ) -> NaiveBayesMixture:
-    # Which value each row has of each feature: one column for each value, all 0 where the value is missing.
+    # The features, one-hot: one column for each value, all 0 where the value is missing.
     seen = np.zeros((len(coded.class_codes), sum(coded.sizes)))
     columns = [slice(int(a), int(b)) for a, b in itertools.pairwise(np.cumsum([0, *coded.sizes]))]
     for codes, own in zip(coded.codes, columns, strict=True):
@@ -387,7 +387,7 @@ class _Fit(NamedTuple):
 def _fitted(
     seen: NDArray[np.float64], features: list[slice], n_components: int, smoothing: float, rng: np.random.Generator
 ) -> _Fit:
-    """Fit a mixture from a random start; the objective is the log-likelihood and the smoothing's log-prior."""
+    """Fit a mixture from a random start; the objective is the log-likelihood plus the log-prior of the smoothing."""
     n_rows = len(seen)
     responsibilities = rng.dirichlet(np.ones(n_components), size=n_rows).reshape(n_rows, n_components)
     objective = -np.inf

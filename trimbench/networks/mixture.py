@@ -31,7 +31,7 @@ class NaiveBayesMixture:
     components : NaiveBayes
         Its classes are the components of all classes.
     class_of : sequence of str
-        To which class each component belongs. Classes keep the order of their first components.
+        The class that each component belongs to. Classes keep the order of their first components.
     class_variable : str
         Name of the class variable; that of `components` names the hidden component.
 
@@ -104,7 +104,7 @@ class NaiveBayesMixture:
         prior = self.prior
         for row, name in enumerate(classes):
             own = self._rows(name)
-            # A class of probability 0 has components all the same.
+            # A class of probability 0 has components nonetheless.
             shares[row, own] = parts.prior[own] / prior[row] if prior[row] > 0 else 1.0 / len(own)
         states = {self.class_variable: classes, parts.class_variable: parts.class_names}
         states.update(zip(parts.feature_names, parts.value_names, strict=True))

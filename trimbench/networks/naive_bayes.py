@@ -124,7 +124,7 @@ class NaiveBayes:
         Parameters
         ----------
         frame : DataFrame with (at least) one column for each feature
-            Names of columns and values are compared with `feature_names` and `value_names` as strings (``str``).
+            Column names are compared as strings; so are values, but 1, 1.0 and True are all the value ``"1"``.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class NaiveBayes:
 
     @classmethod
     def from_network(cls, network: BayesianNetwork, target: str) -> NaiveBayes:
-        """Return a Bayesian network of naive Bayes structure as a naive Bayes model.
+        """Return a Bayesian network with the structure of naive Bayes as a naive Bayes model.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class NaiveBayes:
         TypeError
             When the estimator is of another class.
         ValueError
-            When it is not fitted, or the number of names differs from that of its features.
+            When it is not fitted, or the names are not as many as its features.
         """
         from trimbench.networks.formats.other_libraries import naive_bayes_parts
 

@@ -81,7 +81,7 @@ class RowSampler:
 def _backward_steps(
     network: BayesianNetwork, order: Sequence[str], fixed: Mapping[str, int]
 ) -> tuple[tuple[str, tuple[str, ...], NDArray[np.float64]], ...]:
-    """Eliminate all nodes; return the distribution of each given those that are eliminated after it, last first."""
+    """Eliminate all nodes; return the distribution of each given nodes eliminated after it, the last one first."""
     free = [node for node in order if node not in fixed]
     place = {node: i for i, node in enumerate(free)}
     factors = []
@@ -108,7 +108,7 @@ def _backward_steps(
     steps = []
     for variable in plan.order:
         joined = product(waiting.pop(variable), rank)
-        # The variable stands first; as the last axis it is what is drawn.
+        # The variable's axis comes first; draws are along the last one.
         table = np.moveaxis(joined.table[0], 0, -1)
         total = table.sum(axis=-1)
         if not total.max() > 0:

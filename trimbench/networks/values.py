@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-_HALF = re.compile("[\ud800-\udfff]")  # of a pair of surrogates: no character
+_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
 # A list of names is cut in messages, which stay short whatever the input.
 _MOST_NAMES = 8
 # Whole numbers in a range of this length are looked up in a table, which is faster than hashing them.
@@ -183,7 +183,7 @@ def _categorical_type() -> type:
     return pd.CategoricalDtype
 
 
-# Tables, columns and cells as NumPy has them, whatever library or type they come in.
+# Tables, columns and cells in NumPy's types, whatever library or type they come in.
 
 
 def plain_table(X: Any) -> Any:
@@ -211,7 +211,7 @@ def names_of(X: Any) -> tuple[str, ...] | None:
 
 
 def in_order(X: Any, names: Sequence[str] | None) -> Any:
-    """Return a table with its columns in the order of the names, if it has names; with others, scikit-learn's error."""
+    """Return a table with columns in the order of the names, if it has names; scikit-learn's error for other names."""
     own = names_of(X)
     if names is None or own is None or own == tuple(names):
         return X
@@ -252,7 +252,7 @@ def widened(numbers: NDArray[Any]) -> NDArray[np.float64]:
 def plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column of nullable or Arrow's types, or of objects, as numbers, truth values or objects of NumPy.
 
-    What any library calls missing becomes NaN, which leaves numbers and objects. Categories stay what they are.
+    Whatever a library calls missing becomes NaN; the column then holds floats or objects. Categories stay as they are.
     """
     import pandas as pd
 
@@ -292,7 +292,7 @@ def plain_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_missing(cells: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which cells no library counts as values: None, NaN (Decimal's, too), NaT, NA and what NumPy masks."""
+    """Return which cells are missing in any library: None, NaN (Decimal's, too), NaT, NA and what NumPy masks."""
     import pandas as pd
 
     absent: NDArray[np.bool_] = np.asarray(pd.isna(cells), dtype=bool)
@@ -302,7 +302,7 @@ def is_missing(cells: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def unmasked(X: Any) -> Any:
-    """Return a masked array with NaN in place of masked numbers, and None in place of others; the rest as it is."""
+    """Return a masked array with NaN in place of masked numbers, None in place of others; anything else as it is."""
     if not isinstance(X, np.ma.MaskedArray):
         return X
     of_numbers = X.dtype.kind in "biuf"
@@ -345,7 +345,7 @@ def check_finite(numbers: NDArray[Any], name: str) -> None:
 
 
 def as_numbers(values: Any, name: str) -> NDArray[Any]:
-    """Return values as an array of numbers, without copying one; what any library calls missing becomes NaN.
+    """Return values as an array of numbers, without copying an array; whatever a library calls missing becomes NaN.
 
     Raises ValueError if the values are sparse, ragged, or not numbers; the message calls them `name`.
     """
@@ -380,9 +380,9 @@ _ROUNDING = 2 * float(np.finfo(np.float64).eps)
 
 
 def value_names(column: pd.Series[Any]) -> tuple[str, ...]:
-    """Return the names of the values of a column without missing cells; equal values of different types share one.
+    """Return the names of the values of a column without missing cells; equal values of different types share a name.
 
-    Numbers come first, in their order, then texts in theirs. Whole numbers have no decimal point.
+    Numbers come first, in order, then texts in theirs. Whole numbers have no decimal point.
     """
     distinct = np.asarray(column, dtype=object)
     texts, others = (
@@ -495,10 +495,10 @@ def normalised(
     tables: Mapping[str, NDArray[np.float64]],
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of the `NaiveBayes` of rounded figures; raise ValueError if they are off by more than that.
+    """Return the arguments of `NaiveBayes` for rounded figures; ValueError if they are off by more than rounding.
 
-    `tables` has P(x_i = value | c) of each feature, of shape (n_classes, n_values), `names` those of the states, and
-    `source` says in messages where the figures come from.
+    `tables` has P(x_i = value | c) of each feature, of shape (n_classes, n_values), `names` the names of the states,
+    and `source` says in messages where the figures come from.
     """
     deviations = {name: float(np.abs(one.sum(axis=-1) - 1.0).max()) for name, one in {target: prior, **tables}.items()}
     worst = max(deviations, key=lambda name: deviations[name])
@@ -521,8 +521,8 @@ def normalised(
 def checked_names(names: Sequence[str], what: str, *, of_values: bool = False) -> tuple[str, ...]:
     """Return `names` as a tuple of distinct strings; only a value may be called "".
 
-    Raises ValueError if a name is empty, is not a string, has half of a pair of surrogates, which no file can hold, or
-    occurs twice, or `names` is one string instead of several.
+    Raises ValueError if a name is empty, is not a string, has a lone surrogate, which UTF-8 cannot encode, or occurs
+    twice, or `names` is one string instead of several.
     """
     if isinstance(names, str):
         raise ValueError(f"{what} must be a sequence of strings, got the string {names!r}; put it in a list")

@@ -1,6 +1,6 @@
 """Reader for naive Bayes networks in the encoding of the ACE compiler.
 
-A network is a CNF file (``.cnf``) whose weights stand in a literal map (``.lmap``); a third file (``.search``)
+A network is a CNF file (``.cnf``) whose weights are in a literal map (``.lmap``); a third file (``.search``)
 states the feature selection problem. The CNF has one block of clauses for each node: first the clause that lists
 the node's indicator variables, then "at most one of them", then one clause for each parameter:
 
@@ -52,7 +52,7 @@ class AceProblem:
 
 
 def read_ace(cnf_path: str | Path, lmap_path: str | Path) -> dict[str, Any]:
-    """Return the arguments of the `NaiveBayes` in an ACE encoding; ValueError, with the line, if there is none."""
+    """Return the arguments of `NaiveBayes` for an ACE encoding; ValueError, with the line, if it cannot be read."""
     literals = read_literal_map(Path(lmap_path))
     blocks = read_blocks(Path(cnf_path), literals)
     target = _class_node(blocks, cnf_path)

@@ -39,7 +39,7 @@ _SEPARATORS = str.maketrans(",|", "  ")
 # A property is any text up to its semicolon.
 _PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"]|"(?![^"\n]*"))*+;')
 _STATEMENT = re.compile(r"\n\s*(?:[(}]|(?:table|default|type|property|variable|probability)\b)")
-# How files begin that are of another format, whatever their names say.
+# How files of other formats begin, whatever their names say.
 _OTHERS = {
     r"\s*(?:<\?[^>]*>\s*)?<smile\b": "a network of GeNIe, which pyAgrum reads as .xdsl and writes as BIF",
     r"\s*<": "XML: rename a file in XMLBIF to .xmlbif",
@@ -93,7 +93,7 @@ class _Reader:
         self._continue(0)
 
     def _continue(self, place: int) -> None:
-        """Go on with the words from a place in the text, where the next one has not been looked at."""
+        """Go on with the words from a place in the text."""
         self._place = place
         self._matches = WORD.finditer(self._text, place)
         self._ahead: _Word | None = None
@@ -105,7 +105,7 @@ class _Reader:
     def _next(self) -> _Word:
         while match := next(self._matches, None):
             kind = match.lastindex
-            if kind == 5 and match.end() <= self._last_end:  # one without an end is no comment
+            if kind == 5 and match.end() <= self._last_end:  # one without an end is not a comment
                 end = self._text.index("*/", match.end()) + 2
                 self._line += self._text.count("\n", match.start(), end)
                 self._continue(end)
@@ -154,7 +154,7 @@ class _Reader:
         return numbers
 
     def _plain_rows(self) -> _Rows | None:
-        """Take the rows of a block and its end at once; None, and nothing taken, where words need a closer look."""
+        """Take the rows of a block and its end at once; None, and nothing taken, if its words need a closer look."""
         found = None if self._ahead else _PLAIN_BLOCK.match(self._text, self._place)
         rows: _Rows = {}
         line = self._line
@@ -179,7 +179,7 @@ class _Reader:
         return rows
 
     def _skip_property(self) -> None:
-        """Go behind the semicolon after the word "property", which was taken last."""
+        """Skip past the semicolon after the word "property", which was taken last."""
         found = _PROPERTY.match(self._text, self._place)
         if not found or _STATEMENT.search(found[0]):
             line = self._line
@@ -302,7 +302,7 @@ class _Reader:
         if missing > 0:
             if default is None:
                 raise ValueError(f"{where}: {missing} rows of {name!r} must be stated, or a default")
-            rows_of_all = table.reshape(-1, size)  # a place in it is one number, not one for each parent
+            rows_of_all = table.reshape(-1, size)  # one index instead of one for each parent
             rows_of_all[np.isnan(rows_of_all[:, 0])] = default[1]
         return table
 
@@ -347,7 +347,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _word(name: str) -> str:
-    """Return a name as BIF has it; in quotes unless it is a plain word."""
+    """Return a name as it is written in BIF, in quotes unless it is a plain word."""
     if _PLAIN.fullmatch(name):
         return name
     if not name or '"' in name or any(unicodedata.category(character) == "Cc" for character in name):

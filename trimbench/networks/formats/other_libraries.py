@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trimbench.networks.formats.parsing import NetworkParts
 
-# What pyAgrum reads from files has about as many digits as a number in single precision.
+# Numbers that pyAgrum reads from files have about as many digits as single precision.
 TOLERANCE = 1e-6
 _Table = tuple[list[str], list[list[str]], NDArray[np.float64]]
 
@@ -65,7 +65,7 @@ def _of_pgmpy(network: Any) -> Iterator[_Table]:
 
 
 def _of_pyagrum(network: Any) -> Iterator[_Table]:
-    """Yield the same; the axes of pyAgrum's tables are in the reverse order of their names."""
+    """Yield the same as `_of_pgmpy`; the axes of pyAgrum's tables are in the reverse order of their names."""
     for place in sorted(network.nodes()):
         table = network.cpt(place)
         names = list(table.names)

@@ -1,4 +1,4 @@
-"""What the readers of networks share: the text of a file, its words with their lines, tables and JSON."""
+"""Shared parts of the readers of networks: the text of a file, its words with their lines, tables and JSON."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def without_comments(text: str) -> str:
 def checked_shape(where: str, shape: Sequence[int], room: int) -> int:
     """Return how many entries remain of `room` after a table of `shape`.
 
-    Raises ValueError, beginning with `where`, if they are more.
+    Raises ValueError, its message beginning with `where`, if the table has more.
     """
     # The product of thousands of numbers would take seconds.
     size = math.prod(shape) if len(shape) <= MAX_AXES else 0
@@ -107,7 +107,7 @@ _LONGEST_MESSAGE = 500
 
 @contextmanager
 def short_errors() -> Iterator[None]:
-    """Cut the middle out of the message of a ValueError that would fill a screen."""
+    """Cut the middle out of the message of a ValueError if it would fill a screen."""
     try:
         yield
     except ValueError as error:
@@ -284,8 +284,8 @@ def read_json(
 ) -> Model:
     """Read the JSON file at `path` and build a model from its decoded content.
 
-    Raises ValueError if the file is not JSON, its ``"format"`` is not `model_format` or, of several, one of them, or it
-    does not describe a model; the message names the file. Repeated keys are refused.
+    Raises ValueError if the file is not JSON, its ``"format"`` is not `model_format` (or one of several), or it does
+    not describe a model; the message names the file. Repeated keys are refused.
     """
     formats = (model_format,) if isinstance(model_format, str) else model_format
     try:
@@ -316,7 +316,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[TextIO]:
-    """Open a temporary file beside `path` for UTF-8 text, which takes its place when everything is written.
+    """Open a temporary file beside `path` for UTF-8 text; it takes the place of `path` when everything is written.
 
     Raises OSError if the folder does not exist or cannot be written to, or `path` is a folder, a device, a pipe or a
     socket, or names an open file, as /dev/stdout does; an older file at `path` is then untouched. A link is replaced,

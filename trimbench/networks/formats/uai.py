@@ -29,7 +29,7 @@ def read_ergo(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
 
     The file holds the number of variables, their cardinalities, the parents of each variable (how many, then their
     indices), the table of each variable (how many entries, then the entries: the last variable, which is the node
-    itself, varies fastest), and if they are known the names of the variables and then of their states.
+    itself, varies fastest), and, if they are known, the names of the variables and then those of their states.
 
     Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
@@ -137,7 +137,7 @@ def read_evidence(path: str | Path, states: Mapping[str, Sequence[str]]) -> dict
 def _begins_with_samples(text: str) -> bool:
     """Tell whether a file begins with a number of samples, each a count and pairs, by how many numbers there are.
 
-    Where both is possible, or neither, lines tell: one for each sample.
+    If both or neither is possible, the lines decide: one for each sample.
     """
     words = text.split()
     numbers = [int(word) if word.isascii() and word.isdecimal() and len(word) <= 18 else -1 for word in words]

@@ -50,8 +50,8 @@ def joint_distribution(
 
     Observed nodes are fixed at their state before anything else. Nodes that are not ancestors of `variables` or of
     observed nodes are left out; the others are summed out one by one in an order found by a bounded, deterministic
-    search. Where a table would become too large, some variables are fixed at one value after
-    another, which takes less memory and more operations.
+    search. If a table would become too large, some variables are fixed at one value after another, which takes less
+    memory and more operations.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def joint_distribution(
     max_bytes : int
         Limit on all tables that exist at the same time.
     max_operations : int
-        Limit on the work, in products of two numbers; 2**30 of them take about two seconds at most.
+        Limit on the work, in multiplications; 2**30 of them take about two seconds at most.
     n_threads : int
-        Slices that are computed at the same time; the result is the same for any number.
+        Number of slices that are computed at the same time; the result is the same for any number.
 
     Returns
     -------
@@ -135,8 +135,8 @@ def checked_evidence(
 ) -> dict[str, int]:
     """Return the position of each observed state among the states of its node.
 
-    Raises TypeError if `evidence` is no mapping, and ValueError if a node or a state is unknown, or a node of `without`
-    is observed.
+    Raises TypeError if `evidence` is not a mapping, and ValueError if a node or a state is unknown, or a node of
+    `without` is observed.
     """
     if not isinstance(evidence, Mapping):
         raise TypeError(
@@ -205,7 +205,7 @@ def _affordable_plan(
         whole = plan_better(whole, scopes, sizes, max_operations)
     plan = plan_slices(whole, scopes, sizes, **limits)
     if plan is not None and plan.fixed and plan.operations >= COMPILED_OPERATIONS:
-        # With some variables fixed another order may be better, and its slices other ones.
+        # With some variables fixed, another order, with slices of its own, may be better.
         again = plan_slices(plan_better(plan, scopes, sizes, max_operations), scopes, sizes, **limits)
         plan = plan if again is None or again.operations >= plan.operations else again
     if plan is None:
@@ -241,13 +241,13 @@ def _factor(
 # gives the same order on every machine.
 SEARCH_STEPS = 2_000_000
 MAX_TRIES = 60
-# A product of two tables takes at least as long as this many products of two numbers.
+# A product of two tables takes at least as long as this many multiplications.
 STEP_OPERATIONS = 2**13
 # A contraction of fewer operations takes less time than another try of the search.
 QUICK_OPERATIONS = 2**22
-# Tables of this size stay near the processor and in memory that is used again: measured, a contraction with tables of
-# 2**26 entries takes about twice as long. Slices that small are made if they cost hardly any operations more. The
-# compiled loop has less to do for each table, and gains more from small ones.
+# Tables of this size stay in the cache, and in memory that is used again: measured, a contraction with tables of 2**26
+# entries takes about twice as long. Slices that small are made if they cost hardly any more operations. The compiled
+# loop has less to do for each table, and gains more from small ones.
 PREFERRED_ENTRIES, PREFERENCE = 2**22, 1.05
 PREFERRED_ENTRIES_COMPILED, PREFERENCE_COMPILED = 2**20, 1.25
 # From this many operations on, the compiler is worth starting, and a better order worth searching for. Each round of
@@ -257,7 +257,7 @@ COMPILED_OPERATIONS = 2**30
 MOVES = 100_000
 OPERATIONS_A_ROUND = 2**32
 MOST_ROUNDS = 30
-# A first round that leaves this many times the operations that are allowed is the last: there is little hope.
+# If the first round leaves more than this many times the allowed operations, it is the last: there is little hope.
 HOPELESS = 2**5
 
 
@@ -272,7 +272,7 @@ class Plan:
     fixed : tuple of int
         The variables that are fixed at one value after another, in an outer loop.
     operations : int
-        Products of two numbers, over all slices; a small table counts as one of `STEP_OPERATIONS` entries more.
+        Multiplications over all slices; each input of a step counts as if it had `STEP_OPERATIONS` more entries.
     largest : int
         Entries of the largest table that is made.
     held : int
@@ -287,7 +287,7 @@ class Plan:
 
 
 def members(variables: int) -> Iterator[int]:
-    """Yield the variables in a set, smallest first."""
+    """Yield the variables in a set, whose bits they are, smallest first."""
     while variables:
         lowest = variables & -variables
         yield lowest.bit_length() - 1
@@ -299,17 +299,17 @@ def plan_whole(scopes: Sequence[int], kept: int, sizes: Sequence[int]) -> Plan:
 
     Parameters
     ----------
-    scopes : sequence of sets
-        The variables of each table.
-    kept : set
-        The variables that are not summed out.
+    scopes : sequence of int
+        The variables of each table, as a set of bits.
+    kept : int
+        The variables that are not summed out, as a set of bits.
     sizes : sequence of int
         The cardinality of each variable.
     """
     plans: list[Plan] = []
     steps = 0
     while len(plans) < MAX_TRIES and steps < SEARCH_STEPS:
-        # Two tries in three treat the kept variables as joined: they meet in one table at the end.
+        # Two tries in three treat the kept variables as joined, since they meet in one table at the end.
         joined = [*scopes, kept] if len(plans) % 3 else scopes
         order, taken = _greedy_order(joined, kept, sizes, random.Random(len(plans)))
         steps += taken
@@ -407,7 +407,7 @@ def measure(scopes: Sequence[int], order: Sequence[int], fixed: tuple[int, ...],
             joint |= scope
         operations += (volume(joint) + STEP_OPERATIONS) * len(inputs)
         largest = max(largest, entries)
-        # The sum so far, the product to be added to it, and a factor that was widened to be multiplied quickly.
+        # The sum so far, the product to be added to it, and a factor widened for fast multiplication.
         peak = max(peak, held + 3 * entries)
         held += entries - used
     slices = 1
@@ -436,7 +436,7 @@ def _without(scopes: Sequence[int], fixed: Sequence[int]) -> list[int]:
 
 
 def _results(scopes: Sequence[int], order: Sequence[int], fixed: Sequence[int]) -> Iterator[tuple[list[int], int]]:
-    """Yield the tables that each step multiplies and the one that it makes; the last step joins what is left."""
+    """Yield the tables that each step multiplies and the one that it makes; the last step joins the remaining ones."""
     live = _without(scopes, fixed)
     for variable in order:
         if variable in fixed:
@@ -460,9 +460,9 @@ def _largest_result(scopes: Sequence[int], plan: Plan) -> int:
 
 
 def _greedy_order(scopes: Sequence[int], kept: int, sizes: Sequence[int], rng: random.Random) -> tuple[list[int], int]:
-    """Sum out next the variable that joins the fewest pairs of others (min-fill), ties and slips at random.
+    """Return an order that sums out next the variable that joins the fewest pairs of others (min-fill).
 
-    Returns the order and the number of steps that it took.
+    Ties, and slightly worse choices, are random. The second value is the number of steps that the search took.
     """
     neighbours = [0] * len(sizes)
     for scope in scopes:
@@ -511,7 +511,7 @@ class SlicedSum:
     sizes : tuple of int
         The cardinality of each variable.
     scaled : bool
-        Whether the sum is wanted only up to a power of two: nothing vanishes then, however small the numbers become.
+        Whether the sum is wanted only up to a power of two, so that nothing vanishes, however small numbers become.
     """
 
     factors: Sequence[Factor]
@@ -540,7 +540,7 @@ class SlicedSum:
         result = Scaled(np.zeros([sizes[variable] for variable in self.kept]))
         left = [sizes[variable] for variable in self.kept if variable not in fixed]
         for values, found in zip(slices, _in_order(part, slices, n_threads), strict=True):
-            # Both get the larger exponent: what one of them loses then is below the rounding of the other.
+            # Both get the larger exponent: what one of them then loses is below the rounding of the other.
             exponent = max(found.exponent, result.exponent) if result.table.any() else found.exponent
             table = result.at(exponent)
             at = dict(zip(fixed, values, strict=True))
@@ -570,7 +570,7 @@ class SlicedSum:
 def _in_order(
     part: Callable[[tuple[int, ...]], Scaled], slices: Sequence[tuple[int, ...]], n_threads: int
 ) -> Iterator[Scaled]:
-    """Yield the part of each slice in their order: added up like that, they give one result whoever computed them."""
+    """Yield the parts of the slices in order, so that their sum is the same for any number of threads."""
     if n_threads == 1 or len(slices) == 1:
         yield from map(part, slices)
         return

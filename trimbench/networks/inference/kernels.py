@@ -27,7 +27,7 @@ def _pair(
     outer: int,
     out: NDArray[np.float64],
 ) -> None:
-    """Write one run of the sum over two values of the product of two inputs, the most frequent step, at once."""
+    """Write one run of the most frequent step, the sum over two values of the product of two inputs, in one pass."""
     length = len(out)
     one, other = (0, 1) if inputs[0, 2] == GATHERED else (1, 0)
     start = bases[one] + np.int64(offsets[inputs[one, 1] + outer])
@@ -59,7 +59,7 @@ def _product(
     value: int,
     product: NDArray[np.float64],
 ) -> float:
-    """Multiply one run of each input, one after the other, into a buffer that stays in the first cache.
+    """Multiply one run of each input, one after the other, into a buffer that stays in the L1 cache.
 
     Returns the product of the inputs that do not depend on the run, which is not in the buffer.
     """
@@ -171,7 +171,7 @@ def operations(
     limit: float,
     room: NDArray[np.int64],
 ) -> float:
-    """Return the products of two numbers that an order takes, or something above `limit` if they are more.
+    """Return the number of operations that an order takes, or some number above `limit` if there are more.
 
     Parameters
     ----------
@@ -182,9 +182,9 @@ def operations(
     sizes : ndarray of float64
         The cardinality of each variable; 1 for those that are fixed.
     step_operations : float
-        What an input costs beside its entries.
+        What an input costs besides its entries.
     room : ndarray of int64
-        From `room_for`; what it holds does not matter.
+        From `room_for`; its content does not matter.
     """
     n, n_tables, n_variables = len(order), len(starts) - 1, len(sizes)
     # Rows of the room: the tables that are made (their length first), then lists by variable, place and table.

@@ -50,7 +50,7 @@ def log_smallest(table: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class Scaled:
-    """A table that stands for itself times 2**exponent: products of many small numbers do not vanish."""
+    """A table to be multiplied by 2**exponent, so that products of many small numbers do not vanish."""
 
     table: NDArray[np.float64]
     exponent: int = 0
@@ -79,10 +79,10 @@ def restricted(factor: Factor, at: Mapping[int, int]) -> Factor:
 
 
 def joined(factors: Iterable[Factor], *, scaled: bool) -> list[Factor]:
-    """Multiply the factors of equal variables with each other.
+    """Multiply factors that have the same variables with each other.
 
-    The factors are in the order of their first appearance. If `scaled`, each is scaled as `Scaled` says: their product
-    is right up to a power of two.
+    The factors are in the order of their first appearance. If `scaled`, each is scaled as in `Scaled`, and their
+    product is right up to a power of two.
     """
     tables: dict[tuple[int, ...], Scaled] = {}
     for factor in factors:
@@ -106,7 +106,7 @@ def sum_out(
     ----------
     factors : sequence of Factor
     order : sequence of int
-        A variable that no factor has is passed over.
+        A variable that no factor has is skipped.
     rank : mapping from variable to its place in the order of axes
     scaled : bool
         Whether to scale every table that is made.
@@ -185,11 +185,11 @@ def _aligned(factor: Factor, variables: Sequence[int], widened: Mapping[int, int
     return table
 
 
-# A sum of products of tables as a program for the compiled loop: which entries of one array meet in which.
+# A sum of products of tables as a program for the compiled loop: which entries of one array are combined into which.
 
-# Entries that are computed together: the buffer for them stays in the first cache.
+# Entries that are computed together: the buffer for them stays in the L1 cache.
 LONGEST_RUN = 256
-# Inputs that together are this much smaller than what they are multiplied into are multiplied with each other first.
+# Two inputs whose product is this many times smaller than the product of all are multiplied with each other first.
 MUCH_SMALLER = 8
 
 
@@ -239,14 +239,14 @@ class TableProgram:
     Attributes
     ----------
     factors : ndarray of float64
-        What the work array begins with.
+        The entries that the work array begins with.
     size : int
         Entries of the work array.
     steps : ndarray of int64, shape (n_steps, 6)
         For each table that is made: the number of runs, the length of a run, the number of values summed over, its
         first input and the one after its last, and where it begins.
     inputs : ndarray of int64, shape (n_inputs, 4)
-        The stride of the summed variable, where the offsets of the runs begin, the kind (see `run_program`), and
+        The stride of the summed variable, where the offsets of the runs begin, the kind (see `kernels.CONSTANT`), and
         where the offsets within a run begin.
     bases, strides : ndarray of int64, shapes (n_inputs,) and (n_inputs, n_fixed)
         Input i begins at ``bases[i] + strides[i] @ values`` for given values of the fixed variables.
@@ -298,14 +298,14 @@ class _Compiler:
         self.offsets: list[NDArray[np.uint32]] = []
         self.n_offsets = 0
         self._known_offsets: dict[bytes, int] = {}
-        # Of a factor: the stride of each fixed variable.
+        # By where a factor begins: the stride of each fixed variable.
         self.fixed_strides: dict[int, list[int]] = {}
 
     def volume(self, variables: Sequence[int]) -> int:
         return math.prod(self.sizes[variable] for variable in variables)
 
     def factor(self, factor: Factor) -> tuple[_Table, NDArray[np.float64]]:
-        """Place a factor, the variables that are fixed outermost, and return its entries."""
+        """Place a factor, fixed variables outermost, and return its place and its entries."""
         outer = [v for v in factor.variables if v in self.fixed]
         inner = [v for v in factor.variables if v not in self.fixed]
         axes = [factor.variables.index(v) for v in (*outer, *inner)]
@@ -319,7 +319,7 @@ class _Compiler:
         return [self.volume(variables[i + 1 :]) for i in range(len(variables))]
 
     def combine(self, tables: Sequence[_Table], summed: int | None) -> _Table:
-        """Add the step that multiplies tables and sums over their first variable, if there is one to sum over."""
+        """Add the step that multiplies tables and sums over the variable `summed`, the first of each, unless None."""
         tables = self._small_ones_first(tables, summed)
         union = sorted({v for table in tables for v in table.variables} - {summed}, key=self.rank.__getitem__)
         run: list[int] = []
@@ -391,9 +391,9 @@ def compiled(
     Parameters
     ----------
     factors : sequence of Factor
-        With all their variables, those that are fixed included.
+        With all their variables, fixed ones included.
     order, fixed : sequence of int
-        The variables to sum out (those that are fixed are passed over), and those that are fixed.
+        The variables to sum out (fixed ones among them are skipped), and those that are fixed.
     sizes : sequence of int
         The cardinality of each variable.
     rank, scaled

@@ -19,7 +19,7 @@ from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.inference.joint import STEP_OPERATIONS, ContractionTooLarge, plan_whole, relevant_nodes
 from trimbench.networks.inference.products import IN_LOGS, PLAIN, VANISHING, Arithmetic, Factor, log_smallest
 
-# Rows are added up in blocks of this many, which stay near the processor.
+# Rows are added up in blocks of this many, which stay in the processor's cache.
 _BLOCK = 2**13
 TARGET = -1
 
@@ -31,9 +31,9 @@ class Lookup:
     Attributes
     ----------
     columns : tuple of int
-        Which observed variables select the entry.
+        The observed variables that select the entry.
     strides : tuple of int
-        What each of them counts for in the place of the entry.
+        The stride of each of them in the place of the entry.
     logs : ndarray of shape (n_states or 1, n_entries)
     """
 
@@ -43,7 +43,7 @@ class Lookup:
 
     @classmethod
     def of(cls, factor: Factor, *, only_zeros: bool) -> Lookup:
-        """Return a factor without hidden variables; `only_zeros` leaves of its logarithms only where it is zero."""
+        """Return a factor without hidden variables; with `only_zeros`, one without the target keeps only its zeros."""
         table = factor.table
         columns = tuple(v for v in factor.variables if v != TARGET)
         if TARGET in factor.variables:
@@ -186,7 +186,7 @@ class RowInference:
 
     @property
     def operations(self) -> int:
-        """How many products of two numbers a row takes, about."""
+        """Approximate number of multiplications for a row."""
         return len(self.lookups) * self.n_states + sum(hidden.operations for hidden in self.sums)
 
     def log_joint(self, codes: IntegerArray) -> NDArray[np.float64]:
@@ -259,7 +259,7 @@ class HiddenSum:
     order : tuple of int
         The hidden variables, the first to be summed out first.
     operations : int
-        Products of two numbers that one row takes, at most.
+        Most multiplications for one row.
     """
 
     columns: tuple[int, ...]
@@ -304,7 +304,7 @@ class HiddenSum:
                 f"a row with {len(plan.order)} hidden variables needs a table of {plan.largest:.3g} entries, more than "
                 f"{_MAX_ENTRIES:.3g}; give the classifier more features, so that fewer variables are hidden"
             )
-        # The plan counts every small table as a larger one, which holds for one row but not for a batch of them.
+        # The plan charges every table for its overhead, which a batch of rows shares.
         overhead = STEP_OPERATIONS * (len(scopes) + len(plan.order))
         operations = max(plan.operations - overhead, len(plan.order))
         columns = sorted(v for v in sizes if v != target and v < n_observed)
@@ -329,7 +329,7 @@ class HiddenSum:
     def _of_rows(self, rows: IntegerArray, arithmetic: Arithmetic = PLAIN) -> NDArray[np.float64]:
         """Return the logarithms for rows whose columns are those of `columns`.
 
-        Where products of plain numbers may vanish, they are computed once more as logarithms.
+        If products of plain numbers may vanish, they are computed again as logarithms.
         """
         place = {v: i for i, v in enumerate(self.columns)}
         rank = {v: i for i, v in enumerate((*self.order, self._target))}

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.inference.joint import members, plan_whole
 
-# Products are summed in blocks of about this many numbers, which stay near the processor.
+# Products are summed in blocks of about this many numbers, which stay in the processor's cache.
 _BLOCK = 2**20
 
 

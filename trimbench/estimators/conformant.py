@@ -161,7 +161,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             When some rows have no 1 in columns that look one-hot.
         IdentifierColumnWarning
             When a column of text or categories has more than 10 values and more than half as many as rows, or (as a
-            UserWarning) a column has no value; it is left out.
+            UserWarning) a column has no value at all; it is left out.
         """
         self._check_parameters()
         frame, labels = checked_training_rows(self, X, y)
@@ -314,6 +314,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         -----
         MissingAsZerosWarning
             When a row has no 1 in columns of which every training row has one.
+        UnknownValuesWarning
+            When a column has no known category, or numbers other than the 0 and 1 of the training rows.
         """
         return np.exp(self.predict_log_proba(X))
 
@@ -390,8 +392,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When `x` is not a row or has a value that its column cannot have, `against` is not another class, or a
-            parameter is not allowed or missing.
+            When `x` is not a row of possible values, `against` is not another class, or a parameter is bad or missing.
         """
         row = self._encoded_row(x)
         if delta is None:
@@ -423,8 +424,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When `x` is not a row or has a value that its column cannot have, `against` is not another class, or a
-            parameter is not allowed.
+            When `x` is not a row of possible values, `against` is not another class, or a parameter is not allowed.
         """
         found = self.model_.contrast(self._encoded_row(x), against, by=by, max_sets=max_sets)
         return found.named(self._feature_names())

@@ -77,7 +77,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     prefer : {"best", "cheapest"}
         The best columns within the budget, or the cheapest that are within one standard error of the best on rows.
     threshold : float in [0, 1]
-        Of the classifier with all columns, for two classes; 0.5 for more, where it has no effect.
+        Of the classifier with all columns, for two classes; must be 0.5 for more, where it has no effect.
     time_limit : float or None
         Seconds for the search; None gives it the time to prove its result. It takes longest with about 60 columns:
         fewer are searched sooner, and with many more the result is bounded, not proven. A search that ends by itself
@@ -96,7 +96,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     classifier_ : BayesianClassifier
         The trimmed classifier, of categories.
     discretizer_ : Discretizer
-        How columns become categories, those of values that training rows do not have included.
+        How columns become categories, and which category stands for values that training rows do not have.
 
     Notes
     -----
@@ -173,7 +173,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         Warns
         -----
         IdentifierColumnWarning
-            When a column of text or categories has a value for each row, or over 10 and for over half; it is left out.
+            When text or categories have as many values as rows, or over 10 and over half as many; they are left out.
         sklearn.exceptions.ConvergenceWarning
             When the time limit stopped the search; it says what is certified about the result, and how to go on.
         """

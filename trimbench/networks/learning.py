@@ -96,7 +96,7 @@ def learn(
         A tree needs one column or more. Its smoothing depends on the root a little: another order of the columns gives
         nearly, but not exactly, the same distribution.
     n_components : int
-        Components of each class of a mixture, 1 or more. With one it is naive Bayes.
+        Components of each class of a mixture, 1 or more. One gives naive Bayes.
     smoothing : float
         Pseudo-count of every value and every component, 0 or more; 0 (maximum likelihood) for naive Bayes only.
     missing : {"error", "ignore"}

@@ -39,6 +39,8 @@ class NaiveBayesMixture:
     ------
     ValueError
         When the lengths differ, or a name is empty or occurs twice.
+    TypeError
+        When `components` is not a NaiveBayes.
 
     Examples
     --------

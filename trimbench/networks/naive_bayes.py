@@ -124,7 +124,7 @@ class NaiveBayes:
         Parameters
         ----------
         frame : DataFrame with (at least) one column for each feature
-            Column names are compared as strings; so are values, but 1, 1.0 and True are all the value ``"1"``.
+            Names of columns and values are compared as strings; 1, 1.0 and True all stand for ``"1"``.
 
         Returns
         -------

@@ -133,6 +133,8 @@ class BayesianClassifier:
     ValueError
         When a name is unknown or occurs twice, there are fewer than two classes, no state or every state is positive,
         the threshold is not in [0, 1], or the evidence is impossible (in a network, only when the classifier is used).
+    TypeError
+        When `model` is of another kind.
 
     Examples
     --------
@@ -278,7 +280,7 @@ class BayesianClassifier:
 
     @cached_property
     def _component_tables(self) -> tuple[NDArray[np.float64], ...]:
-        """Pr(value | component) of each feature; none where there are no components."""
+        """Pr(value | component) of each feature; empty without components."""
         parts = self._components
         if parts is None:
             return ()
@@ -380,8 +382,6 @@ class BayesianClassifier:
         """Return the classifier of the same distribution and features with another threshold."""
         return self.with_features(self.features, threshold)
 
-    # Rows.
-
     def encode(self, frame: pd.DataFrame) -> IntegerArray:
         """Return the value indices of the features of each row, shape (n_rows, n_features).
 
@@ -467,8 +467,8 @@ class BayesianClassifier:
     def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(c | features) of each row, in the order of `class_names`; NaN where a row has probability zero.
 
-        No table of all instances is needed: variables that are neither features nor evidence are summed out for the
-        rows alone.
+        An impossible row also gives an `ImpossibleRowWarning`. No table of all instances is needed: variables that are
+        neither features nor evidence are summed out for the rows alone.
 
         Parameters
         ----------
@@ -570,8 +570,6 @@ class BayesianClassifier:
             prior = prior / prior.sum()
         parts = NaiveBayes(prior, tables, feature_names=self.features, class_variable=self.target)
         return RowSampler.of(parts.to_network(), self.features)
-
-    # Files.
 
     def to_dict(self) -> dict[str, Any]:
         """Return the classifier as nested lists, numbers and strings, with only the part of its model that it needs."""

@@ -29,14 +29,14 @@ class RowsAgreement:
     ----------
     value : float
         Cross-fitted: the whole selection (of features, threshold, weight of the rows and size) is repeated without
-        each part of the rows in turn and judged on that part. NaN if the time limit left no part to judge on.
+        each part of the rows in turn and judged on that part. NaN if a limit left no part to judge on.
     interval : tuple of float
         Confidence interval of the agreement on new rows (Wilson's score interval, for fewer rows where the selections
-        differ from part to part). It takes the rows as independent draws.
+        differ from part to part). It treats the rows as independent draws.
     confidence : float
         Confidence level of the interval.
     n_rows : int
-        Rows that were judged: all of them, unless a time limit ended the selection early.
+        Rows that were judged: all of them, unless a limit ended the selection early.
     weight : float
         Weight of the rows in the blend with the model: 0 model only, 1 rows only.
     apparent : float

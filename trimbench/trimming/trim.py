@@ -97,8 +97,8 @@ def trim(
         upper bound on all others; its property `may_go_on` says that the search was stopped, and its method `resume`
         continues it.
     evaluation_limit : int, optional
-        Evaluations of the criterion after which the search stops. The result is the same on every machine. With `rows`,
-        the limit holds for the search by the model and for that by the rows separately.
+        Evaluations of the criterion after which the search stops; unlike with `time_limit`, the result is the same on
+        every machine. With `rows`, it limits the search by the model and that by the rows separately.
     n_jobs : int
         Threads that select by the rows at the same time. The result is the same for any number, unless time is limited.
     progress : callable, optional
@@ -114,7 +114,7 @@ def trim(
         When an argument is out of range, a feature is unknown, there are too many features for the engine, or the
         engine was made for another classifier.
     TypeError
-        When `classifier` is a model without a class to trim for, or something else.
+        When `classifier` is something else, such as a model; the message says how to make a classifier of it.
     MissingExtraError
         When the engine needs PySDD, which is not installed.
 

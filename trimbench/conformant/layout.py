@@ -174,7 +174,7 @@ def has_gaps(rows: NDArray[Any]) -> bool:
 
 
 def as_positions(columns: Any, name: str) -> tuple[int, ...]:
-    """Return columns as whole numbers; raise ValueError if they are not a list of positions (a mask, say)."""
+    """Return columns as whole numbers; raise ValueError for anything but a list of positions, such as a mask."""
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise ValueError(f"{name} must be a list of columns, got {columns!r}; write [{columns!r}] for one column")
     listed = list(columns)

@@ -385,7 +385,7 @@ class LogisticLoss:
                 hessian[other, :, one] = hessian[one, :, other].T
         whole = hessian.reshape(n_scores * n_columns, -1) * share
         diagonal = np.diag(whole).copy()
-        # What a few drawn rows say of rare values is not certain enough to be amplified without limit.
+        # What a few drawn rows say about rare values is not certain enough to be amplified without limit.
         ridge = _JOINT_RIDGE * diagonal
         ridge += np.tile(np.append(np.full(n_columns - 1, self.penalty), 0.0), n_scores)
         scale = np.sqrt(diagonal + np.maximum(ridge, np.finfo(np.float64).tiny))
@@ -461,7 +461,7 @@ def minimise(loss: LogisticLoss, tolerance: float, max_iterations: int) -> tuple
 def _line_search(
     loss: LogisticLoss, parameters: _Numbers, value: float, step: _Numbers, slope: float
 ) -> tuple[_Numbers, float, _Numbers, _Numbers] | None:
-    """Return the parameters after the longest step, halved as often as it takes, that gains enough; None if none does.
+    """Return the parameters after the step, halved until it gains enough; None if it never does.
 
     With them come the loss, its gradient and the probabilities.
     """

@@ -240,7 +240,7 @@ def _chosen(model: Component, rows: NDArray[Any], smoothing: float, random_state
     held_out, others = rows[order[:n_held_out]], rows[order[n_held_out : n_held_out + _MOST_ROWS]]
 
     def score(n_components: int) -> Vector:
-        # The others may lack a value that all rows have: a single component needs the means of these, too.
+        # The others may lack a value that occurs among all rows: even a single component needs the means of all rows.
         prior = MixturePrior.of(model, n_components, smoothing, of_all_rows=False)
         first = clusters(model, others, n_components, random_state)
         return learn_components(prior, others, first).log_likelihood(held_out)

@@ -217,7 +217,7 @@ class SetSearch:
     delta : float
         Above 0 and below 1.
     max_evaluations : int
-        How many probabilities to bound at most.
+        Maximum number of probabilities to bound.
     """
 
     def __init__(self, problem: DecisionProblem, delta: float, max_evaluations: int) -> None:

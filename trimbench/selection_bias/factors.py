@@ -353,7 +353,7 @@ def enumeration_cost(prior: Prior, sizes: tuple[int, ...]) -> tuple[float, float
 
 
 def merged(groups: tuple[DiscardedGroup, ...], prior: Prior) -> list[DiscardedGroup]:
-    """Return the groups, or fewer of them where all would take minutes.
+    """Return the groups, or fewer of them if all would take minutes.
 
     Those without ties are then merged with groups of about the same sizes: within 1/64, 1/32, ... of each class, until
     they are few enough. A merged group has their mean sizes.

@@ -255,7 +255,7 @@ class GaussianMoments:
     means : ndarray of shape (n_classes, n_features)
         Mean of z in each class; 0 where the class has no observed case.
     within, between : ndarray of shape (n_features,)
-        Sums of squares of z about the means of the classes, and of those about the mean of all.
+        Sums of squares of z about the means of the classes, and of these means about the overall mean.
     centres, scales : ndarray of shape (n_features,)
         Middle and half of the range of x; a scale of 0 means that the feature is constant.
     """

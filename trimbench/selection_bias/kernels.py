@@ -1,7 +1,7 @@
 """Compiled sums over counts of ones, and Markov chains; imports numba, so it is loaded only where it is needed.
 
-The counts I_y of the classes are independent and beta-binomial given alpha and theta. Their probabilities are walked
-through from near the mean outwards, each from the one before, and only as far as they matter.
+The counts I_y of the classes are independent and beta-binomial given alpha and theta. Their probabilities are computed
+from near the mean outwards, each from the one before, and only as far as they matter.
 """
 
 from __future__ import annotations

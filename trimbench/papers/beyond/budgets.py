@@ -240,7 +240,7 @@ def _selection(split: Split, classifier: BayesianClassifier, kept: Sequence[str]
 
 # Trimming far beyond the paper's 19 features: time, optimality gap and baselines against the number of features.
 
-# What a baseline reaches, and its column. The upper bound: a trimming that is above it is certainly better.
+# The result of a baseline, and its column: the upper bound, so that a trimming above it is certainly better.
 _BEST = "{}, best T'"
 _BOUNDS = {"same_threshold_high": "{}, same T", "best_threshold_high": _BEST}
 _TESTED = {"test_agreement": "agreement, {}", "test_accuracy": "accuracy, {}"}

@@ -25,7 +25,7 @@ from trimbench.trimming.trim import trim
 
 @dataclass(frozen=True)
 class Task:
-    """What a method selects for: a classifier, the rows that it was learned from, a budget, and settings."""
+    """What a method is given: a classifier, the rows that it was learned from, a budget, and settings."""
 
     classifier: BayesianClassifier
     split: Split
@@ -163,7 +163,7 @@ def _selected(task: Task, names: Sequence[str], selector: Any, table: np.ndarray
 # Agreement on test rows of trimmings by the model, by rows and by a blend of both, against selections by labels.
 
 _ENTRIES = "dataset: ..., positive: [...], negative: [...], budget: ..."
-# What is tested, the title of its table, and the name.
+# Tested quantities, each with the title and the name of its table.
 _QUANTITIES = {"test_agreement": ("Agreement with the original", ""), "test_accuracy": ("Accuracy", "accuracy")}
 _TITLES = {name: method.title for name, method in METHODS.items()}
 _WITH_ROWS, _BY_LABELS = ("rows", "blend"), ("information_gain", "sequential", "recursive")

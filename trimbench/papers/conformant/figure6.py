@@ -220,7 +220,7 @@ def explain_by_weight(model: ConformantModel, explanation: SufficientExplanation
     """Return the baseline of Figure 6: the same number of support features, by the size of their weights.
 
     A weight says what flipping a value does to the log-odds, not what its absence does. For a categorical feature, the
-    largest difference between the weight of its value and that of another counts. The explanation is that of the row.
+    largest difference between the weight of its value and that of another counts. `explanation` is that of `x`.
     """
     row = checked_row(model, x)
     labels = model.classes.tolist()

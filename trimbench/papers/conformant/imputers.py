@@ -35,7 +35,7 @@ _NACL = "nacl"
 _CLAIMED_ROW, _CLAIMED_DATASET, _CLAIMED_MISSING = "mnist 1 %", "mnist", 0.01
 # R's package, which the paper cites, draws from the posterior where scikit-learn takes its mean by default.
 _DRAWN, _SETUP = "mice_drawn", "MICE with draws from the posterior, rounded, in place of its mean"
-# What is timed: learning, and predicting this number of rows.
+# Timed are learning, and predicting this number of rows.
 _ROWS_TIMED = 500
 _COMPARED = ["mean", "median", "min", "max", "nacl", "normal_draw", "mice"]
 _EM_NOTE = (

@@ -48,7 +48,7 @@ class CutRules:
 
 @vocab.settings
 class Protocol:
-    """What is done with a data set; a file of the configuration group ``protocol``.
+    """How a data set is split, encoded and fitted; a file of the configuration group ``protocol``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Correlations of features with the response: the slides' table of them, and the cut-offs of the selection."""
+"""Correlations of features with the response: the slides' table, and the cut-offs of the selection."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class SelectionScatter(sim.Replicated):
         )
 
     def _if_unrelated(self, printed: Mapping[int, vocab.Reported], tested: Sequence[_Sizes]) -> list[vocab.Table]:
-        """Return what the printed cut-offs would be if no feature were related to the response; none if not stated."""
+        """Return how many features would pass the printed cut-offs if none were related to the response, as a table."""
         if sim.STATED_SIZES not in tested:
             return []
         lines = [

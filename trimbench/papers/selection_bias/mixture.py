@@ -161,6 +161,6 @@ def sample_mixture(
         result[f"{name}_converged"] = found.converged
         for quantity in ("r_hat", "effective_sample_size"):
             value = getattr(found, quantity)
-            # JSON has no number for what is not defined.
+            # JSON has neither infinity nor NaN.
             result[f"{name}_{quantity}"] = value if math.isfinite(value) else None
     return result

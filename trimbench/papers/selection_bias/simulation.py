@@ -548,7 +548,7 @@ def _figure_alpha_posterior(ours: pd.DataFrame, k: int, n_features: int, truth: 
     densities = {correction: _density(*curves[correction]) for correction in reversed(sim.CORRECTIONS)}
     grid = next(iter(densities.values()))[0]
     if len(grid) > 1:
-        # What is far below the peak everywhere only stretches the axis.
+        # Values at which both curves are far below their peaks would only stretch the axis.
         least = 1e-3 * max(y.max() for _, y in densities.values())
         seen = grid[np.any([y > least for _, y in densities.values()], axis=0)]
         low, high = min(seen[0], truth) - _MARGIN, max(seen[-1], truth) + _MARGIN

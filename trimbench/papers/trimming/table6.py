@@ -71,7 +71,7 @@ def counts(found: pd.DataFrame, networks: Sequence[str], timed_out: Collection[s
 _TITLE = "Thresholds at which the trimming agrees strictly more often than FS-SDD's features, by network"
 
 
-# Algorithm 1 of the trimming paper as it is printed, to count its evaluations.
+# Algorithm 1 of the trimming paper as printed, to count its evaluations.
 
 
 class LiteralTrimming(NamedTuple):
@@ -106,7 +106,7 @@ def trim_literally(
     def remaining(excluded: tuple[int, ...]) -> SignedMeasure:
         return remaining(excluded[:-1]).without(excluded[-1]) if excluded else root
 
-    # Known values are not computed again: a set of included features is that of the node above after an exclusion.
+    # Known values are not computed again: after an exclusion, the included features are those of the node above.
     @functools.cache
     def bound(excluded: tuple[int, ...]) -> float:
         return remaining(excluded).potential_agreement()
@@ -335,7 +335,7 @@ class Table6:
 
 
 _MEASURED = {"seconds": "method_seconds", "evaluations": "n_evaluations"}
-# The methods that the paper prints, with the formats of what it prints of them.
+# The methods that the paper prints, with the formats of their printed quantities.
 _PRINTED = {
     "fs_sdd": {"seconds": ".4f", "evaluations": ".0f"},
     "eca_trim": {"seconds": ".4f", "evaluations": ".1f"},

@@ -259,7 +259,7 @@ def check_names(key: str, names: Sequence[str], known: Mapping[str, object], gro
 
 @dataclass(frozen=True)
 class Input:
-    """A data set or a network as it is declared, with the hash of the values or of the network's files."""
+    """A data set or a network as declared, with the hash of the values or of the network's files."""
 
     group: Literal["dataset", "network"]
     name: str

@@ -210,7 +210,7 @@ class LineFigure:
         diagonal: str = "equal",
         **how: Any,
     ) -> LineFigure:
-        """Return the figure of points, each series with a `mark` if any, and of the line x = y between its `ends`."""
+        """Return the figure of points, with a `mark` for each series unless empty, and of x = y between its `ends`."""
         rows = list(points)
         guide = [(diagonal, end, end) for end in ends] if rows else []
         marks = dict.fromkeys((str(series) for series, *_ in rows if mark), mark) | {diagonal: "guide"}
@@ -477,7 +477,7 @@ class Outside:
 
     @property
     def columns(self) -> dict[str, object]:
-        """What a table shows: `of` as numbers, and the rest where there are enough replications to count any."""
+        """Columns of a table: `of` as numbers, and the rest if there are enough replications for any to be outside."""
         found: dict[str, object] = {"numbers": self.of}
         if self.probability.least < 1:
             found |= {"outside": self.count, "usual": self.usual, "most": self.most}

@@ -180,9 +180,9 @@ class Plan:
     jobs : sequence of Job
         Those that are stored, and those whose data is available.
     done : mapping from keys of jobs to seconds
-        What the stored successes took.
+        Seconds of the stored successes.
     files : mapping from names in a folder of the cache to paths
-        What the other jobs read.
+        Files that the other jobs read.
     altered, stem
         As in `Findings`.
     """
@@ -279,13 +279,13 @@ def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping
             row |= {"status": NO_DATA, "error": next(missing[i.place] for i in cell.inputs if i.place in missing)}
         else:
             row |= {"status": record.status, "error": record.error, "seconds": record.seconds}
-            # A result cannot say what is known of the job without it.
+            # A result must not overwrite what is known about the job without it.
             row = {**row, **{name: value for name, value in (record.result or {}).items() if name not in row}}
         row["job"] = cell.job.key
         rows.append(row)
     frame = pd.DataFrame(rows)
     for name in frame.columns[frame.isna().any() & (frame.dtypes == np.float64)]:
-        # Beside what is missing, whole numbers stay whole; `successes` makes a column of integers of them again.
+        # Whole numbers beside missing ones stay whole, so that `successes` can turn the column into integers again.
         found = [row.get(name) for row in rows]
         if {type(value) for value in found} == {int, type(None)}:
             frame[name] = pd.Series([np.nan if value is None else value for value in found], dtype=object)

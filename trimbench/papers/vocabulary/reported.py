@@ -230,7 +230,7 @@ class ReportedExperiment:
 class Literature:
     """All papers by family, and the printed numbers of all experiments, both in the order in which they are shown.
 
-    The experiments of a paper are in the order of its file, which is that of the paper.
+    The experiments of a paper are in the order of its file, which follows the paper.
     """
 
     papers: Mapping[str, Paper]

@@ -209,7 +209,7 @@ class BayesianNetwork:
         write_json(path, {"format": FORMAT, **self.to_dict()})
 
     def write(self, path: str | Path) -> None:
-        """Write the network to a file, from which `read` restores every digit.
+        """Write the network to a file from which `read` restores every digit.
 
         Parameters
         ----------

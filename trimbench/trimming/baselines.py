@@ -1,4 +1,4 @@
-"""Selections that trimming is compared with: by information gain, by accuracy, and by FS-SDD."""
+"""Selections that trimming is compared with: by information gain, by accuracy, and by same decision (FS-SDD)."""
 
 from __future__ import annotations
 

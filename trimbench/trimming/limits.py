@@ -149,7 +149,7 @@ def _is_count(value: object) -> bool:
 
 # Costs and budgets are decimal fractions to their users: 0.1 + 0.2 fits into 0.3.
 _TOLERANCE = 1e-9
-# Sums of any number of costs up to this stay finite.
+# Costs up to this have finite sums.
 _LARGEST = 1e300
 
 

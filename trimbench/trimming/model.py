@@ -339,7 +339,7 @@ class Instances:
 
 
 def agreement_of(balance: float) -> float:
-    """Return the agreement (1 + balance) / 2 of a sum of signed masses, free of rounding beyond [0, 1]."""
+    """Return the agreement (1 + balance) / 2 of a sum of signed masses, clipped to [0, 1], as sums are rounded."""
     return min(1.0, max(0.0, 0.5 * (1.0 + balance)))
 
 

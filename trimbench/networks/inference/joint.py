@@ -287,7 +287,7 @@ class Plan:
 
 
 def members(variables: int) -> Iterator[int]:
-    """Yield the variables in a set, whose bits they are, smallest first."""
+    """Yield the variables in a set of bits, smallest first."""
     while variables:
         lowest = variables & -variables
         yield lowest.bit_length() - 1

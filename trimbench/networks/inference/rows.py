@@ -1,4 +1,4 @@
-"""Probabilities of rows given each state of a variable, for many rows at once, with hidden variables summed out.
+"""Probabilities of rows with each state of a target, for many rows at once, with hidden variables summed out.
 
 A row that observes every other variable needs no table of all instances: its probability is a product of entries of the
 network's tables. Where variables stay hidden, those that connect the target to what is observed are summed out, for

@@ -92,7 +92,7 @@ def make_engine(
         When the name is unknown or the classifier is too large for the engine; for ``"auto"`` and a network, when
         nothing exact is possible.
     MissingExtraError
-        When only a circuit is possible and PySDD is not installed.
+        When PySDD is not installed, but a circuit is asked for or nothing else is possible.
     """
     check_engine(name)
     if name == "sdd":

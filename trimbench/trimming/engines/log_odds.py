@@ -46,7 +46,7 @@ _MOST_SORTED = 2**18
 
 @dataclass(frozen=True, eq=False)
 class LogOddsEngine:
-    """Agreement measures of a naive Bayes classifier with more features than a table could hold.
+    """Agreement measures of a naive Bayes classifier without a table of all instances.
 
     Parameters
     ----------

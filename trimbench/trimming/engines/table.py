@@ -20,7 +20,7 @@ from trimbench.trimming.limits import Choice, highest_cost
 from trimbench.trimming.model import Cut, Instances, agreement_of, best_cut, is_positive
 
 MAX_ENTRIES = 2**26
-# BLAS adds up in one stream: in blocks, the rounding error of a long sum is no larger than that of a short one.
+# BLAS adds up in one stream: blocks keep the rounding error of a long sum as small as that of a short one.
 _BLOCK = 2**16
 
 

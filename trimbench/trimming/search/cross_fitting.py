@@ -187,7 +187,7 @@ def best_weight(fitting: CrossFitting, weights: Sequence[float], budget: float) 
 
     The error is that of the difference of both on the same rows. The rows must earn their weight, for two reasons: with
     few rows the best weight is a matter of chance, and a classifier suits the rows that it was learned from better
-    than others, which favours the rows if they are those.
+    than others, which favours the rows if it was learned from them.
     """
     setups = [Setup(weight, budget) for weight in sorted(weights)]
 

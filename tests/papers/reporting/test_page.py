@@ -145,7 +145,7 @@ def test_a_paper_says_what_came_out_of_its_own_experiments(tmp_path: Path) -> No
     found = rendered(entries, tmp_path)
     assert [re.findall('<p class="outcome">(.*)</p>', found[f"paper_{name}"])[0] for name in ("family", "other")] == [
         "1 of 1 number reproduced, with profile=quick.",
-        "0 of 1 number reproduced, 1 differs, with profile=quick. Of what differs: open.",
+        "0 of 1 number reproduced, 1 differs, with profile=quick. Of the differences: open.",
     ]
 
 
@@ -170,7 +170,7 @@ def test_a_sentence_that_fails_in_several_cases_counts_with_what_is_known_least(
 def test_tables_are_in_the_papers_order_with_counts(texts: dict[str, str]) -> None:
     assert headings(texts["index"], 2) == [
         "Author (2000): A paper",
-        "How much of every table and figure came out (each number, claim and curve counts once)",
+        "How much of every table and figure was reproduced (each number, claim and curve counts once)",
         "All numbers, claims, curves and times",
         "Beyond the papers",
         "Glossary",

@@ -20,24 +20,24 @@ import yaml
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.files import without_homes, write
-from trimbench.papers.reporting.runs import described_in
+from trimbench.papers.reporting.runs import described_in, files_in
 from trimbench.papers.validation import ConfigurationError, Json, brief
 from trimbench.papers.vocabulary.reported import Literature
 
 _CITATION = "CITATION.cff"
 _PICTURES = (".pdf", ".png")
-# Without the time of writing, the same run gives the same bytes.
 _KEY = re.compile("[0-9a-f]{8,64}")
+# Without the time of writing, the same run gives the same bytes.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _NEEDED = {"configuration", "data", "missing", "computed_with", "written_with", "files"}
 
 
 def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Path, passed_over: Sequence[str]) -> int:
-    """Write the archive of the run in `folder` to `path`, an RO-Crate, and return how many records of jobs it has.
+    """Write the run in `folder` to `path` as an RO-Crate, and return the number of job records in it.
 
-    It has the files of the run, and below ``provenance`` the records of its jobs, the packages of this environment, the
-    lock file of the project and what to cite. No path in it names a user or a home. `passed_over` are the keys of
-    configurations that are no settings of an experiment. Raises ConfigurationError if the run has no results.
+    It has the files of the run and, below ``provenance``, the records of its jobs, the packages of this environment,
+    the lock file of the project and what to cite. No path in it names a user or a home. `passed_over` are the keys of
+    configurations that are not settings of an experiment. Raises ConfigurationError if the run has no results.
     """
     found = {path.relative_to(folder).with_suffix("").as_posix(): about for path, about in described_in(folder)}
     experiments = {stem: about for stem, about in found.items() if "jobs" in about}
@@ -48,7 +48,8 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
 
     def write_to(temporary: Path) -> None:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-            members = [_add(archive, f.relative_to(folder).as_posix(), [_shareable(f)]) for f in _files(folder)]
+            files = [path for path in files_in(folder) if not path.is_symlink()]
+            members = [_add(archive, file.relative_to(folder).as_posix(), [_shareable(file)]) for file in files]
             members += [_add(archive, f"provenance/{name}", content) for name, content in _provenance(records).items()]
             citation = yaml.safe_load(_citation().read_text(encoding="utf-8"))
             about = _metadata(folder.name, members, executions, catalogue, citation)
@@ -58,15 +59,8 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
     return sum(map(len, records.values()))
 
 
-def _files(folder: Path) -> list[Path]:
-    """Return the files of a run, without those that are being written or that git alone reads."""
-    found = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    parts = {path: path.relative_to(folder).parts for path in found}
-    return sorted(path for path in found if not any(one.startswith(".") or one.endswith(".tmp") for one in parts[path]))
-
-
 def _records(about: Mapping[str, Any], store: JobStore) -> Iterator[Path]:
-    """Give the sound records of an experiment's jobs; its provenance has the beginnings of their keys."""
+    """Yield the files of an experiment's jobs with sound records; its provenance has the beginnings of their keys."""
     for key in about["jobs"]:
         if not _KEY.fullmatch(key):
             raise ConfigurationError(f"jobs of a run must be named by their keys, got {brief(key)}; run it again")
@@ -104,7 +98,7 @@ def _citation() -> Path:
 
 
 def _record(path: Path) -> bytes:
-    """Return a record as one line; one that names a home is written anew, and its own hash no longer fits it."""
+    """Return a record as one line; if it names a home, it is changed, and the hash in it no longer fits."""
     return _nameless(path.read_text(encoding="utf-8"), is_json=True).rstrip("\n").encode() + b"\n"
 
 
@@ -122,7 +116,7 @@ def _shareable(path: Path) -> bytes:
 
 
 def _nameless(text: str, *, is_json: bool) -> str:
-    # Escapes of JSON could hide a name.
+    # Escapes in JSON could hide a name.
     plain = json.dumps(json.loads(text), ensure_ascii=False) if is_json else text
     shareable = without_homes(plain)
     return text if shareable == plain else shareable
@@ -187,7 +181,7 @@ class _Execution:
 
 
 class _Graph:
-    """Entities that refer to each other by their identifiers; each is there once."""
+    """Entities, each there once, that refer to each other by their identifiers."""
 
     def __init__(self) -> None:
         self.entities: dict[str, Entity] = {}

@@ -122,7 +122,7 @@ def _differ(rows: pd.DataFrame, first: str, second: str) -> NDArray[np.bool_]:
 
 
 def _pairs(first: StoredRun, second: StoredRun) -> Iterator[tuple[str, tuple[StoredExperiment, StoredExperiment]]]:
-    """Yield the experiments of both runs; other settings have another stem, and are paired if there is no doubt."""
+    """Yield the experiments of both runs; those with other settings have another stem, paired if there is no doubt."""
     mine, others = _only(first.experiments, second.experiments)
     names = [first.experiments[stem].name for stem in mine]
     for stem, one in first.experiments.items():
@@ -181,7 +181,7 @@ def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str
 
 
 def compare_tables(part: str, first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
-    """Return the cells that both versions of a table have, and which columns and rows only one has (0 or 1).
+    """Return the cells that both versions of a table have, and the columns and rows that only one (0 or 1) has.
 
     The cells of both are text; labels identify a row, wherever it stands. Of reported numbers, what was reproduced and
     its verdict are compared.
@@ -255,7 +255,7 @@ def _classified(cells: pd.DataFrame) -> pd.DataFrame:
     pairs = list(zip(cells["first"], cells["second"], strict=True))
     cells["kind"] = [_kind(one) for one in cells.itertuples()]
     cells["relative_change"] = [_relative(*pair) for pair in pairs]
-    # Small whole numbers and words are equal by chance; digits after the point are not.
+    # Small whole numbers and words may be equal by chance; numbers with decimals are not.
     tells = pd.Series([any(isinstance(a, float) and not a.is_integer() for a in pair) for pair in pairs], dtype=bool)
     number = cells[["experiment", "first", "second"]].join(cells[["row", "quantity"]].mask(tells, ""))
     group = number.groupby(list(number.columns), dropna=False, sort=False).ngroup()

@@ -51,17 +51,17 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **values: object) -> str:
-    """Return the page that a template of the folder ``page`` makes of these values.
+    """Render a template from the folder ``page`` with these values.
 
     A template extends ``base.html``, which needs `facts` (see `facts_of`), and fills its blocks: ``title``, ``lead``,
     ``nav`` and ``main``. The macros in ``macros.html`` make tables that can be sorted and filtered, and that become
-    cards on a phone. All values are escaped; a name that the template uses and that is not given is an error.
+    cards on a phone. All values are escaped; a name that the template uses but that is not given is an error.
     """
     return _environment().get_template(template).render(values)
 
 
 def facts_of(*own: str, written: Iterable[str] = (), computed: Iterable[str] = ()) -> list[str]:
-    """Return what a page says of its origin; it is `written` with the present commit if no other is given."""
+    """Return what the foot of a page says about its origin; `written` has commits, by default the present one."""
     where = provenance()
     first, last = (" and ".join(dict.fromkeys(commits)) for commits in (computed, written or [commit_of(where)]))
     return [
@@ -85,7 +85,7 @@ def count(number: int, noun: str) -> str:
 
 
 def table_part(table: Table, data: Mapping[str, str] | None = None) -> dict[str, object]:
-    """Return a table as the macro ``table`` takes it: title, columns and rows of cells; `data` names data sets."""
+    """Return a table as the macro ``table`` takes it: title, columns and rows of cells; `data` has titles for names."""
     texts = printable(table).replace({"data": data or {}}).to_numpy().tolist()
     values = table.frame.astype(object).to_numpy().tolist()
     return {
@@ -96,7 +96,7 @@ def table_part(table: Table, data: Mapping[str, str] | None = None) -> dict[str,
 
 
 def table_parts(part: Part) -> list[dict[str, object]]:
-    """Return the tables of a filled part as the macro takes them, with their files; ConfigurationError if it cannot."""
+    """Return the tables of a filled part for that macro, with their files; ConfigurationError if one cannot be."""
     names = _text_of(part["name"], "names")
     try:
         return [{**table_part(one["table"], names), "file": one["file"]} for one in part["tables"]]
@@ -169,13 +169,13 @@ _FILTERS: dict[str, Callable[..., str]] = {
 
 # A value of the template.
 _Shown: TypeAlias = Mapping[str, Any]
-# The page of findings on the paper of a family, where a clone has its results.
+# The page of findings on the paper of a family, from the folder of a run in a clone.
 _FINDINGS = "../../docs/findings/{}.md"
 
 
 @functools.cache
 def _texts() -> Mapping[str, Mapping[str, Any]]:
-    """Return what is said of each paper besides its numbers, by family; ``papers.yaml`` says what it is."""
+    """Return the texts about each paper, by family; the comment at the head of ``papers.yaml`` explains them."""
     import yaml
 
     content: Mapping[str, Mapping[str, Any]] = yaml.safe_load(_text("papers.yaml"))
@@ -200,9 +200,9 @@ def render_pages(
 ) -> dict[str, str]:
     """Return the pages of a run by name: ``index``, one for each paper, and one for each experiment.
 
-    Papers and tables are in their order, then come the experiments beyond the papers. A page is to be the file
-    ``<name><suffix>.html`` in the `folder` that the parts were made for, which may still be at another `place`, beside
-    the `assets`. Pages of experiments `alone` have no links to others, which there are not.
+    Papers and tables are in their order, then come the experiments beyond the papers. A page belongs into the file
+    ``<name><suffix>.html`` beside the `assets`, in the `folder` of the files that it shows; `place` is where that will
+    stand, if elsewhere. With `alone`, there are only the pages of experiments, without links to others.
     """
     by_name = {part["name"]: part for part in parts}
     ordered = [by_name[name] for name in literature.in_order(by_name)]
@@ -256,7 +256,7 @@ def _paper_of(family: str, literature: Literature) -> Paper:
 def _number(
     place: int, part: Part, number: Part, literature: Literature, accounts: dict[tuple[str, ...], str]
 ) -> _Shown:
-    """Return a number with its anchor, and that of what accounts for a difference on the page of its paper."""
+    """Return a number with its anchor and, if it differs, the anchor of the reason on the page of its paper."""
     names, family = _text_of(part["name"], "names"), _family(part["name"])
     account = (family, number["cause"] or "", number["reason"])
     return {
@@ -273,7 +273,7 @@ def _number(
 
 
 def _by_account(numbers: Sequence[_Shown]) -> list[_Shown]:
-    """Return what accounts for differences, each with its numbers: explanations first, what is open last."""
+    """Return the reasons for differences, each with its numbers: explanations first, what is open last."""
     of_each: dict[str, list[_Shown]] = defaultdict(list)
     for number in numbers:
         if number["differs"]:
@@ -338,7 +338,7 @@ def _side_by_side(numbers: Sequence[_Shown]) -> _Shown:
     return {"columns": columns, "rows": [(row, [found.get((row, column)) for column in columns]) for row in rows]}
 
 
-# What the page of a run shows of one experiment: in its .json, apart from what its tables and rows have.
+# What the page of a run shows of one experiment; it is kept in the .json, without the content of tables and rows.
 
 # The formats that a browser shows as pictures.
 SHOWN = (".png", ".svg")
@@ -354,9 +354,9 @@ def read_texts(path: Path) -> pd.DataFrame:
         raise ConfigurationError(f"runs: {path} cannot be read ({error}); write it again with task=report") from error
 
 
-# Values of JSON alone: what is read again is what was written.
+# Only JSON values, so that what is read is what was written.
 Part: TypeAlias = Mapping[str, Any]
-# Of an experiment: a page shows all as a table; and of rows, a number or a range.
+# The most numbers of an experiment, all of which are in one table; and the pattern of a row, or of a range of rows.
 _MOST_NUMBERS, _RUN = 500, "[0-9]{1,9}(-[0-9]{1,9})?"
 
 
@@ -417,7 +417,7 @@ class Entry:
 def part_of(entry: Entry, folder: Path) -> Part:
     """Return what the page of a run shows of an experiment, with links to the files that it finds in `folder`.
 
-    Of its tables and its jobs, it says how their files are read, for `filled`.
+    In place of tables and jobs it has what `filled` needs to read their files.
     """
     found = entry.findings
     part: dict[str, Any] = {
@@ -457,7 +457,7 @@ def part_of(entry: Entry, folder: Path) -> Part:
 
 
 def texts_of(frame: pd.DataFrame) -> list[str]:
-    """Return the columns that have nothing but text, which a reader takes as it is."""
+    """Return the columns that have only text, which a reader must not take for numbers."""
     return [str(name) for name, column in frame.items() if len(column) and all(type(v) is str for v in column.tolist())]
 
 
@@ -477,7 +477,7 @@ def filled(part: Part, folder: Path) -> Part:
 
 
 def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read a table as it was written: numbers, answers and what is missing, and the columns `texts` as they are."""
+    """Read a table as it was written: cells become numbers, booleans or None, except in the columns `texts`."""
     import pandas as pd
 
     frame = read_texts(path)
@@ -488,7 +488,7 @@ def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = No
         cells = [as_it_was(cell) for cell in frame.iloc[:, place].tolist()]
         values = cells if name in texts else [_value(cell) for cell in cells]
         kinds = {type(value) for value in values}
-        # Whole numbers stay whole beside what is missing.
+        # Whole numbers beside missing values stay whole.
         dtype = int if kinds == {int} else float if kinds <= {float, type(None)} else object
         columns[name] = pd.Series(values, dtype=dtype)
     return pd.DataFrame(columns)
@@ -558,7 +558,7 @@ def _figures(found: Findings, folder: Path) -> list[dict[str, object]]:
 
 
 def _size(picture: Path) -> tuple[int, int] | None:
-    """Return width and height from the header of a PNG; with them, a page does not move while it loads."""
+    """Return width and height from the header of a PNG, so that a page does not shift while it loads."""
     if picture.suffix != ".png":
         return None
     with picture.open("rb") as file:
@@ -568,7 +568,7 @@ def _size(picture: Path) -> tuple[int, int] | None:
 
 # The jobs of an experiment as the page lists them, and the rows of this list behind a number.
 
-# Enough of seconds to compare them.
+# Digits of seconds, enough to compare them.
 _DIGITS = 3
 
 
@@ -637,7 +637,7 @@ def _check_rows(ranges: Iterable[str], n_rows: int) -> None:
 
 def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
     plain = [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
-    # True and 1 are equal, and yet two values.
+    # True and 1 are equal but different values, so their JSON is compared.
     texts = [json.dumps(value) for value in plain]
     distinct = dict(zip(texts, plain, strict=True))
     place = {text: number for number, text in enumerate(distinct)}

@@ -11,7 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_ABSENT = object()  # no value of a setting
+_ABSENT = object()  # differs from every value of a setting
 
 
 def write_findings(
@@ -78,14 +78,14 @@ def write_findings(
 ) -> list[Path]:
     """Write all files of an experiment below `folder`, and return them.
 
-    ``<stem>.csv`` has one row for each reported number (or is the main table, where nothing is reported or the
-    settings are others), ``<stem>_<table>.csv`` each other table (``.csv.gz`` if it is long), and
-    ``<stem>_rows.csv.gz`` one row for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each of
-    them. Figures are drawn as ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false;
-    their points are in ``<stem>_points.csv`` (``.csv.gz`` if there are many). ``<stem>.json`` has the provenance,
-    what is needed to draw the figures from their points, the names of these files, and what the page of a run shows
-    besides, with the `status` of the jobs and what the experiment is `about`. Files that an earlier run listed
-    there and this one does not write, for example a figure of other settings, are removed.
+    ``<stem>.csv`` has one row for each reported number (or is the main table, if nothing is reported or settings were
+    changed), ``<stem>_<table>.csv`` each other table (``.csv.gz`` if it is long), and ``<stem>_rows.csv.gz`` one row
+    for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each of them. Figures are drawn as
+    ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false; their points are in
+    ``<stem>_points.csv`` (``.csv.gz`` if there are many). ``<stem>.json`` has the provenance, what is needed to draw
+    the figures from their points, the names of these files, and what else the page of a run shows, with the `status` of
+    the jobs and what the experiment is `about`. Files that an earlier run listed there and this one does not write, for
+    example a figure of other settings, are removed.
     """
     stem = folder / findings.stem
     tables = list(findings.outcome.tables)
@@ -108,9 +108,10 @@ def write_findings(
             for one, name in ((table, table.name or "table") for table in listed)
         ),
     ]
-    own = findings.outcome.figures
-    files, figures = write_figures(own, stem, figure, drawn=drawn) if own else ([], [])
-    written += [*files, write_text(_page(findings, listed, [path.name for path in files]), beside(stem, "", ".md"))]
+    files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
+    pictures = [(one["title"], shown_picture(one["pictures"])) for one in figures]
+    text = markdown_page(findings.stem, pictures=pictures, tables=listed, notes=_notes(findings))
+    written += [*files, write_text(text, beside(stem, "", ".md"))]
     page = part_of(Entry(findings.name, status, about, judgements, findings), folder)
     return described(
         written, {**provenance_of([findings]), "figures": figures, "page": page}, beside(stem, "", ".json")
@@ -118,7 +119,7 @@ def write_findings(
 
 
 def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Path) -> list[Path]:
-    """Write the provenance of some files, with their names, and return them with it; files of before are removed."""
+    """Write the provenance and the names of some files to `about`, and return all; remove others that it listed."""
     paths = [*written, about]
     names = [path.name for path in paths]
     earlier: set[str] = set()
@@ -149,7 +150,7 @@ def unattempted(findings: Findings) -> str:
 
 
 def provenance_of(findings: Sequence[Findings]) -> dict[str, Json]:
-    """Return what an experiment was run with, or several: common settings, data, jobs, versions and machines."""
+    """Return what one or several experiments were run with: common settings, data, jobs, versions and machines."""
     records = [record for one in findings for record in one.records]
     jobs = {record.job.key: record for record in records}
     first, *others = [dict(one.settings) for one in findings] or [{}]
@@ -166,19 +167,15 @@ def provenance_of(findings: Sequence[Findings]) -> dict[str, Json]:
     }
 
 
-def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> str:
-    notes = findings.notes
-    if findings.failures:
-        failed = f"{findings.failures} of {len(findings.rows)} jobs failed"
-        notes.append(f"{failed}, the first with: {findings.first_failure}")
-    named = [[beside(Path(findings.stem), one.name, end).name for end in SHOWN] for one in findings.outcome.figures]
-    found = [shown_picture([name for name in names if name in files]) for names in named]
-    pictures = [(figure.title, name) for figure, name in zip(findings.outcome.figures, found, strict=True)]
-    return markdown_page(findings.stem, pictures=pictures, tables=tables, notes=notes)
+def _notes(findings: Findings) -> list[str]:
+    if not findings.failures:
+        return findings.notes
+    failed = f"{findings.failures} of {len(findings.rows)} jobs failed"
+    return [*findings.notes, f"{failed}, the first with: {findings.first_failure}"]
 
 
 def shown_picture(names: Sequence[str]) -> str:
-    """Return the first picture that Markdown and a browser show, which PDF is not; empty if there is none."""
+    """Return the first picture that Markdown and browsers show, not a PDF; empty if there is none."""
     return next((name for name in names if name.endswith(SHOWN)), "")
 
 
@@ -211,10 +208,10 @@ def folder_of(root: Path, name: str) -> Path:
 
 
 def profile_of(folder: Path) -> str:
-    """Return the profile of a run; empty if the folder holds no run, or what it says is damaged."""
+    """Return the profile of a run; empty if the folder holds no run, or its file is damaged."""
     about = folder / _ABOUT
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        said = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {"profile": ""}
+        said = json.loads(about.read_text(encoding="utf-8"))
         digest = hashlib.sha256((profile := str(said["profile"])[:100]).encode()).hexdigest()
         if said in ({"profile": profile}, {"profile": profile, "sha256": digest}):  # formerly without a hash
             return profile
@@ -232,7 +229,7 @@ def check_profile(folder: Path, profile: str) -> None:
 
 
 def make_run(folder: Path, profile: str) -> None:
-    """Make the folder of a run of this profile, unless it exists; git sees neither it nor the jobs beside it."""
+    """Make the folder of a run with this profile, unless it exists; git ignores it and the jobs beside it."""
     if not profile_of(folder):
         for place in (folder, folder.parent / "jobs"):
             place.mkdir(parents=True, exist_ok=True)
@@ -242,7 +239,7 @@ def make_run(folder: Path, profile: str) -> None:
 
 
 def write_profile(folder: Path, profile: str) -> None:
-    """Write what makes an existing folder a run of this profile."""
+    """Write the file that makes an existing folder a run with this profile."""
     digest = hashlib.sha256(profile.encode()).hexdigest()
     write_text(json.dumps({"profile": profile, "sha256": digest}) + "\n", folder / _ABOUT)
 
@@ -251,7 +248,7 @@ def write_profile(folder: Path, profile: str) -> None:
 
 # Folders of other commands, beside the runs or inside one.
 NOT_FAMILIES = ("jobs", "sweeps", "comparisons")
-# A table is named by its part of the file's name; these have none. Parts with the points of a figure end with the last.
+# Names of the tables that have no part of the file's name to be called by; the part with points of a figure ends so.
 REPORTED, MAIN, POINTS = "reported numbers", "table", "points"
 
 
@@ -307,19 +304,25 @@ _SAID = {
 _NEEDED = ("experiment", "configuration", "files", "written_with", "page")
 
 
+def files_in(folder: Path, pattern: str = "*") -> list[Path]:
+    """Return the files below a folder, without those that are being written or that git alone reads."""
+    found = [path for path in sorted(folder.rglob(pattern)) if path.is_file()]
+    parts = {path: path.relative_to(folder).parts for path in found}
+    return [path for path in found if not any(one.startswith(".") or one.endswith(".tmp") for one in parts[path])]
+
+
 def described_in(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the files below a folder that say of an experiment or a sweep how it was run, and what they say.
+    """Yield the files below a folder that say how an experiment or a sweep was run, and what they say.
 
     Raises ConfigurationError if one cannot be read, or names a file that is not beside it.
     """
-    for path in sorted(folder.rglob("*.json")):
-        passed = any(p.startswith(".") or p.endswith(".tmp") for p in path.relative_to(folder).parts)
-        if not passed and path.is_file() and (content := _said_in(path)):
+    for path in files_in(folder, "*.json"):
+        if content := _said_in(path):
             yield path, content
 
 
 def read_about(folder: Path, stem: str) -> dict[str, Any]:
-    """Return what a run says of an experiment besides its tables, and what its page shows of it.
+    """Return what a run says about an experiment besides its tables, with what the page shows of it.
 
     Raises OSError or ConfigurationError if ``<stem>.json`` cannot be read, or is not as `write_findings` writes it.
     """
@@ -336,14 +339,14 @@ def _is_of(stem: str, name: str) -> bool:
 
 
 def _said_in(path: Path, *, page: bool = False) -> dict[str, Any]:
-    """Return what a file says of an experiment or a sweep; nothing if it is about something else and needs no page."""
+    """Return what a file says about an experiment or a sweep; empty if it is about something else, without `page`."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         content: dict[str, Any] = found if isinstance(found, dict) and "experiment" in found else {}
         wrong = faults(content, {key: _SAID.get(key, _ANY) for key in (*content, *(_NEEDED if page else ()))})
         if wrong or (page and (wrong := faults(content["page"], PAGE))):
             raise ValueError(wrong)
-        json.dumps(content, ensure_ascii=False).encode()  # what is shown needs whole characters
+        json.dumps(content, ensure_ascii=False).encode()  # lone surrogates cannot be shown
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path} cannot be read: {reason(error)}; task=report writes it again") from error
     return content
@@ -387,47 +390,42 @@ def _tables(about: Path, files: Sequence[str]) -> dict[str, pd.DataFrame]:
 
 FAILED = "failed"
 _COMPLETE = "complete"
-# What is green or red on a terminal that has colours; the words say it all.
+# The words that are green or red on a terminal with colours, which add nothing to them.
 _OUTCOME = re.compile(
     r"(?P<none>\b0\s+of\s+[\d,]+\s+\w+\s+\w+|→ reproduced)"
     r"|\b(?:(?P<good>reproduced|holds?|followed|shorter)|differs?|fails?|(?i:failed)|unexplained)\b"
 )
 
 
+@dataclass(eq=False)
 class Overview:
     """Writes the files of each experiment as it ends, prints its tables, and keeps a line for the summary.
 
-    The files are in the `folder` of the run; the names of those of the whole run end with `suffix`, the settings that
-    were changed.
+    The files are in the `folder` of the run; the names of those for the whole run end with `suffix`, which tells the
+    settings that were changed.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        catalogue: Catalogue,
-        literature: Literature,
-        figure: FigureSettings,
-        *,
-        profile: str,
-        suffix: str = "",
-    ) -> None:
-        self._folder, self._catalogue, self._literature, self._figure = folder, catalogue, literature, figure
-        self._profile, self._suffix = profile, suffix
-        self._entries: list[Entry] = []
+    folder: Path
+    catalogue: Catalogue
+    literature: Literature
+    figure: FigureSettings
+    profile: str
+    suffix: str = ""
+    _entries: list[Entry] = field(default_factory=list, init=False)
 
     def note(self, findings: Findings) -> None:
-        """Write and print what an experiment found. If none of its jobs is stored, leave the files of before."""
-        reported = self._literature.reported(findings.name)
+        """Write and print what an experiment found. If none of its jobs is stored, leave earlier files alone."""
+        reported = self.literature.reported(findings.name)
         judgements = compare(reported, findings.numbers, unattempted(findings))
         status = _status(findings)
         entry = self._keep(findings.name, status, judgements, findings)
         say(f"\n## {findings.stem}{f': {status}' if status != _COMPLETE else ''}\n")
         if nothing_stored(findings):
-            files = f"{self._folder / findings.stem}.*"
+            files = f"{self.folder / findings.stem}.*"
             say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
             return
-        make_run(self._folder, self._profile)
-        write_findings(findings, judgements, self._folder, self._figure, status=entry.status, about=entry.about)
+        make_run(self.folder, self.profile)
+        write_findings(findings, judgements, self.folder, self.figure, status=entry.status, about=entry.about)
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
                 say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
@@ -437,13 +435,13 @@ class Overview:
             say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements), terminal_width())}\n")
         if findings.failures:
             say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
-        say(_headline(entry, self._profile))
+        say(_headline(entry, self.profile))
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
         reason = without_homes(str(error))
-        self._keep(name, FAILED, compare(self._literature.reported(name), (), reason), None, reason)
-        # The numbers are wrong, not the program: where it was found does not help.
+        self._keep(name, FAILED, compare(self.literature.reported(name), (), reason), None, reason)
+        # The declared numbers are wrong, not the program, so a traceback would not help.
         text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
         say(f"\n## {name}: {FAILED}\n\n{text}")
 
@@ -472,39 +470,39 @@ class Overview:
     def _keep(
         self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None, error: str = ""
     ) -> Entry:
-        about = self._catalogue.about("experiment", name) if name in self._catalogue.names("experiment") else ""
+        about = self.catalogue.about("experiment", name) if name in self.catalogue.names("experiment") else ""
         entry = Entry(name, status, about, judgements, findings, error)
         self._entries.append(entry)
         return entry
 
     def _summarise(self) -> None:
         parts = [self._part(entry) for entry in self._entries]
-        make_run(self._folder, self._profile)
+        make_run(self.folder, self.profile)
         table, page = write_summary(
-            parts, self._literature, self._folder, run=self._folder.name, profile=self._profile, suffix=self._suffix
+            parts, self.literature, self.folder, run=self.folder.name, profile=self.profile, suffix=self.suffix
         )
         say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
         say(f"{len(parts)} experiments\n  {page}")
 
     def _page(self, entry: Entry, stem: str) -> Path:
-        parts, run = [self._part(entry)], self._folder.name
-        pages = render_pages(parts, self._literature, run=run, profile=self._profile, folder=self._folder, alone=True)
+        parts, run = [self._part(entry)], self.folder.name
+        pages = render_pages(parts, self.literature, run=run, profile=self.profile, folder=self.folder, alone=True)
         for name, text in assets().items():
-            write_text(text, self._folder / name)
-        return write_text(pages[entry.name], self._folder / f"{stem}.html")
+            write_text(text, self.folder / name)
+        return write_text(pages[entry.name], self.folder / f"{stem}.html")
 
     def _part(self, entry: Entry) -> Part:
-        """Return what the page shows of an experiment; of one without stored results, not the files of before."""
+        """Return what the page shows of an experiment; without stored results, that is not from earlier files."""
         if entry.findings is None or nothing_stored(entry.findings):
-            return part_of(dataclasses.replace(entry, findings=None), self._folder)
-        part: Part = read_about(self._folder, entry.findings.stem)["page"]
+            return part_of(dataclasses.replace(entry, findings=None), self.folder)
+        part: Part = read_about(self.folder, entry.findings.stem)["page"]
         return part
 
     def _say_runs(self) -> None:
-        """Name the profiles of the other runs here, for which jobs may be stored."""
-        for name in runs_in(self._folder.parent):
-            if (profile := profile_of(self._folder.with_name(name))) not in ("", self._profile):
-                say(f"\nThis is profile={self._profile}; the run {name} has profile={profile}: add profile={profile}.")
+        """Name the other runs here that have another profile, for which jobs may be stored."""
+        for name in runs_in(self.folder.parent):
+            if (profile := profile_of(self.folder.with_name(name))) not in ("", self.profile):
+                say(f"\nThis is profile={self.profile}; the run {name} has profile={profile}: add profile={profile}.")
 
 
 def _status(findings: Findings) -> str:

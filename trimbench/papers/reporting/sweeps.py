@@ -37,9 +37,9 @@ _IN_TEXT, _ON_PAGE, _ALL = 200, 1000, "; sweep.csv has all"
 
 @dataclass(frozen=True, eq=False)
 class SweepPoint:
-    """What was found at one point of a sweep, whose values of the swept keys are in the order of the command line.
+    """What was found at one point of a sweep, with the values of the swept keys in the order of the command line.
 
-    `findings` are those of each experiment, usually of one, and `failures` say of the others why they could not run.
+    `findings` are those of each experiment, usually one; `failures` has the reasons why others could not run.
     """
 
     swept: Mapping[str, Json]
@@ -208,7 +208,7 @@ def _stacked(frames: Sequence[pd.DataFrame]) -> dict[str, list[Any]]:
 
 
 def in_words(value: Json) -> object:
-    """Return the value of a setting as a cell: numbers and words as they are, everything else as the YAML has it."""
+    """Return the value of a setting as a cell: numbers and words as they are, everything else as JSON."""
     if isinstance(value, bool | list | dict) or value is None:
         return json.dumps(value, ensure_ascii=False)
     return value
@@ -222,7 +222,7 @@ def _free(name: str, taken: Sequence[str]) -> str:
 
 # What the columns of a table mean: labels, methods, and what was measured of them.
 
-# What follows the name of a column in those of the ends of its interval, or of its half width.
+# Endings of the columns with the ends, or half the width, of the interval of the column without them.
 _LOW, _HIGH, _HALF = (" low", "_low"), (" high", "_high"), (" ±",)
 _ERROR = re.compile(r"(^| )se( |$)")
 _SEPARATORS = (" ", "_")
@@ -337,7 +337,7 @@ def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[
 
 
 def number_of(value: Json) -> float | None:
-    """Return the number that a setting is, alone or in a list of one; None if it is none."""
+    """Return the value of a setting as a number, also from a list of one; None if it is not a number."""
     if isinstance(value, list) and len(value) == 1:
         (value,) = value
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -391,7 +391,7 @@ def _figures_of(
 def _true_values(
     key: str, frame: pd.DataFrame, found: Sequence[tuple[SweepPoint, Findings]], of_row: NDArray[np.intp]
 ) -> tuple[str, Any]:
-    """Return what a swept setting came to, such as the true share of missing features, and how that is called.
+    """Return what a swept setting came to, such as the true share of missing features: its name, and the values.
 
     A column of the table says it, with a unit behind the word of the key: ``missing (%)`` of the setting ``missing``,
     rounded to whole features. Else the jobs of each point say it of one data set. The name is empty if none does.
@@ -425,7 +425,7 @@ def _lines(
     for other in swept_keys(points):
         if other != key:
             texts = [_bare(point.swept.get(other)) for point in points]
-            # What a column of the row says already is not said again.
+            # What a label of the row says already is not repeated.
             said = [{str(frame[name][row]) for name in labels} for row in range(len(frame))]
             found[len(found)] = [
                 "" if texts[at] in own else f"{other} = {texts[at]}" for at, own in zip(of_row, said, strict=True)
@@ -480,7 +480,7 @@ def _curves_of_all(found: Sequence[tuple[SweepPoint, Findings]]) -> Iterator[Lin
 
 
 def _axis_of_methods(found: Sequence[tuple[SweepPoint, Findings]], name: str, methods: set[str]) -> str:
-    """Return how the experiment itself names the axis over which it draws these methods; empty if it does not."""
+    """Return the label of the axis on which the experiment itself draws one of these methods; else empty."""
     figures = (figure for _, one in found for figure in one.outcome.figures if isinstance(figure, LineFigure))
     drawn = (figure for figure in figures if figure.name == name and methods & set(figure.points["series"]))
     return next((figure.y_label for figure in drawn), "")
@@ -556,5 +556,5 @@ def _scale(values: set[float]) -> Literal["linear", "log"]:
 
 
 def _unevenness(places: Sequence[float]) -> float:
-    """Return the share of the range that the largest gap has."""
+    """Return the share of the range that the largest gap takes."""
     return max(high - low for low, high in pairwise(places)) / (places[-1] - places[0])

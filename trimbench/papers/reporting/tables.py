@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Beside the heading of a column, and what columns of text are not made narrower than, of short words and of long ones.
+# The room beside the heading of a column, and the least widths of text columns, with short words and with long ones.
 _PADDING, _NARROWEST, _LONG = 2, 10, 14
-# Where a text may be broken: not inside of dates and numbers.
+# Where a text may be broken: not within dates and numbers.
 _BREAK = re.compile(r"(\s+)|(?<=[^\W\d_][_/-])")
 _ABSENT = "–"  # what a missing value looks like
-# Also those that turn the direction of writing.
+# Control characters, also those that change the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-# Signs of Markdown, where they would mean something: inside a word an underscore does not.
+# Characters with a meaning in Markdown; within a word, an underscore has none.
 _MARKDOWN = re.compile(r"[\\`*$~|]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<=\])[(:]")
-# What makes a heading, a quotation or a list of a line.
+# Beginnings that turn a line into a heading, a quotation or a list.
 _BLOCK = re.compile(r"^(?=[-+>#=])|^\d+(?=[.)](?: |$))")
 
 
@@ -48,7 +48,7 @@ def printable(table: Table) -> pd.DataFrame:
 
 
 def markdown(table: Table, width: int | None = None) -> str:
-    """Return the table in Markdown, with a `width` in lines that fit it."""
+    """Return the table in Markdown; with a `width`, in lines that fit it."""
     frame = printable(table)
     return markdown_rows(list(frame.columns), frame.to_numpy().tolist(), numeric_columns(table), width)
 
@@ -56,13 +56,13 @@ def markdown(table: Table, width: int | None = None) -> str:
 def markdown_rows(
     columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int | None = None
 ) -> str:
-    """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas.
+    """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. This does not need pandas.
 
-    With a `width`, for a terminal, the widest texts are broken until the lines fit. Where numbers leave no room, the
-    other columns follow in a table below, beside those that tell the rows apart, and without rows that are empty there.
+    With a `width`, for a terminal, the widest texts are broken until the lines fit. If they cannot, there are several
+    tables with a part of the columns, each with those that tell the rows apart and without rows that are empty there.
     """
     cells = [[markdown_text(text) for text in row] for row in rows]
-    # Words before the signs are escaped: an underscore of a name becomes a space.
+    # Headings are put into words before they are escaped: an underscore becomes a space.
     heads = [markdown_text(heading(column)) for column in columns]
     most = _widths(heads, cells, numeric, width) if width else None
     labels = _labels(rows, most, width) if most and width and sum(most) + 3 * len(most) + 1 > width else []
@@ -87,7 +87,7 @@ def markdown_page(
     tables: Iterable[Table] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """Return a page in Markdown: a title, sentences, pictures (title and file, if it is one), tables and notes."""
+    """Return a page in Markdown: a title, sentences, pictures (title and file, or an empty text), tables and notes."""
     parts = [f"# {markdown_text(title)}", *sentences]
     parts += [f"![{markdown_text(shown)}](<{file}>)" for shown, file in pictures if file]
     for table in tables:
@@ -109,7 +109,7 @@ def _labels(rows: Sequence[Sequence[str]], most: Sequence[int], width: int) -> l
 
 
 def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], width: int) -> list[int]:
-    """Return how wide the columns of a table may be for its lines to fit a width, apart from the signs between them."""
+    """Return the widths of the columns, without separators, at which the lines of a table fit a width if they can."""
     columns = list(zip(*cells, strict=True)) or [()] * len(heads)
     content = [max(map(len, column), default=0) for column in columns]
     words = [max(map(len, head.split()), default=0) + _PADDING for head in heads]
@@ -132,12 +132,12 @@ def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Seque
 
 
 def one_line(text: object) -> str:
-    """Return a text without line breaks and other control characters, which end a cell and can drive a terminal."""
+    """Return a text without line breaks and other control characters, which could end a cell or control a terminal."""
     return " ".join(_CONTROL.sub(" ", str(text)).split())
 
 
 def markdown_text(text: object) -> str:
-    """Return a text of any origin, for example a name, so that Markdown shows it as it is and in one line."""
+    """Escape a text of any origin, for example a name, so that Markdown shows it as it is and on one line."""
     return _MARKDOWN.sub(r"\\\g<0>", one_line(text))
 
 
@@ -150,7 +150,7 @@ def tabulated(
 ) -> str:
     """Return rows of text in a style of tabulate; the columns of numbers, `numeric`, are aligned to the right.
 
-    What is wider than `most` of its column is broken.
+    Texts that are wider than `most` says for their column are broken.
     """
     heads = [*map(str, columns)]
     if most:
@@ -168,7 +168,7 @@ def _in_lines(text: str, width: int) -> str:
 
 
 def cut(table: Table, most: int, where: str = "") -> Table:
-    """Return a table with at most `most` rows; its title says so, and `where` all are. Columns of numbers are such."""
+    """Return the first `most` rows of a table, types inferred anew; the title tells of more, and `where` they are."""
     n_rows = len(table.frame)
     title = table.title if n_rows <= most else f"{table.title} (the first {most} of {n_rows:,}{where})"
     return replace(table, title=title, frame=table.frame.head(most).infer_objects())
@@ -180,7 +180,7 @@ def numeric_columns(table: Table) -> list[bool]:
 
 
 def heading(column: object) -> str:
-    """Return the heading of a column in words, for names with underscores the title; the CSV keeps its name.
+    """Return the heading of a column in words, with the titles of names with underscores; the CSV keeps the names.
 
     >>> heading("fs_sdd_seconds"), heading("eta_squared low")
     ('seconds, FS-SDD', 'eta squared low')
@@ -303,16 +303,16 @@ def shown(judgement: Judgement) -> str:
 
 # Tables in LaTeX, for an article with the packages booktabs and graphicx.
 
-# What a page holds.
+# Rows that fit on a page.
 _MOST_ROWS = 45
-# Signs that LaTeX lacks, or, for the bar, prints as another sign in its default encoding; Greek letters besides.
+# Characters that LaTeX lacks or, like the bar, prints as another in its default encoding; Greek letters come below.
 _COMMANDS = {"→": "to", "±": "pm", "×": "times", "·": "cdot", "≤": "le", "≥": "ge", "≠": "ne", "≈": "approx"}
 _SIGNS = str.maketrans(
     {sign: rf"\ensuremath{{\{name}}}" for sign, name in _COMMANDS.items()}
     | {"–": "--", "—": "---", "|": r"\ensuremath{|}", "−": r"\ensuremath{-}"}
 )
 _GREEK = re.compile("[Α-ΡΣ-Ωα-ω]")
-# Greek letters without a command, because they look as Latin ones.
+# Greek letters without a command, because they look like Latin ones.
 _LATIN = str.maketrans("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo")
 
 
@@ -331,7 +331,7 @@ def _environment(table: Table, label: str, *, continued: bool) -> str:
     # Without any row, tabulate would declare no column.
     rows = cells.to_numpy().tolist() or [["" for _ in cells.columns]]
     body = tabulated([*map(heading, cells.columns)], rows, numeric_columns(table), "latex_booktabs")
-    # A bracket or a star behind the end of a row would be an argument of it.
+    # A bracket or a star after the end of a row would be taken for its argument.
     body = re.sub(r"(?m)^(\s*)([\[*])", r"\1{}\2", body)
     caption = "".join(LATEX_ESCAPE_RULES.get(sign, sign) for sign in one_line(table.title))
     head = [

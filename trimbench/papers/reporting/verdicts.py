@@ -13,7 +13,7 @@ from trimbench.papers.vocabulary.reported import SUBJECTS, Reported, Subject
 
 Verdict = Literal["exact", "within", "trend", "differs", "holds", "fails", "faster", "slower", "not attempted"]
 
-# The verdicts on each kind of statement besides "not attempted"; the last one is that on a difference.
+# The verdicts on each kind of statement, apart from "not attempted"; the last one is for a difference.
 VERDICTS_ON: Mapping[Subject, tuple[Verdict, ...]] = {
     "number": ("exact", "within", "trend", "differs"),
     "identity": ("exact", "within", "differs"),
@@ -24,10 +24,10 @@ VERDICTS_ON: Mapping[Subject, tuple[Verdict, ...]] = {
 DIFFERENCES = frozenset(verdicts[-1] for verdicts in VERDICTS_ON.values())
 
 # What accounts for a difference: an inferred set-up that gives the printed number; statements of the paper that cannot
-# all be true; that the printed number is one draw, not too far out among ours; or nothing that is known.
+# all be true; chance, if the printed number is one draw and not too far out among ours; or nothing known.
 Cause = Literal["explained", "contradicts itself", "chance", "unexplained"]
 CAUSES: tuple[Cause, ...] = typing.get_args(Cause)
-# A draw less probable than this is no chance.
+# A draw that is less probable than this is not put down to chance.
 _CHANCE = 0.01
 _AS_GOOD_AS_PRINTED = frozenset({"exact", "within", "holds"})
 
@@ -36,8 +36,8 @@ _AS_GOOD_AS_PRINTED = frozenset({"exact", "within", "holds"})
 class Judgement:
     """A reported number, its reproduced counterpart, and the verdict on them.
 
-    The counterpart is None where the experiment could not run, or ran with settings that are not the paper's. The
-    reason says how a number meets its rule, or why it may not; a time that is longer has no cause besides the machine.
+    The counterpart is None where the experiment could not run, or ran with settings other than the paper's. The reason
+    says how a number meets its rule, or why it may not; a longer time has no cause but the machine.
     """
 
     reported: Reported
@@ -76,7 +76,7 @@ class Judgement:
 
     @property
     def reading(self) -> str:
-        """How we read a claim that states no limit, and with which limits the verdict would be the same."""
+        """How we read a claim that states no limit, and the limits with which the verdict would be the same."""
         if not self.reported.reading or self.value is None or self.verdict == NOT_ATTEMPTED:
             return ""
         within, most = self.reported.rule.kind == "within", self.reported.rule.kind == "at_most"
@@ -137,7 +137,7 @@ def _met(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str]
     interval = number.interval if rule.kind == "interval" else None
     if interval is not None and interval.kind != "prediction":
         raise ValueError(f"the interval of {reported.label} must be a prediction interval, got {interval.kind!r}")
-    # The distance between two curves is no printed number that it could round to.
+    # For a curve, `ours` is a distance from it, which has no printed form.
     if rule.subject != "curve" and reported.is_printed_form_of(ours):
         return "exact", "rounds to the printed digits"
     if interval is not None and interval.low <= value <= interval.high:
@@ -160,14 +160,14 @@ def _cause(reported: Reported, number: Number, ours: float) -> Cause:
         return "contradicts itself"
     found = number.probability
     # Few replications cannot show that a number is improbable, so they cannot show the contrary either. Nor is a number
-    # chance in a table of which too many are far out.
+    # put down to chance in a table where too many are far out.
     if found is not None and found.least <= _CHANCE < min(found.value, found.overall):
         return "chance"
     return "unexplained"
 
 
 def _explains(reported: Reported, number: Number, ours: float, explanation: Explanation) -> bool:
-    """Tell whether an inferred set-up gives the printed number: by its rule, or much more closely than the words do."""
+    """Tell whether an inferred set-up gives the printed number, by its rule or far more closely than the stated one."""
     inferred = replace(number, value=explanation.value, interval=explanation.interval)
     met = _met(reported, inferred, explanation.value)
     if met is not None and (met[0] in _AS_GOOD_AS_PRINTED or reported.rule.subject == "claim"):
@@ -177,13 +177,13 @@ def _explains(reported: Reported, number: Number, ours: float, explanation: Expl
     return distance <= allowed and distance <= abs(ours - reported.value) / 2
 
 
-# Counts of verdicts and causes, by kind of statement, and the line that says what came out.
+# Counts of verdicts and causes, by kind of statement, and their summary in a line.
 
 NOT_ATTEMPTED: Verdict = "not attempted"
 # The profile with the papers' repetitions.
 PAPER = "paper"
-# The plural of each kind of statement, then what follows a count of those that came out, and of those that did not:
-# each for one and for several.
+# The plural of each kind of statement; then the words that follow a count of those reproduced, for one and for several,
+# and those that follow a count of the others.
 _WORDS: Mapping[Subject, tuple[str, ...]] = {
     "number": ("numbers", "reproduced", "reproduced", "differs", "differ"),
     "identity": ("identities", "holds", "hold", "differs", "differ"),
@@ -191,12 +191,12 @@ _WORDS: Mapping[Subject, tuple[str, ...]] = {
     "curve": ("curves", "followed", "followed", "differs", "differ"),
     "time": ("times", "is shorter", "are shorter", "is longer", "are longer"),
 }
-# Their verdicts have the same names as those on numbers.
+# Kinds of statements whose verdicts have the same names as those on numbers.
 _NAMED_WITH_SUBJECT = ("identity", "curve")
 
 
 class Counted(NamedTuple):
-    """A judgement without its numbers: what counts."""
+    """A judgement without its numbers: as much of it as tallies need."""
 
     subject: Subject
     verdict: Verdict
@@ -206,13 +206,13 @@ class Counted(NamedTuple):
 
 
 def counted_once(judgements: Sequence[Judgement]) -> list[Counted]:
-    """Return what is counted of the judgements of an experiment."""
+    """Return the judgements of an experiment as tallies count them."""
     found = [(one.subject, one.verdict, one.cause, one.reported.row, one.reported.quantity) for one in judgements]
     return once([Counted(*one) for one in found])
 
 
 def once(found: Sequence[Counted]) -> list[Counted]:
-    """Return each sentence of a paper once: the rows of a claim are its cases, and it fails if one of them does."""
+    """Return each statement of a paper once: the rows of a claim are its cases, and it fails if one of them does."""
     groups: dict[tuple[str, str], list[Counted]] = {}
     for one in found:
         groups.setdefault((one.quantity, "" if one.subject == "claim" else one.row), []).append(one)
@@ -225,14 +225,14 @@ def _severity(one: Counted) -> int:
     return 2 + (CAUSES.index(one.cause) if one.cause else 0)
 
 
-# How a page sums verdicts up over all kinds of statements; a time is none of these.
+# How a page sums up the verdicts on all kinds of statements except times.
 STANDINGS: Mapping[str, str] = {
     "as printed": "rounds to the printed digits, or holds",
     "close": "inside a declared tolerance or interval",
     "better": "on the better side of the printed number",
     "explained": "differs; an inferred set-up gives it",
     "contradicted": "differs; the paper contradicts itself",
-    "chance": "differs; over 1 % of draws do as much",
+    "chance": "differs; over 1 % of draws differ as much",
     "open": "differs; nothing tried explains it",
     "not run": "not computed in this run",
 }
@@ -254,8 +254,8 @@ def column_of(subject: Subject, verdict: Verdict) -> str:
     return f"{_WORDS[subject][0]} {verdict}" if subject in _NAMED_WITH_SUBJECT else verdict
 
 
-# Of a tally: for each kind of statement how many there are and its verdicts, then the causes of all that differs and
-# fails, then those that were not attempted.
+# The columns of a tally: for each kind of statement how many there are and its verdicts, then the causes of everything
+# that differs or fails, then what was not attempted.
 COLUMNS = [
     *(
         column
@@ -279,10 +279,10 @@ def tally(judgements: Sequence[Counted | Judgement]) -> dict[str, int]:
 
 
 def in_words(judgements: Sequence[Counted | Judgement], *, detailed: bool = False, profile: str = PAPER) -> str:
-    """Return what came out, for example ``16 of 72 numbers reproduced (12 as printed, 4 close), 56 differ``.
+    """Return the outcome in words, for example ``16 of 72 numbers reproduced (12 as printed, 4 close), 56 differ``.
 
-    It ends with the name of the profile where that has not the papers' repetitions, and is empty where nothing is
-    reported. `detailed` adds what accounts for those that differ.
+    It ends with the name of the profile unless that has the papers' repetitions, and is empty if nothing is reported.
+    `detailed` adds the causes of differences.
     """
     parts = [_of_subject(subject, judgements, detailed) for subject in SUBJECTS]
     attempted = any(one.verdict != NOT_ATTEMPTED for one in judgements)

@@ -41,12 +41,12 @@ class StoredFigure:
 
     @property
     def settings(self) -> FigureSettings:
-        """What its pictures were drawn with."""
+        """The settings with which its pictures were drawn."""
         return validated(FigureSettings, self.description.get(_DRAWN_WITH), f"{self.points}: {_DRAWN_WITH}")
 
     @property
     def points(self) -> Path:
-        """The file of its points."""
+        """The file with its points."""
         return self.folder / str(self.description[_POINTS])
 
     @property
@@ -76,8 +76,8 @@ def write_figures(
     """Write pictures and points of an experiment's figures beside `stem`.
 
     Returns the written files, and for each figure a description from which, together with its points, `StoredFigure`
-    draws it again. A figure without points, or of one value alone, has no file and no description; without `drawn`,
-    pictures are left to that.
+    draws it again. A figure without points, or with one value alone, has no file and no description. Without `drawn`,
+    the pictures are left to be drawn later.
     """
     written: list[Path] = []
     descriptions: list[dict[str, Any]] = []
@@ -123,15 +123,15 @@ def points_name(figure: Figure) -> str:
 
 
 def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
-    """Read the points of a figure as they were written; the columns `texts` stay text, even where they look otherwise.
+    """Read the points of a figure as they were written; the columns `texts` stay text, even if they look like numbers.
 
-    In the other columns, what is empty is missing. Raises ConfigurationError if the file does not hold such points.
+    In the other columns, empty cells are missing values. Raises ConfigurationError if the file has no such points.
     """
     try:
         written = read_csv(path)
         for column in written:
             cells = written[column].tolist()
-            # Python's own numbers, because readers of tables may round them.
+            # Parsed by Python, because readers of tables may round numbers.
             written[column] = list(map(as_it_was, cells)) if column in texts else [float(one or "nan") for one in cells]
         absent = [column for column in (*texts, "x", "y") if column not in written]
         if absent:
@@ -158,7 +158,7 @@ def _plain(value: Any) -> Json:
 # Horizontal bars with a name each.
 
 _GREY = "#b4b4b4"
-# In units of the size of names: the height of a line of a name, and what else there is from bar to bar and in all.
+# In units of the size of names: the height of a line of a name, the gap between bars, and the room around all bars.
 _LINE, _BETWEEN, _AROUND = 1.25, 0.6, 9.0
 # The share of the width that names may take, and the usual width of a character in units of their size.
 _NAMES, _CHARACTER = 0.4, 0.58
@@ -277,7 +277,7 @@ def _save_png(canvas: Canvas, path: Path) -> None:
 
 @contextmanager
 def style(settings: FigureSettings) -> Iterator[None]:
-    """Give matplotlib this style for a while, whatever the user's matplotlibrc or program has set."""
+    """Use this style of matplotlib in a ``with`` block, whatever the user's matplotlibrc or program has set."""
     import matplotlib as mpl
 
     with mpl.rc_context():

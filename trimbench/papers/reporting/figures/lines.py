@@ -57,7 +57,7 @@ def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> 
 
 
 def _places(points: pd.DataFrame) -> tuple[list[float], list[float]]:
-    """Return the places of points, and those that series share: one that stands beside another has no tick there."""
+    """Return the places of points, and those that several series share, which alone deserve ticks."""
     known = points[np.isfinite(points["x"])]
     n_series = known.groupby("x")["series"].nunique()
     shared = n_series.index[n_series >= min(2, known["series"].nunique())]
@@ -65,7 +65,7 @@ def _places(points: pd.DataFrame) -> tuple[list[float], list[float]]:
 
 
 def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
-    """Wrap the labels of the axes, and make the picture so high that these have room between title and legend."""
+    """Wrap the labels of the axes, and make the picture high enough for the axes between title and legend."""
     canvas: Any = axes.figure
     least = _LEAST_HEIGHT * settings.height
     now: tuple[str, str, float] | None = None
@@ -89,9 +89,9 @@ def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None
 
 # Lines, points and intervals in their axes.
 
-# Intervals of more points are bands instead of bars.
+# With more points than this, intervals are bands instead of bars.
 MOST_BARS = 40
-# Of more lines, intervals wider than this share of what the lines span stand side by side, so many points apart.
+# With more lines, intervals wider than this share of the span of all lines stand side by side, so many points apart.
 _MOST_BANDS, _WIDE, _APART = 2, 0.05, 2.2
 # Points nearer than this share of the axis coincide; differences below that share of the values are rounding.
 _HARDLY, _ROUNDING = 0.005, 1e-9
@@ -119,7 +119,7 @@ def draw_axes(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
 
 
 def _places_beside(series: Sequence[Series]) -> dict[str, float]:
-    """Return by how many points lines are moved to the right, so that wide intervals of many stand side by side."""
+    """Return by how many points lines are moved to the right, so that many wide intervals stand side by side."""
     lines = [one for one in series if one.mark == "line" and len(intervals(one.points))]
     if len(lines) <= _MOST_BANDS:
         return {}
@@ -135,7 +135,7 @@ def _draw_series(axes: Axes, one: Series, order: float, moved: float | None) -> 
     known = intervals(one.points)
     style = line_style(one)
     style["zorder"] = {"cloud": 1, "guide": 1, "reference": 4, "points": 4, "highlight": 4}.get(one.mark, order)
-    # The limits hold all points, but not all of a marker at the edge.
+    # All points are within the limits, but a marker at the edge reaches beyond them.
     drawn: list[Artist] = [*axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **style)]
     if known.empty:
         return
@@ -200,7 +200,7 @@ def _samples(figure: LineFigure, series: Sequence[Series]) -> list[Artist]:
 
 
 def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
-    """Return what the bars or bands are, and what becomes of lines that coincide; empty if there is nothing to say."""
+    """Return what bars or bands are, and how lines that coincide are drawn; empty if there is nothing to say."""
     longest = max((len(intervals(one.points)) for one in series), default=0)
     notes = [f"{'bars' if longest <= MOST_BARS else 'bands'}: {figure.interval}"] if figure.interval and longest else []
     notes += ["lines are moved sideways to show them all"] if _places_beside(series) else []
@@ -286,9 +286,9 @@ def _legend(canvas: Canvas, samples: Sequence[Artist], n_columns: int, size: flo
 # As matplotlib takes them: an offset, and the lengths of dashes and gaps.
 Dashes: TypeAlias = tuple[float, tuple[float, ...]] | Literal["-"]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
-# Of lines whose colour another one has: they are of one method, or there are more lines than colours.
+# Dashes of lines that share a colour: they are of one method, or there are more lines than colours.
 _LINES: Sequence[Dashes] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-# Of references, by what they are, and of levels and verticals.
+# Dashes of references, by their kind, and of levels and verticals.
 _REFERENCES: Sequence[tuple[float, ...]] = ((5, 4), (1.5, 1.5), (7, 1.5, 1.5, 1.5))
 _LEVELS: Sequence[Dashes] = (
     (0, (5, 3)),
@@ -331,7 +331,7 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
     references = [name for name in names if figure.marks.get(name) == "reference"]
     kinds = list(dict.fromkeys(map(kind_of, references)))
     found = []
-    # Where colours are methods that are tried on several things, markers are these.
+    # If colours stand for methods that are tried on several things, markers stand for the things.
     tried = Counter(methods[name] for name in names if figure.marks.get(name) == "highlight")
     for name in names:
         mark = figure.marks.get(name, "line")
@@ -362,7 +362,7 @@ def _taking_turns(figure: LineFigure, one: Series, series: Sequence[Series]) -> 
 
 
 def kind_of(reference: str) -> str:
-    """Return what a reference is, which is the last part of its name in parentheses: the authors' line, say."""
+    """Return the kind of a reference, the last part of its name, in parentheses: the authors' line, say."""
     return reference.rpartition("(")[2].rstrip(")")
 
 
@@ -418,7 +418,7 @@ def line_style(one: Series) -> dict[str, Any]:
 
 
 def _levels(places: Mapping[str, float], n_before: int) -> list[Level]:
-    # Names that differ in spaces alone are one name of several lines.
+    # Names that differ only in spaces stand for one name that several lines share.
     names = list(dict.fromkeys(name.strip() for name in places))
     return [
         Level(name.strip(), float(place), _LEVELS[(n_before + names.index(name.strip())) % len(_LEVELS)])
@@ -462,7 +462,7 @@ def _lines_before(figure: LineFigure, methods: Mapping[str, str], name: str) -> 
 def _places_series(methods: Mapping[str, str], n_colours: int) -> dict[str, int]:
     """Return the place of each series in the palette; a place beyond it is moved to one that is free, if there is one.
 
-    What remains beyond it has the colours again, with other dashes.
+    Series that remain beyond it reuse colours, with other dashes.
     """
     wanted = dict(zip(methods, slots(list(methods.values())), strict=True))
     free = iter(sorted(set(range(n_colours)) - set(wanted.values())))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure as Canvas
     from matplotlib.text import Text
-    from matplotlib.ticker import ScalarFormatter
 
 
 # For text on white, from the Web Content Accessibility Guidelines.
@@ -67,7 +66,7 @@ def points_to_pixels(artist: Any, points: float) -> float:
 
 
 def readable(colour: str, contrast: float = _LEAST_CONTRAST) -> str:
-    """Darken a colour until text in it is readable on white, or it has another contrast."""
+    """Darken a colour until text in it is readable on white, or until it has the contrast that is asked for."""
     from matplotlib.colors import to_hex, to_rgb
 
     while contrast_on_white(colour) < contrast:
@@ -133,36 +132,31 @@ def thin_labels(axes: Axes) -> bool:
 
 
 def plain(value: float) -> str:
-    """Return a number without powers of ten in small print, where it is neither tiny nor huge."""
+    """Return a number in plain digits unless it is tiny or huge, and never with a raised power of ten."""
     if value == 0 or 1e-4 <= abs(value) < 1e7:
         return f"{value:,.10g}"
     return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e")
 
 
 def set_ticks(axis: Axis, places: Sequence[float] = (), shared: Sequence[float] = ()) -> None:
-    """Set the ticks of an axis whose limits are final; a few `shared` places are those of a logarithmic one."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+    """Set the ticks of an axis whose limits are final; on a logarithmic one, at the `shared` places if they are few."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, ScalarFormatter
 
     if axis.get_scale() == "linear":
         whole = bool(places) and all(place.is_integer() for place in places)
         axis.set_major_locator(MaxNLocator("auto", integer=whole, steps=_STEPS, min_n_ticks=4))
         largest = max(map(abs, axis.get_view_interval()))
-        axis.set_major_formatter(_exact() if 1e-3 <= largest < 1e6 else FuncFormatter(lambda place, _: plain(place)))
+        if 1e-3 <= largest < 1e6:  # as many digits as tell the ticks apart
+            axis.set_major_formatter(formatter := ScalarFormatter(useOffset=False))
+            formatter.set_scientific(False)
+        else:
+            axis.set_major_formatter(FuncFormatter(lambda place, _: plain(place)))
         return
     if not 0 < len(shared) <= _MOST_PLACES:
         shared = _logarithmic_places(*sorted(axis.get_view_interval()), around_zero=axis.get_scale() == "symlog")
     axis.set_major_locator(FixedLocator(shared))
     axis.set_ticklabels([plain(place) for place in shared])
     axis.set_minor_locator(NullLocator())
-
-
-def _exact() -> ScalarFormatter:
-    """Return a formatter that writes as many digits as tell the ticks apart, without taking anything off."""
-    from matplotlib.ticker import ScalarFormatter
-
-    formatter = ScalarFormatter(useOffset=False)
-    formatter.set_scientific(False)
-    return formatter
 
 
 def _logarithmic_places(low: float, high: float, *, around_zero: bool) -> list[float]:
@@ -184,8 +178,8 @@ def _logarithmic_places(low: float, high: float, *, around_zero: bool) -> list[f
 # Which colour a method has: the same in every figure.
 
 N_SLOTS = 8  # as many as the colours of Okabe and Ito
-# By slot, the methods that have it. What is compared with each other is in one group and has slots of its own; names in
-# one slot are one method, or are in no figure together.
+# By slot, the methods that have it. Methods that are compared are in one group, in slots of their own; names that share
+# a slot are one method, or are never in one figure.
 _GROUPS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (  # predictions where features are missing
         ("NaCL",),

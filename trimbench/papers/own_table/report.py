@@ -142,7 +142,7 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
 
 
 def _estimate(group: Group, method: str, measure: str) -> tuple[float, float, float]:
-    """Return accuracy or log loss with its interval over the splits; of equal accuracies, with that of their rows."""
+    """Return a mean with its interval over the splits; for equal accuracies, with the interval over rows of one."""
     is_share = measure == "accuracy"
     mean, low, high = group.estimate(method, measure).with_ends
     if is_share and not high - low > 1e-9:  # also of a single split
@@ -152,7 +152,7 @@ def _estimate(group: Group, method: str, measure: str) -> tuple[float, float, fl
 
 
 def _told(group: Group, best: str, second: str) -> str:
-    """Return whether the best method can be told from the next by their paired differences over the splits."""
+    """Say whether the best method can be told from the next by their paired differences over the splits."""
     lead, name = group.lead(best, second, "log_loss"), METHODS[second].title
     mean, low, high = lead.with_ends
     if lead.n < 2:
@@ -225,7 +225,7 @@ def figures_of(found: Steps) -> list[LineFigure]:
 
 
 def _frontier(found: Steps, measure: str, label: str) -> LineFigure:
-    # Of budgets that cost the same, the smallest.
+    # Of budgets whose selections cost the same, the smallest counts.
     points = {
         (method, one["cost"]): tuple(one[f"{measure}{end}"] for end in ("", "_low", "_high"))
         for method in (TRIMMING, INFORMATION, SEQUENTIAL)
@@ -466,7 +466,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Studied:
-    """A table that is studied, the cost of each of its features, and what is tried."""
+    """A table to study, the cost of each of its features, and what to try."""
 
     table: ReadTable
     costs: Mapping[str, float]
@@ -543,7 +543,7 @@ class Steps(Studied):
 
     @cached_property
     def difference(self) -> tuple[float, float, float]:
-        """How much more accurate it is than all features on the same rows, with a 95 % interval."""
+        """How much more accurate the trimming is than all features, on the same rows, with a 95 % interval."""
         n, gained, lost = (sum(row[name] for row in self._tested) for name in ("n_test", "n_gained", "n_lost"))
         return paired_difference(gained, lost, n, self.is_nested)
 
@@ -551,7 +551,7 @@ class Steps(Studied):
 def paired_difference(gained: int, lost: int, n: int, are_folds: bool = False) -> tuple[float, float, float]:
     """Return the difference of two accuracies on the same rows, with a 95 % interval.
 
-    `gained` and `lost` are the numbers of rows on which only one of both is right.
+    `gained` and `lost` are the numbers of rows on which only the first, or only the second, is right.
     """
     # As if one more row had been gained and one lost, so that there is an interval even if no row was.
     variance = (gained + lost + 2 - (gained - lost) ** 2 / n) / n**2 * (_SHARED if are_folds else 1)
@@ -600,7 +600,7 @@ def model_lines(found: Steps, source: str, target: str) -> str:
     names = [name for name in vars(usual) if getattr(own, name) != getattr(usual, name)]
     reading = ", ".join(f"{name}={getattr(own, name)!r}" for name in names)
     home = next((one for one in own_homes() if source.startswith(f"{one}/")), None)
-    source = source if home is None else f"~{source.removeprefix(home)}"  # pages of a study are shared
+    source = source if home is None else f"~{source.removeprefix(home)}"  # pages of a study may be shared
     priced = set(found.costs.values()) != {1.0}
     arguments = f"budget={chosen['budget']!r}, {'costs=costs, ' * priced}time_limit={own.time_limit!r}"
     parts = [

@@ -37,7 +37,7 @@ _SHARES = (0.05, 0.1, 0.2, 0.35, 0.6)
 
 
 def _or_usual(missing_values: object) -> object:
-    if isinstance(missing_values, list):  # behind a validator, only a tuple is one
+    if isinstance(missing_values, list):  # after a validator, no list becomes a tuple by itself
         return tuple(missing_values)
     return MISSING_VALUES if missing_values is None else missing_values
 
@@ -51,8 +51,8 @@ class StudySettings(TableSettings):
     budget : float, optional
         What the features of the model to keep may cost; the default is found from the frontier.
     budgets : list of float
-        Those of the frontier, to which one that pays for all features is added, and of the choice of a budget.
-        The default depends on the costs.
+        The budgets of the frontier, to which one that pays for all features is added, and those to choose from. The
+        default depends on the costs.
     test_share : float
         Share of the rows, chosen at random, on which everything is measured.
     rows : int
@@ -112,7 +112,7 @@ class StudySettings(TableSettings):
 def checked_costs(
     given: Mapping[str, float] | None, features: Sequence[str], left_out: Collection[str] = ()
 ) -> dict[str, float]:
-    """Return the cost of each feature, 1 by default; ConfigurationError if one is unknown, missing or no cost.
+    """Return the cost of each feature, 1 by default; ConfigurationError if one is unknown, missing or not allowed.
 
     Costs of columns that are left out are ignored: one file of costs serves studies of different columns.
     """
@@ -234,7 +234,7 @@ def some_rows(rows: Rows, labels: NDArray[np.int64], most: int, seed: int) -> Ro
 
 
 def keep_table(table: ReadTable, cache: Cache) -> None:
-    """Write a table to the user's cache unless it is there, unchanged."""
+    """Write a table to the user's cache unless it is there already, and intact."""
     import pandas as pd
 
     if _found(table.sha256, cache) is not None:
@@ -243,7 +243,7 @@ def keep_table(table: ReadTable, cache: Cache) -> None:
     frame = table.features.reset_index(drop=True).set_axis([f"x{i}" for i in range(table.features.shape[1])], axis=1)
     frame["class"] = classes
     names = [*map(str, table.features.columns), next(one.name for one in table.card if one.read_as == "target")]
-    # The names of columns, which may be anything, as those of categories of a column of their own.
+    # The names of columns may be anything, so they are kept as the categories of a column of their own.
     frame["names"] = pd.Categorical.from_codes([0] * len(frame), categories=pd.Index(names, dtype=str))
     frame.to_feather(stream := io.BytesIO())
     with cache.workspace() as folder:
@@ -266,7 +266,7 @@ def stored_table(sha256: str) -> StoredTable:
 
 
 def _found(sha256: str, cache: Cache) -> StoredTable | None:
-    """Return a table as the first sound copy in the cache has it; a warning names those that were changed."""
+    """Return a table from its first sound copy in the cache; a warning names copies that were changed."""
     for copy in cache.copies(_path(sha256)):
         try:
             return _opened(unsealed(copy.read_bytes()), sha256)

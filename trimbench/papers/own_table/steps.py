@@ -1,4 +1,4 @@
-"""The jobs of a study: trimming, gaps, selection, explained rows, and the encoded rows that they take."""
+"""The jobs of a study: trimming, gaps, selection, explained rows, and the encoded rows that they use."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def encoded(train: pd.DataFrame, test: pd.DataFrame) -> Encoded:
 
 # The job of one budget: trimming, and selections by the class beside it, tested on rows that none has seen.
 
-# What SequentialFeatureSelector chooses from and fits, which would take minutes with more.
+# The most features, rows and folds for SequentialFeatureSelector, which would take minutes with more.
 CANDIDATES, SEQUENTIAL_ROWS, FOLDS = 12, 2000, 3
 TRIMMING, INFORMATION, SEQUENTIAL = "trimming", "information gain", "SequentialFeatureSelector"
 
@@ -105,7 +105,7 @@ def select_within(
         try:
             chosen, seconds = timed(select)
             found.append(tested.result(name, keeping(features, wanted, chosen, data), seconds))
-        except (ValueError, ArithmeticError, RuntimeError) as error:  # one method must not cost the others
+        except (ValueError, ArithmeticError, RuntimeError) as error:  # one that fails must not cost the others
             found.append({"method": name, "failure": first_line(error)})
     return {"n_train": len(train), "n_test": len(test), "n_features": len(data.names), "methods": found}
 
@@ -197,7 +197,7 @@ def choose_budget(
     if fold is None:
         train, test = data.split(test_share, seed, most=rows)
     else:
-        # Folds that know the labels would tell the shares of the classes to those who learn.
+        # Folds that are made by the labels would reveal the shares of the classes in the test rows.
         test = np.array_split(np.random.default_rng(seed % 2**32).permutation(len(answers)), OUTER)[fold]
         train = np.setdiff1d(np.arange(len(answers)), test)
         train = some_rows(train, data.labels, rows, seed)
@@ -240,7 +240,7 @@ def _folds(wanted: NDArray[Any], n_folds: int, seed: int) -> list[tuple[NDArray[
 
 
 class _Tested:
-    """Test rows, and what the classifier with all features says of them."""
+    """Test rows, and what the classifier with all features says about them."""
 
     def __init__(self, features: pd.DataFrame, wanted: NDArray[Any], full: Any, costs: Mapping[str, float]) -> None:
         self._features, self._wanted, self._costs = features, wanted, costs

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """What a study of a table found. Printed, its conclusions.
+    """What a study of a table found. Printing it shows its conclusions.
 
     Attributes
     ----------
@@ -78,11 +78,11 @@ class Study:
     steps : Steps
         What each step found.
     code : str
-        The lines of Python that learn the model to keep again, from the table as it was read.
+        Python code that learns the model to keep again, from the same table.
     seconds : float
         How long it took.
     files : tuple of Path
-        What was written; the page is the last. Empty without a folder.
+        The files that were written, the page last; empty without a folder.
     """
 
     plan: OwnTable
@@ -126,7 +126,7 @@ class Study:
 
     @property
     def figures(self) -> dict[str, Figure]:
-        """The figures, drawn: a notebook shows them."""
+        """The figures, drawn for a notebook to show."""
         from trimbench.papers.reporting.figures.drawing import drawn, style
 
         settings = FigureSettings()
@@ -136,21 +136,21 @@ class Study:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Those to keep."""
+        """The features to keep."""
         return tuple(self.steps.chosen["features"]) if self.steps.chosen else ()
 
     @property
     def accuracy(self) -> Share | None:
         """Share of right decisions with the features to keep.
 
-        ``.value``, its 95 % interval from ``.low`` to ``.high``, and ``.n_rows``: of rows that neither the model nor
-        the choice of its budget has seen. Where rows are few, all of them, by nested cross-validation.
+        It has ``.value``, a 95 % interval from ``.low`` to ``.high``, and ``.n_rows``. The rows are ones that neither
+        the model nor the choice of its budget has seen: if rows are few, all of them, by nested cross-validation.
         """
         return self.steps.accuracy
 
     @cached_property
     def model(self) -> TrimmedClassifier | None:
-        """The model to keep, which predicts new rows of the same columns."""
+        """The model to keep, which predicts new rows with the same columns."""
         if self.steps.chosen is None:
             return None
         with tempfile.TemporaryDirectory() as folder:
@@ -229,7 +229,7 @@ class OwnTable(Studied):
         return Cell({"step": step, **place, **(labels or {})}, job)
 
 
-# What `trimbench.papers.study` does once its packages are there.
+# What `trimbench.papers.study` does once it knows that its packages are installed.
 
 _MAIN = "frontier"
 
@@ -265,7 +265,7 @@ def study_table(
 
 # Run a study: read the table, show how it was read, run the jobs, and write what they found.
 
-# The files of a study begin so; its folder has those of no other experiment.
+# Names of a study's files begin with this; its folder has no other experiment.
 STEM = "study"
 _MOST = 30  # columns, and notes on them, that a terminal shows
 Say = Callable[[str], object]
@@ -298,7 +298,7 @@ def run_study(plan: OwnTable, source: str, target: str, where: Surroundings, say
     """Run the jobs of a study that are not stored; `source` is what the lines that rebuild the model read."""
     start = time.perf_counter()
     card, notes = card_of(plan.table), plan.table.repairs
-    # What is said of the columns is in the notes, too, of which the last one is on all columns.
+    # The notes on columns are among the notes below, of which the last is about all columns.
     card = cut(replace(card, frame=card.frame.drop(columns="notes")), _MOST)
     some = notes if len(notes) <= _MOST else [*notes[: _MOST - 1], f"{len(notes) - _MOST} more", notes[-1]]
     shown = f"{card.title}\n\n{markdown(card, terminal_width())}", "\n".join(fitted(f"- {line}", 2) for line in some)

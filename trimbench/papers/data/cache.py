@@ -1,4 +1,4 @@
-"""The cache of data, why a download failed, and which hosts are not worth asking again."""
+"""The cache for data, why a download failed, and which hosts are not worth asking again."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class HostMemory:
 # Where data is looked for and where downloads go.
 
 OPENML_SERVER = "https://www.openml.org/api/v1/xml"
-# Ways to data that is in no folder of the cache, in the order in which they are tried.
+# Ways to get data that is in no folder of the cache, in the order in which they are tried.
 ROADS = ("openml", "file", "package")
 _VARIABLE = "TRIMBENCH_CACHE"
 _ANY_WRITE_BIT = 0o222
@@ -180,13 +180,13 @@ def _is_writable(folder: Path) -> bool:
 
 
 def is_inside(path: str) -> bool:
-    """Tell whether a path is relative, printable and in one form, and leads to no other folder."""
+    """Tell whether a path is relative, printable and normalised, and stays inside its folder."""
     pure = PurePosixPath(path)
     return str(pure) == path != "." and path.isprintable() and not pure.is_absolute() and ".." not in pure.parts
 
 
 Text = Annotated[str, must_be("a text that is not empty (put it in quotes)", bool)]
-# A name or value of a table, which is text also where YAML or a command line has a number.
+# A name or value of a table, which is text even if YAML or a command line has a number.
 Label = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
 Natural = Annotated[int, must_be("a whole number of at least 0", lambda number: number >= 0)]
 Positive = Annotated[int, must_be("a whole number of at least 1", lambda number: number >= 1)]

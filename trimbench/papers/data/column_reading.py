@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 MAX_CATEGORIES = 50
 _ANSWERS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "nein"}, {"oui", "non"})
-# Shares of the rows with a value: of numbers, at least, where all else are limits such as <5; and of what is neither,
-# at most, in a column of numbers or dates.
+# Shares of the rows with a value: the least of numbers, where all others are limits such as <5; and the most of others,
+# in a column of numbers or dates.
 _NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
 _FEW_NUMBERS = 10
 _ROWS_NAMED = 5
@@ -140,7 +140,7 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     are_limits = all(map(LIMIT.fullmatch, odd))
     are_gaps = are_limits or all(LIMIT.fullmatch(text) or stands_for_missing(text) for text in odd)
     enough = (_NUMBERS_BESIDE_LIMITS if are_gaps else 1 - _ODD) * n_rows
-    # Few different numbers are more likely codes, and what is none of them is one more.
+    # Few different numbers are more likely codes, and another text among them is one more.
     are_numbers = column.counts[known].sum() >= enough and (are_limits or known.sum() > _FEW_NUMBERS)
     if are_numbers and not any(map(is_code, column.texts)):
         return "number"
@@ -212,7 +212,7 @@ def _refused(column: TextColumn, kind: ColumnType, reason: str, settings: Readin
 def _measured(
     column: TextColumn, kind: ColumnType, values: NDArray[np.float64], settings: Reading, notes: list[str]
 ) -> ReadColumn:
-    """Return a column of numbers or dates, given that of each of its texts, NaN where there is none."""
+    """Return a column of numbers or dates, given the value of each of its texts, NaN where there is none."""
     unread = np.isnan(values)
     if unread.all():
         return _refused(column, kind, f"no value of the column is one, got {shown(column.texts, 3)}", settings)
@@ -294,7 +294,7 @@ def _key(text: str) -> str:
 
 
 def _said_of(column: TextColumn, chosen: NDArray[np.bool_], what: str) -> str:
-    """Say how many rows have a chosen text, `what` follows from it, and which texts are most frequent, with rows."""
+    """Say how many rows have a chosen text, `what` that means, and which of these are most frequent, with rows."""
     places = sorted(np.flatnonzero(chosen).tolist(), key=lambda place: -column.counts[place])
     parts = [(quoted(column.texts[place]), [place]) for place in places[:3]]
     if len(places) > 3:
@@ -309,7 +309,7 @@ def _said_of(column: TextColumn, chosen: NDArray[np.bool_], what: str) -> str:
 def _finished(
     name: str, kind: ReadAs, values: NDArray[np.float64], missing: Iterable[str], notes: Iterable[str] = ()
 ) -> ReadColumn:
-    """Return a column of numbers or dates without the values that stand for missing ones or cannot be reckoned with."""
+    """Return a column of numbers or dates without values that stand for missing ones or are too large to use."""
     is_date, notes = kind == "date", list(notes)
     if is_date:
         values = np.where(values == _AFTER_9999, np.nextafter(_AFTER_9999, 0), values)
@@ -344,7 +344,7 @@ class TextColumn:
     rows : Arrow array of text, or of codes of it
         Null where a text is missing.
     counted_missing : dict from str to int
-        The texts, other than nothing, that count as missing, and their numbers of rows.
+        The texts, other than empty ones, that count as missing, and their numbers of rows.
     plain : float array of shape (n_rows,), optional
         The numbers, NaN where one is missing, if all texts are numbers as most programs write them.
     """
@@ -441,7 +441,7 @@ class TextColumn:
 
     def parsed(self, mark: str) -> NDArray[np.float64]:
         """Return the number in each text, with `mark` before decimals; NaN where there is none."""
-        # Beside plain numbers, signs of accounting are signs.
+        # Signs of accounting count only if all texts without them are numbers.
         as_written = np.array([text == sign for text, sign in zip(self.texts, self.signed, strict=True)], dtype=bool)
         found = self._numbers[mark]
         return np.where(as_written | ~np.isnan(found[as_written]).all(), found, np.nan)
@@ -572,7 +572,7 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
     else:
         values = column.where(column.notna(), np.nan).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     narrow = getattr(column.dtype, "numpy_dtype", column.dtype)
-    if narrow in (np.float16, np.float32):  # -999.9 is another number in them
+    if narrow in (np.float16, np.float32):  # in which -999.9 is another number
         codes = np.array([*CODES, 1e20, *map(number_of, missing)])
         with np.errstate(over="ignore"):
             for code, rounded in zip(codes, codes.astype(narrow), strict=True):

@@ -89,7 +89,7 @@ def build_dataset(
 
 
 def without_source(dataset: Dataset, road: str) -> Dataset:
-    """Return a data set whose labels have the order of their texts, those that occur, whatever its source declares."""
+    """Return a data set with only the labels that occur, in the order of their texts, whatever its source declares."""
     labels = {str(name): one for name, one in dataset.features.items() if not is_number_column(one)}
     features = dataset.features.assign(**{name: label_column(one.astype(object)) for name, one in labels.items()})
     return replace(dataset, features=features, target=label_column(dataset.target.astype(object)), road=road)
@@ -137,7 +137,7 @@ Cells = NDArray[np.float64] | Labels
 
 
 def cells_of(column: pd.Series[Any], *, as_labels: bool = False) -> Cells:
-    """Return what a column holds: its numbers, or its labels, those of a number being its text."""
+    """Return what a column holds: its numbers, or its labels; `as_labels` makes labels of numbers, too."""
     if is_number_column(column) and not as_labels:
         return column.to_numpy(dtype="float64", na_value=np.nan)
     labels = label_column(column).array

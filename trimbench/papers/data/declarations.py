@@ -71,7 +71,7 @@ class DatasetDeclaration:
         return " or ".join(one.where for one in (self.source, *self.others))
 
     def road(self, cache: Cache) -> str:
-        """Return where this machine has the rows from; empty if it has not."""
+        """Return where this machine got the rows from; empty if it does not have them."""
         return next((one.where for one in self.sources_here(cache)), "")
 
     def copies(self, cache: Cache) -> list[list[Path]]:
@@ -102,7 +102,7 @@ def declare_dataset(name: str, mapping: Mapping[str, object]) -> DatasetDeclarat
 
 # Networks from the files that are declared for them, or as figures.
 
-# Published networks of 200 kB become 35 MB.
+# Published networks of 200 kB expand to 35 MB.
 _LONGEST = 2**26
 
 
@@ -270,7 +270,7 @@ class WholeNetwork:
                 f"{what}: a file of format {self.format!r} must end in {' or '.join(sorted(endings))} (and .gz), "
                 f"got {path.name!r}"
             )
-        # Of a file that is declared with its hash, more is expected.
+        # A file that is declared with its hash may become larger.
         model = BayesianNetwork.read(path, max_unpacked=MAX_UNPACKED if self.path else _LONGEST)
         target = [] if self.target is None else [self.target]
         for part, names in (("target", target), ("features", self.features or ()), ("evidence", self.evidence)):
@@ -336,7 +336,7 @@ class NetworkDeclaration:
         return Path(path).name if path else urlsplit(next(iter(self.files.values())).url).netloc
 
     def road(self, cache: Cache) -> str:
-        """Return where this machine has the network from; empty if it has not."""
+        """Return where this machine got the network from; empty if it does not have it."""
         return self.where if is_here(self, cache) else ""
 
     def copies(self, cache: Cache) -> list[list[Path]]:
@@ -413,7 +413,7 @@ def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
         return replace(declaration.source.load(declaration.name, cache), road=declaration.source.where)
     tries = [(one, here) for one in declaration.sources_here(cache)]
     if not (cache.offline and tries):
-        order = ["", *cache.roads, *ROADS]  # those that are not on say so
+        order = ["", *cache.roads, *ROADS]  # those that are switched off say so
         tries += [(one, cache) for one in sorted(sources, key=lambda one: order.index(one.road))]
     failures: dict[str, Exception] = {}
     for source, where in tries:

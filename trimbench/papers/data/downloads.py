@@ -58,7 +58,7 @@ _PAUSE_SECONDS = 0.5
 
 @settings
 class CacheOnlyFile:
-    """A file that is used where a cache folder holds it, and that cannot be downloaded; `path` is under ``files/``."""
+    """A file that is used if a cache folder holds it, but cannot be downloaded; `path` is under ``files/``."""
 
     path: CachePath
     sha256: Sha256
@@ -66,7 +66,7 @@ class CacheOnlyFile:
 
 @settings
 class UnverifiedFile:
-    """A file whose hash is not known: what is read from it must be verified. One of another `size` is broken off."""
+    """A file without a known hash, so its content must be verified; a download of another `size` is stopped."""
 
     path: CachePath
     url: Url
@@ -133,7 +133,7 @@ def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
 
 
 def copies_of(declaration: CacheOnlyFile, cache: Cache) -> list[Path]:
-    """Return where copies of the file may be, without files that are there and are not what was declared."""
+    """Return where copies of the file may be, without existing files that are not what was declared."""
     return [one for one in cache.copies(declaration.path, declaration.sha256) if _may_be(one, declaration.sha256)]
 
 
@@ -142,12 +142,12 @@ def _may_be(path: Path, sha256: str) -> bool:
         about = path.stat()
         return not path.is_file() or _known_sha256(path, about.st_size, about.st_mtime_ns) == sha256
     except OSError:
-        return True  # which others tell
+        return True  # others report this
 
 
 @functools.lru_cache(maxsize=10_000)
 def _known_sha256(path: Path, size: int, changed: int) -> str:
-    """Return the hash of a file, which is computed again only when the size or the time of the file differs."""
+    """Return the hash of a file, computed again only if its size or its time of change differs."""
     return _sha256(path)
 
 
@@ -166,7 +166,7 @@ def fetching(what: str, url: str, cache: Cache, road: str = "file") -> Iterator[
     except (DeclarationError, FactsMismatch):
         raise
     except OSError as error:
-        if error.errno is None or not Path(str(error.filename or "/")).is_absolute():  # it is no file's, but requests'
+        if error.errno is None or not Path(str(error.filename or "/")).is_absolute():  # of requests, not of a file
             refused = road == "package" and unreachable_cause(error) is None
             raise data_unavailable(what, url, one_line_reason(error), *([_SETTINGS] if refused else [])) from error
         why = f"it cannot be written ({error.strerror})"
@@ -189,7 +189,7 @@ def download(url: str, path: Path, hosts: HostMemory, size: int | None = None, *
         try:
             stream(url, path, size, api_key)
             break
-        except HTTPError as error:  # while bytes arrive, it is not yet wrapped by requests
+        except HTTPError as error:  # requests does not wrap it while bytes arrive
             broken: OSError = ConnectionError(f"the download broke off: {error}")
             broken.__cause__ = error
         except OSError as error:
@@ -282,7 +282,7 @@ def _late() -> TimeoutError:
 def _write(answer: Any, path: Path, size: int | None, late: threading.Event) -> None:
     limit, got = size or _MAX_BYTES, 0
     with path.open("wb") as file:
-        # What is there is taken: waiting for a whole piece would leave the time to a slow server.
+        # Whatever has arrived is taken: a slow server could make the wait for a whole piece too long.
         while not late.is_set() and (piece := answer.raw.read1(_PIECE, decode_content=True)):
             got += len(piece)
             if got > limit:
@@ -296,7 +296,7 @@ def _is_this_machine(url: str) -> bool:
     from urllib3.util import parse_url
 
     try:
-        host = (parse_url(url).host or "").strip("[]")  # which is asked, whatever others read in the address
+        host = (parse_url(url).host or "").strip("[]")  # the one that is asked, however others read the address
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
@@ -334,7 +334,7 @@ def openml_package() -> ModuleType:
                     del os.environ[name]
                 os.environ |= before
     module: ModuleType = openml
-    # Before its reader of ARFF splits the values of an attribute, it would try all of exponentially many ways to do it.
+    # Before its ARFF reader splits the values of an attribute, it would try exponentially many ways to match them.
     module.datasets.dataset.arff._RE_TYPE_NOMINAL = re.compile(r"\{.*\}$")
     return module
 
@@ -349,7 +349,7 @@ Distribution = Annotated[
         re.compile(r"(?=.{1,100}$)[A-Za-z0-9]+([._-]+[A-Za-z0-9]+)*").fullmatch,
     ),
 ]
-# Anything else may be the name of an archive, which pip builds where it finds one: that would run code.
+# Anything else may be the name of an archive, which pip would build if it found one: that would run code.
 Version = Annotated[
     str,
     must_be(
@@ -357,9 +357,9 @@ Version = Annotated[
         re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII).fullmatch,
     ),
 ]
-# One platform for all machines, so that they all get the same wheel; pip must be told those that came before it.
+# One platform for all machines, so that they all get the same wheel; pip must also be told its predecessors.
 _PYTHON, _PLATFORMS = "3.11", ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
-# What draws the tree of causes in front of uv's lines.
+# The signs with which uv draws a tree of causes in front of its lines.
 _BRANCHES = " \u00d7\u2570\u2502\u251c\u2500\u25b6"
 _LARGEST_MEMBER, _LARGEST_RATIO, _SMALL = 2**26, 200, 2**20
 _INDEX = "package://index"
@@ -450,7 +450,7 @@ def _wheel(requirement: str, folder: Path) -> Path:
             timeout=_TOTAL_SECONDS,
             check=False,
             env={**patience, **os.environ, **quiet},
-            cwd=None if command[0] == own_uv else folder,  # pip may take what is there for what it is asked for
+            cwd=None if command[0] == own_uv else folder,  # pip may take a file beside it for what is asked for
         )
     except subprocess.TimeoutExpired as error:
         raise _late() from error

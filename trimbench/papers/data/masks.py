@@ -78,7 +78,7 @@ class Missingness:
         [10, 10, 8]
         """
         self.check_fraction(fraction)
-        # 0.7 * 10 is 7.000000000000001 and 0.29 * 100 is 28.999999999999996: neither must count.
+        # 0.7 * 10 is 7.000000000000001 and 0.29 * 100 is 28.999999999999996: such errors must not change the number.
         exact = round(fraction * n_features, 9)
         if self.rounding == "fifths":
             return round(5 * fraction) * (n_features // 5)
@@ -109,7 +109,7 @@ class Missingness:
 
     @property
     def by_column(self) -> bool:
-        """Whether other columns may go missing than the whole of some features."""
+        """Whether columns may go missing that are not all those of some features."""
         return self.unit == "column" or bool(self.displaced)
 
     def draw_columns(

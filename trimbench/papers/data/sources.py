@@ -99,9 +99,9 @@ _log = logging.getLogger(__name__)
 class _TextSource(Reading, Source):
     """A table in text files.
 
-    A file begins with a header line, unless `columns` names the columns. `values` has, by column, what stands for
-    another value. Columns without an entry in `types` are read as in a study, and have labels where it would leave them
-    out.
+    A file begins with a header line, unless `columns` names the columns. `values` has, by column, texts and the values
+    that replace them. Columns without an entry in `types` are read as in a study, and have labels where it would leave
+    them out.
     """
 
     target: Text
@@ -145,7 +145,7 @@ class _TextSource(Reading, Source):
                 repairs.append(f"values.{column} names {shown(unused)}, which no row has")
             frame[column] = frame[column].replace(others)
         table, notes = read_declared(SourceTable(owner, owner, frame), self.target, self)
-        for note in [*repairs, *([] if self.facts.sha256 else notes)]:  # rows with a hash are as they are meant
+        for note in [*repairs, *([] if self.facts.sha256 else notes)]:  # rows that match a hash are as intended
             _log.warning("%s: %s", owner, note)
         return table
 
@@ -315,7 +315,7 @@ class OpenMLSource(Source):
 
 
 def _description(folder: Path) -> Mapping[str, list[str]]:
-    """Return the texts of OpenML's description of a data set, by key: an empty one where it has none."""
+    """Return the texts of OpenML's description of a data set, by key; a key that it lacks has an empty text."""
     try:
         root = ElementTree.parse(folder / _DESCRIPTION).getroot()
     except ElementTree.ParseError as error:
@@ -449,8 +449,8 @@ def _objects(path: Path) -> dict[str, Any]:
     import rdata
     from rdata.parser import DEFAULT_ALTREP_MAP, _parser
 
-    # Compiled functions, which are no data, claim room in memory before they have it in the file.
-    setattr(_parser.Parser, "_parse_bytecode", _no_function)  # noqa: B010 (it is no part of what rdata declares)
+    # Compiled functions, which are not data, claim memory before the file has shown their content.
+    setattr(_parser.Parser, "_parse_bytecode", _no_function)  # noqa: B010 (it is not part of what rdata declares)
     known = {name: _short_range(make) if b"compact" in name else make for name, make in DEFAULT_ALTREP_MAP.items()}
     try:
         with warnings.catch_warnings():

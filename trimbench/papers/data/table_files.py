@@ -1,4 +1,4 @@
-"""Files of tables opened: text, Parquet, Arrow. What a file holds decides how it is read, not its name."""
+"""Open files of tables: text, Parquet, Arrow. What a file holds decides how it is read, not its name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FOR_EXCEL = re.compile(r'\s*"?sep=([^\r\n])"?[,;\t| ]*(?=[\r\n])', re.IGNORECAS
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _GZIP, _PARQUET, _ARROW, _FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
 _LARGEST = 1 << 30
-# What a small file may become: more than tables of numbers and words do.
+# How large a small file may become: larger than tables of numbers and words do.
 _UNPACKED, _TIMES = 1 << 26, 100
 _FEW_CELLS, _MOST_CELLS = 1 << 20, 1 << 27
 _MOST_COLUMNS = 2**16  # each costs pandas some 40 microseconds
@@ -59,7 +59,7 @@ class _NoTableError(Exception):
 
 @contextlib.contextmanager
 def within_memory() -> Iterator[None]:
-    """Let a function that reads a table say in one line that it needs more memory than there is, or has no text."""
+    """Turn a lack of memory, and text that UTF-8 cannot encode, into a `DeclarationError` of one line."""
     try:
         yield
     except MemoryError as error:
@@ -133,7 +133,7 @@ def _columnar(body: bytes, check: Callable[[list[str]], None]) -> pd.DataFrame:
         _check_size(len(body), n_values, n_bytes)
 
     def sound(table: pa.Table) -> pa.Table:
-        # A place outside of the file, or a code without a text, would end the process.
+        # A place outside of the file, or a code without a text, would crash the process.
         table.validate()
         _check_size(len(body), 0, sum(int(_lengths(one).sum()) for column in table.columns for one in column.chunks))
         for column in table.columns:
@@ -145,7 +145,7 @@ def _columnar(body: bytes, check: Callable[[list[str]], None]) -> pd.DataFrame:
         table = sound(feather.read_table(pa.BufferReader(buffer)))
         judge(table.schema, table.num_rows * table.num_columns, table.nbytes)
     elif body.startswith(_ARROW):
-        # A file is a stream with something before and after it; what a stream becomes is known before it is read.
+        # A file is a stream with something before and after it; how large that becomes is known before it is read.
         stream = buffer.slice(len(_ARROW) + 2)
         judge(pa.ipc.open_stream(stream).schema, *_in_arrow(pa.ipc.MessageReader.open_stream(stream)))
         table = sound(pa.ipc.open_stream(stream).read_all())
@@ -188,7 +188,7 @@ def _lengths(values: pa.Array) -> Any:
 
 
 def _check_size(size: int, n_values: int, n_bytes: int) -> None:
-    """Raise an error if a file becomes more values or bytes than a table in a file of its size does."""
+    """Raise an error if a file expands to more values or bytes than a table in a file of its size does."""
     for found, what, most in (
         (n_values, "values", min(_MOST_CELLS, _FEW_CELLS + _TIMES * max(0, size - _FEW_CELLS))),
         (n_bytes, "bytes", min(_LARGEST, max(_UNPACKED, _TIMES * size))),
@@ -199,7 +199,7 @@ def _check_size(size: int, n_values: int, n_bytes: int) -> None:
 
 
 def _in_parquet(about: Any) -> tuple[int, int]:
-    """Return how many values, those in lists among them, and bytes a Parquet file becomes."""
+    """Return how many values, including those in lists, and bytes a Parquet file expands to."""
     places = itertools.product(range(about.num_row_groups), range(about.num_columns))
     chunks = [(about.row_group(group).column(place), about.schema.column(place).length) for group, place in places]
     n_values = max(about.num_rows * about.num_columns, sum(chunk.num_values for chunk, _ in chunks))
@@ -209,9 +209,9 @@ def _in_parquet(about: Any) -> tuple[int, int]:
 
 
 def _in_arrow(messages: Iterable[Any]) -> tuple[int, int]:
-    """Return how many values, those of dictionaries among them, and bytes the messages of a stream become.
+    """Return how many values, including those of dictionaries, and bytes the messages of a stream expand to.
 
-    The library tells only what it has made room for. So this reads the flatbuffers of ``Message.fbs``.
+    The library tells this only after it has made room. So this reads the flatbuffers of ``Message.fbs``.
     """
     n_values = n_bytes = 0
     for message in messages:
@@ -253,7 +253,7 @@ def in_pandas(table: pa.Table) -> pd.DataFrame:
     exact = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, types_mapper=exact.get)
     about = table.schema.pandas_metadata or {}
-    # Parquet has no categories but of text.
+    # Parquet has categories of text alone.
     declared = [one["name"] for one in about.get("columns", []) if one["pandas_type"] == "categorical"]
     frame = frame.astype({name: "category" for name in frame.columns if name in declared})
     # Programs that keep no metadata keep the column of an index without a name.
@@ -288,7 +288,7 @@ def _without_names_again(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     if not (frame.shape[1] and all(map(pd.api.types.is_string_dtype, set(frame.dtypes)))):
         return frame, []
     names = ["" if name.startswith("Unnamed: ") else _tidied(name).lower() for name in frame.columns]
-    # Comparing takes time for each column, and so is done for few rows.
+    # Comparing takes time for each column, so it is done for few rows.
     last = frame.iloc[:, -1]
     alike = [one for one in last.unique() if _tidied(str(one)).lower() == names[-1]]
     few = np.flatnonzero(last.isin(alike)).tolist()
@@ -460,7 +460,7 @@ def _names(first: list[str], written: list[str]) -> tuple[list[str], list[str]]:
         notes.append(f"no name in the header line: column {places}, called {called}")
     if tidied := [name for name, raw in zip(names, named, strict=True) if raw not in ("", name)]:
         notes.append(f"line breaks or invisible characters were taken out of names, which are {shown(tidied, 3)} now")
-    # The reader drops blanks before a name without a word.
+    # The reader silently drops blanks before a name.
     pairs = zip(named, first, written, strict=False)
     if blank := [name for name, raw, one in pairs if name and (raw != name or one != one.strip())]:
         notes.append(f"blanks around names in the header line were removed: {shown(blank, 3)}")
@@ -468,7 +468,7 @@ def _names(first: list[str], written: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _line_of_names(text: str, wanted: Collection[str]) -> int | None:
-    """Return the number of a line behind the first that has all names that are wanted, if there is one."""
+    """Return the number of a line after the first that has all names that are wanted, if there is one."""
     blank = len(text) - len(text.lstrip("\r\n"))
     first = text.count("\n", 0, blank) + 2
     for place, line in enumerate(text[blank : blank + SEARCHED].split("\n")[1:_TITLES], first):

@@ -157,7 +157,7 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
 
 
 def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: Reading) -> ReadColumn:
-    """Return a column in the rows with a class, left out if it is none then."""
+    """Return a column in the rows with a class, left out if it cannot be a feature there."""
     if column.cells is None:
         return column
     cells = _taken(column.cells, rows)
@@ -418,7 +418,7 @@ def read_declared(table: SourceTable, target: str, settings: Reading) -> tuple[p
 def _as_feature(column: ReadColumn, values: pd.Series[Any], settings: Reading) -> ReadColumn:
     """Return a column of text whose type nobody gave: with labels where it would be left out.
 
-    It has the labels of truth values that frames have. What is missing by the declaration is not told.
+    Truth values get the labels that they have in frames. Values that the declaration calls missing are not noted.
     """
     ambiguous = [note.replace(LEFT_OUT, "it has labels,") for note in column.notes if note.startswith(LEFT_OUT)]
     if column.cells is None:

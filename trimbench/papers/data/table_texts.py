@@ -139,14 +139,14 @@ _NUMBERS_PER_UNIT = 3
 _CODE = re.compile(r"0\d+|\d{2,}[eE]\d+|\+\d{7,15}", re.ASCII)
 _ACCOUNTING = re.compile(r"\( *([^()+\u2212-]*\d) *\)|([^()+\u2212-]*\d) ?[\u2212-]")
 LARGEST_EXACT = 2**53  # above it, some whole numbers are no floats
-# What types of whole numbers end with: programs write it for missing values.
+# The ends of types of whole numbers: programs write them for missing values.
 ENDS = frozenset({-(2**31), 2**31 - 1, 2**32 - 1, -(2**63), 2**63 - 1, 2**64 - 1})
 
 
 def number_of(text: str, decimal: str | None = None) -> float:
-    """Return the number that a text is, NaN if it is none.
+    """Return the number that a text states, NaN if it is not a number.
 
-    Digits are in groups only where `decimal`, the mark before the decimals, is given; otherwise that is either mark.
+    Digits may be in groups only if `decimal`, the mark before the decimals, is given; otherwise that is either mark.
 
     >>> number_of("1.5", "."), number_of("1,5", "."), number_of("1.234,5", ","), number_of("-inf", ".")
     (1.5, nan, 1234.5, -inf)
@@ -164,7 +164,7 @@ def number_of(text: str, decimal: str | None = None) -> float:
 
 
 def signed(text: str) -> str:
-    """Return a number with the minus before it, where accounts have it behind, or parentheses.
+    """Return a number with the minus sign before it, where accounts have it at the end, or use parentheses.
 
     >>> signed("(1,234.50)"), signed("516-"), signed("(a)")
     ('-1,234.50', '-516', '(a)')
@@ -192,15 +192,15 @@ def is_huge(text: str) -> bool:
 
 
 def with_units(texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Tell which texts are numbers with a sign of percent or currency, or a unit, as in 8%, $2 and 80 kg.
+    """Tell which texts are numbers with a percent or currency sign, or a unit, as in 8%, $2 and 80 kg.
 
-    Letters that follow the number without a blank are a unit only if several numbers have them: 1a and 2b are none.
+    Letters that follow the number without a blank are a unit only if several numbers have them: not in 1a and 2b.
 
     >>> with_units(["8%", "80 kg", "1a", "2b", "7", "$2"]).tolist()
     [True, True, False, False, False, True]
     """
     sides = [match.group("before", "after") if (match := _WITH_UNIT.fullmatch(text)) else () for text in texts]
-    # Before or behind the number, with the blank between them.
+    # Before or after the number, with the blank between them.
     units = ["".join(filter(None, both)) if None in both else "" for both in sides]
     counts = Counter(units)
     return np.array([len(one) > 0 and (not one.isalpha() or counts[one] >= _NUMBERS_PER_UNIT) for one in units], bool)
@@ -333,8 +333,8 @@ _ERROR = re.compile(r"#.*[!?]|#n/.*|err:\d+|[-#\u2013\u2014\u2212._*?\u2026/~]+"
 def outlying_codes(values: NDArray[np.float64], *, days: bool) -> list[str]:
     """Return which numbers look as if they stood for missing ones, with their rows.
 
-    Such a number is typical of codes and in several rows, unless types or dates end with it. It is either the only
-    negative one, or farther from all others than these are from each other. `days` tells dates.
+    Such a number is a typical code, in several rows unless types or calendars end with it. It is either the only
+    negative one, or farther from all others than these are from each other. With `days`, the numbers are dates.
     """
     text = text_of if days else lambda value: repr(value).removesuffix(".0")
     units, known = (np.floor(values), _SORTED_DAYS) if days else (values, _SORTED_CODES)
@@ -372,7 +372,7 @@ def stands_for_missing(text: str) -> bool:
 
 SEARCHED = 1 << 16
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-# A header line may begin as a short one does, but has no control characters.
+# For short signatures, with which a header line may begin, too: that has no control characters.
 _BINARY = rb".{,65536}[\x00-\x08\x0e-\x1f]"
 _OTHER: Mapping[bytes, str] = {
     rb"PK\x03\x04.*xl/": "an Excel workbook (.xlsx); save the sheet as CSV",

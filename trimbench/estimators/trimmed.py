@@ -100,8 +100,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 
     Notes
     -----
-    The columns that are left out may hold anything when predicting. `predict` compares the probability with the
-    threshold of the trimmed classifier, ``classifier_.threshold``, which need not be 1/2.
+    The columns that are left out may hold anything when predicting (in an array of numbers, anything but infinity).
+    `predict` compares the probability with ``classifier_.threshold``, which need not be 1/2.
 
     Of columns that serve equally well the first is kept, so another order of the columns may keep others. The root of
     the tree of ``density="tree_augmented"`` is the first column: without smoothing any root would give the same
@@ -173,7 +173,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         Warns
         -----
         IdentifierColumnWarning
-            When text or categories have as many values as rows, or over 10 and over half as many; they are left out.
+            When text or categories have more than 2 values, all different, or more than 10 values in fewer than twice
+            as many cells, not counting missing ones; they are left out.
         sklearn.exceptions.ConvergenceWarning
             When the time limit stopped the search; it says what is certified about the result, and how to go on.
         """

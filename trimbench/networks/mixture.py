@@ -38,7 +38,7 @@ class NaiveBayesMixture:
     Raises
     ------
     ValueError
-        When the lengths differ, or a name is empty or occurs twice.
+        When the lengths differ, or the name of a variable is empty or occurs twice.
     TypeError
         When `components` is not a NaiveBayes.
 

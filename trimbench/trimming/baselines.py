@@ -99,8 +99,8 @@ def select_features(
     Raises
     ------
     ValueError
-        When an argument is out of range or belongs to another criterion, a feature is unknown, or there are too many
-        features or too few rows.
+        When an argument is out of range, a feature is unknown, there are too many features or too few rows, or `joint`,
+        `engine`, `rows` or `target` belongs to another criterion (the other arguments are then ignored).
 
     Examples
     --------

@@ -467,8 +467,7 @@ class BayesianClassifier:
     def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(c | features) of each row, in the order of `class_names`; NaN where a row has probability zero.
 
-        An impossible row also gives an `ImpossibleRowWarning`. No table of all instances is needed: variables that are
-        neither features nor evidence are summed out for the rows alone.
+        An impossible row also gives an `ImpossibleRowWarning`. Hidden variables are summed out without a large table.
 
         Parameters
         ----------
@@ -506,7 +505,8 @@ class BayesianClassifier:
     def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
         """Return the name of the class of each row.
 
-        A row of probability zero gets the class of a row without features, with an `ImpossibleRowWarning`.
+        A row of probability zero gets the class of a row without features (in a tie with the threshold, that of the
+        model's first state), with an `ImpossibleRowWarning`.
 
         Parameters
         ----------

@@ -106,8 +106,7 @@ class Trimming:
     features : tuple of str
         The features that are kept, in the order of the original.
     threshold : float or None
-        That of the original if it is among the best, else the middle of `threshold_interval`; None for the most
-        probable class.
+        That of the original if it lies in `threshold_interval`, else its middle; None for the most probable class.
     threshold_interval : tuple of float or None
         Every T' with ``low < T' <= high`` has the same agreement; ``(0, 0)`` stands for T' = 0 alone. If nothing is
         removed, or the agreement is not known exactly, it contains the threshold alone. None without a threshold.
@@ -192,7 +191,7 @@ class Trimming:
         time_limit : float, optional
             Seconds from now.
         evaluation_limit : int, optional
-            Evaluations in all, those before the stop included.
+            Evaluations in all, give or take a step, those before the stop included.
         n_jobs, progress
             As in `trim`.
 

@@ -97,12 +97,12 @@ def trim(
         upper bound on all others; its property `may_go_on` says that the search was stopped, and its method `resume`
         continues it.
     evaluation_limit : int, optional
-        Evaluations of the criterion after which the search stops; unlike with `time_limit`, the result is the same on
-        every machine. With `rows`, it limits the search by the model and that by the rows separately.
+        Evaluations of the criterion after which the search stops, give or take a step; unlike with `time_limit`, the
+        result is the same on every machine. With `rows`, it limits the search by the model and by the rows separately.
     n_jobs : int
         Threads that select by the rows at the same time. The result is the same for any number, unless time is limited.
     progress : callable, optional
-        Called with a `Progress` about ten times a second, and at the end.
+        Called with a `Progress` at the end and, in exact searches by the model alone, about ten times a second.
 
     Returns
     -------
@@ -111,8 +111,8 @@ def trim(
     Raises
     ------
     ValueError
-        When an argument is out of range, a feature is unknown, there are too many features for the engine, or the
-        engine was made for another classifier.
+        When an argument is out of range, a feature is unknown, there are too many features for the engine, the engine
+        was made for another classifier, or an estimator is of another kind or not fitted.
     TypeError
         When `classifier` is something else, such as a model; the message says how to make a classifier of it.
     MissingExtraError

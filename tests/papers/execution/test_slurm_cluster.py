@@ -177,7 +177,7 @@ def test_where_sinfo_names_no_nodes_the_run_goes_on(
 ) -> None:
     assert {record.status for record in slurm("pass")} == {"ok"}
     said, *left_out = caplog.messages
-    assert said == "Nobody looks at the nodes first, as sinfo did not name them: it named none"
+    assert said == "The nodes are not tried first, as sinfo did not name them: it named none"
     assert all("node n2: " in line for line in left_out)
 
 

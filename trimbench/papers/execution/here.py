@@ -57,31 +57,27 @@ class HeldInterrupts:
         main = threading.current_thread() is threading.main_thread()
         both = (signal.SIGINT, signal.SIGTERM)
         self._holds = [one for one in both if main and signal.getsignal(one) is signal.default_int_handler]
-        self._hold()
+        self._handle_by(self._note)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        self._let_go()
+        self._handle_by(signal.default_int_handler)
         if kind is None:
             self._raise_if_come()
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
         """Let Ctrl-C through in a ``with`` block, which must not take a lock that others wait for."""
-        self._let_go()
+        self._handle_by(signal.default_int_handler)
         try:
             self._raise_if_come()
             yield
         finally:
-            self._hold()
+            self._handle_by(self._note)
 
-    def _hold(self) -> None:
+    def _handle_by(self, handler: Callable[..., Any]) -> None:
         for one in self._holds:
-            signal.signal(one, self._note)
-
-    def _let_go(self) -> None:
-        for one in self._holds:
-            signal.signal(one, signal.default_int_handler)
+            signal.signal(one, handler)
 
     def _note(self, *_: object) -> None:
         self._has_come = True
@@ -352,13 +348,6 @@ class _Pool:
         return Running(started, left, int(pid), ended)
 
 
-def _prepare(turn_seconds: float, *shared: Any) -> None:
-    from pebble import CONSTS
-
-    CONSTS.channel_lock_timeout = turn_seconds
-    prepare_worker(*shared)
-
-
 def _children() -> set[int | None]:
     return {process.pid for process in multiprocessing.active_children()}
 
@@ -375,20 +364,22 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 
-# Set once by `prepare_worker`: shared memory can be passed only when a process starts, not with each job.
+# Set once by `_prepare`: shared memory can be passed only when a process starts, not with each job.
 _starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
 # What this worker held before its first job.
 _fresh: ContextVar[int] = ContextVar("_fresh")
 
 
-def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
+def _prepare(turn_seconds: float, starts: MutableSequence[float], temporary: Path) -> None:
     """Set up a new worker process: one thread for linear algebra, a folder for temporary files, an end with its parent.
 
     The shared array `starts` has the fields of `Running` for each job in hand, which `work` fills in. The owner of the
     folder `temporary` removes it, even if the worker is killed.
     """
     import threadpoolctl
+    from pebble import CONSTS
 
+    CONSTS.channel_lock_timeout = turn_seconds
     _starts.set(starts)
     with contextlib.suppress(OSError, AttributeError):
         os.setsid()
@@ -402,7 +393,7 @@ def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
 
 
 def work(job: Job, place: int, log: Path) -> Record:
-    """Run one job in a worker that `prepare_worker` set up. It never raises.
+    """Run one job in a worker that `_prepare` set up. It never raises.
 
     `place` is the position of the fields of `Running` in the shared array; until there is a record, the file `log`
     keeps what the job, C code and child processes write.

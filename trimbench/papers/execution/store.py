@@ -194,10 +194,7 @@ class JobStore:
 
     def path(self, job: Job) -> Path:
         """Return the file of a job, whether it exists or not."""
-        return self._path(job.key)
-
-    def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key}.json"
+        return self.folder / job.key[:2] / f"{job.key}.json"
 
     @contextmanager
     def turn(self, on_wait: Callable[[], None]) -> Iterator[None]:

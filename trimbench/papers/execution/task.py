@@ -226,7 +226,7 @@ def machines_of(partition: str | None, *, is_local: bool) -> dict[str, str]:
             return dict(zip(names, names, strict=True))
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         why = f"{error} {last_line((error.stderr or b'').decode(errors='replace'))}"
-    logging.getLogger(__name__).warning("Nobody looks at the nodes first, as sinfo did not name them: %s", why)
+    logging.getLogger(__name__).warning("The nodes are not tried first, as sinfo did not name them: %s", why)
     return {}
 
 

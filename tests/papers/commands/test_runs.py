@@ -60,7 +60,7 @@ def test_a_declaration_of_ones_own_in_the_place_of_the_projects_is_another_setti
         own.mkdir(parents=True)
         (own / "table4.yaml").write_text(text.replace("0.69", f"0.6{number}"))
         answer = command("--config-dir", folder, *QUICKLY, code=0)
-        assert "The paper reports other settings than experiment.trimming.table4=" in answer.out
+        assert "The paper reports nothing for experiment.trimming.table4=" in answer.out
     after = results(tmp_path / "results")
     assert {name: after[name] for name in before} == before
     assert len({name for name in after if name.endswith(".md")}) == 3
@@ -91,7 +91,7 @@ def test_a_profile_of_ones_own_is_not_the_papers(command: Command, tmp_path: Pat
     write(tmp_path / "mine", {"profile/tiny.yaml": profile.replace("name: quick", "name: tiny")})
     answer = command("--config-dir", "mine", *QUICKLY, "profile=tiny", code=0)
     assert "\ncomplete, with other settings\n" in answer.out
-    assert "The paper reports other settings than profile=tiny, so nothing is compared." in answer.out
+    assert "The paper reports nothing for profile=tiny, so nothing is compared." in answer.out
     assert (tmp_path / "results/tiny/trimming/table4.csv").is_file()
 
 
@@ -254,7 +254,7 @@ def test_experiments_that_a_run_lacks_stay_as_published(
     command(*another, "run=mine", code=0)
     answer = command("task=publish", "run=mine", code=0)
     new = "1 of 2 experiments are new in results/published, "
-    assert answer.out.startswith(f"As before, written by aaaaaaaaaaaa: trimming/table4.\n{new}")
+    assert answer.out.startswith(f"Unchanged, written by commit aaaaaaaaaaaa: trimming/table4.\n{new}")
     assert {path: path.read_bytes() for path in before} == before
     about = json.loads((published / f"{name}.json").read_text())
     assert about["written_with"]["commit"] == "b" * 40

@@ -65,7 +65,7 @@ def test_a_sweep_is_one_table_of_all_points(command: Command, tmp_path: Path, mo
 def test_a_point_that_is_the_same_by_value_runs_once(command: Command, tmp_path: Path) -> None:
     answer = command("-m", T4, SERIAL, "seed=1,1,2", code=0)
     assert answer.err.startswith("seed=1,1,2: equal values run once, 2 of 3 are different.\n")
-    assert "seed changes nothing here: what runs has no field of this name" in answer.err
+    assert "seed changes nothing here: no experiment that runs has a setting of this name" in answer.err
     assert pd.read_csv(sweep_folder(tmp_path / "results") / "sweep.csv")["seed"].tolist() == [1, 2]
 
 

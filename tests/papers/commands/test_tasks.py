@@ -54,7 +54,7 @@ def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_
 def test_report_names_the_profile_that_is_stored(command: Command) -> None:
     few = (CURVE, "budgets=[1]", "evaluation_limit=10", "executor=serial")
     paper = ("profile=paper", "profile.splits=1", "seed=7")
-    hint = "\nThis is profile=quick; the run paper has profile=paper: add profile=paper.\n"
+    hint = "\nThis was for profile=quick; for the run paper, add profile=paper.\n"
     assert "add profile" not in command(*few, *paper, code=0).out
     absent = command("task=report", *few, code=1)
     assert "No job is stored for these settings. The files " in absent.out

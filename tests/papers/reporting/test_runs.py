@@ -138,7 +138,7 @@ def test_provenance(tmp_path: Path) -> None:
     ("records", "missing", "altered", "reason"),
     [
         ([record(1)], {"vote": "x", "heart": "y"}, (), "data not available: heart, vote"),
-        ([record(1, "failed", "Boom"), record(2)], {}, (), "1 jobs failed; see the rows"),
+        ([record(1, "failed", "Boom"), record(2)], {}, (), "1 job failed; see the rows"),
         ([record(1, "missing", "no stored result")], {}, (), "no stored result; run the experiment"),
         ([record(1)], {}, (), "not computed in this run"),
         ([record(1)], {}, ("splits", "seeds"), "not the paper's settings: splits, seeds"),
@@ -291,7 +291,7 @@ def test_failed_jobs_and_missing_data(overview: Overview, capsys: pytest.Capture
     out = capsys.readouterr().out
     status = "1 of 3 jobs ok, 1 of 3 jobs failed, 1 of 3 jobs data not available"
     assert f"## family/one: {status}\n" in out
-    assert f"\n1 jobs failed, the first with: Boom\n\n{status}\n\n## family/two: data not available\n" in out
+    assert f"\n1 job failed, the first with: Boom\n\n{status}\n\n## family/two: data not available\n" in out
     assert "\nData that is not available:\n  vote, heart: is away\n" in out
 
 

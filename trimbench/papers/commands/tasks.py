@@ -115,10 +115,10 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     _check_writable(invocation.settings.results)
     check_profile(folder, invocation.profile)
     if "git says" in (unknown := no_commit()):
-        sys.stderr.write(f"The commit of this program is not known, so no result names it; {unknown}\n")
+        sys.stderr.write(f"The commit of this program is not known, so results do not name it; {unknown}\n")
     draws = any(hasattr(task.experiment, "seed") for task in tasks)
     if not draws and any(text.startswith("seed=") for text in first.named):
-        sys.stderr.write("seed changes nothing here: what runs has no field of this name, and draws nothing by it\n")
+        sys.stderr.write("seed changes nothing here: no experiment that runs has a setting of this name\n")
     _run_all(tasks, literature, where, invocation)
     if invocation.sweep:
         return _report_sweep(found, folder / "sweeps" / invocation.sweep, invocation)
@@ -191,7 +191,7 @@ def _say_data(plans: Sequence[Plan], cache: Cache) -> None:
         say(f"Missing: {', '.join(missing)}")
         for what, names in (
             ("Experiments that cannot run", [plan.name for plan in plans if not plan.jobs]),
-            ("Experiments that can run in part", [plan.name for plan in plans if plan.missing and plan.jobs]),
+            ("Experiments that can run only in part", [plan.name for plan in plans if plan.missing and plan.jobs]),
         ):
             say(f"{what}: {', '.join(names) or 'none'}")
 
@@ -278,13 +278,11 @@ def _data(needs: Mapping[str, Declaration], cache: Cache) -> str:
     if not needs:
         return "none needed"
     absent = {name: obstacle(need, cache) for name, need in needs.items() if not is_here(need, cache)}
-    if not absent:
-        return "here"
     parts = [f"{name}: {reason}" for name, reason in absent.items() if reason]
     wanted = [name for name, reason in absent.items() if not reason]
     if wanted:
         parts.append(f"{len(wanted)} of {len(needs)} to be fetched (trimbench task=fetch): {', '.join(wanted)}")
-    return "; ".join(parts)
+    return "; ".join(parts) or "here"
 
 
 # The task ``fetch``: download and verify data.
@@ -588,7 +586,7 @@ def _say_new(target: Path, folders: Mapping[str, Path], source: Path) -> None:
     for name in [name for name, folder in folders.items() if folder != source]:
         kept.setdefault(str(_about(target, name)["written_with"]["commit"]), []).append(name)
     for commit, names in kept.items():
-        say(f"As before, written by {commit[:12]}: {', '.join(names)}.")
+        say(f"Unchanged, written by commit {commit[:12]}: {', '.join(names)}.")
     n_new = sum(folder == source for folder in folders.values())
     say(f"{n_new} of {len(folders)} experiments are new in {target}, {_megabytes(target):.1f} MB; commit them.")
 

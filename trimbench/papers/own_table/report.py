@@ -49,7 +49,7 @@ def notes(found: Steps) -> list[str]:
     )
     if n_rows - n_test > own.rows:
         said.append(
-            f"To save time, all steps except that on missing features learn from {own.rows:,} random training rows; "
+            f"To save time, all steps except the one on missing features learn from {own.rows:,} random training rows; "
             f"rows={n_rows} takes all."
         )
     if n_test > own.gap_rows or n_rows - n_test > own.gap_rows:

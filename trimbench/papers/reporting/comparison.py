@@ -304,7 +304,7 @@ _NOTHING = "–"
 _OTHERS = (
     ("verdict", "verdict differs", "verdicts differ", ""),
     ("words", "cell of text differs", "cells of text differ", ""),
-    ("time", "run time or size of memory differs", "run times and sizes of memory differ", ", as in any two runs"),
+    ("time", "run time or memory size differs", "run times and memory sizes differ", ", as in any two runs"),
     ("rounding", "number differs by rounding only", "numbers differ by rounding only", f" (see {_CHANGES})"),
 )
 

@@ -28,6 +28,7 @@ from trimbench.papers.reporting.page import (
     Entry,
     Part,
     assets,
+    count,
     counted,
     part_of,
     read_texts,
@@ -143,7 +144,7 @@ def unattempted(findings: Findings) -> str:
     if findings.missing:
         return f"data not available: {', '.join(sorted(findings.missing))}"
     if findings.failures:
-        return f"{findings.failures} jobs failed; see the rows"
+        return f"{count(findings.failures, 'job')} failed; see the rows"
     if any(record.status == "missing" for record in findings.records):
         return "no stored result; run the experiment"
     return ""
@@ -430,11 +431,11 @@ class Overview:
             if table.listed and len(table.frame):
                 say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
         if judgements and findings.altered:
-            say(f"The paper reports other settings than {', '.join(findings.altered)}, so nothing is compared.\n")
+            say(f"The paper reports nothing for {', '.join(findings.altered)}, so nothing is compared.\n")
         elif judgements:
             say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements), terminal_width())}\n")
         if findings.failures:
-            say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
+            say(f"{count(findings.failures, 'job')} failed, the first with: {findings.first_failure}\n")
         say(_headline(entry, self.profile))
 
     def note_failure(self, name: str, error: Exception) -> None:
@@ -502,7 +503,7 @@ class Overview:
         """Name the other runs here that have another profile, for which jobs may be stored."""
         for name in runs_in(self.folder.parent):
             if (profile := profile_of(self.folder.with_name(name))) not in ("", self.profile):
-                say(f"\nThis is profile={self.profile}; the run {name} has profile={profile}: add profile={profile}.")
+                say(f"\nThis was for profile={self.profile}; for the run {name}, add profile={profile}.")
 
 
 def _status(findings: Findings) -> str:

@@ -212,7 +212,8 @@ def profile_of(folder: Path) -> str:
     """Return the profile of a run; empty if the folder holds no run, or its file is damaged."""
     about = folder / _ABOUT
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        said = json.loads(about.read_text(encoding="utf-8"))
+        # Reading a pipe in its place would wait forever.
+        said = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {"profile": ""}
         digest = hashlib.sha256((profile := str(said["profile"])[:100]).encode()).hexdigest()
         if said in ({"profile": profile}, {"profile": profile, "sha256": digest}):  # formerly without a hash
             return profile

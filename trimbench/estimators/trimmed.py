@@ -174,7 +174,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         -----
         IdentifierColumnWarning
             When text or categories have more than 2 values, all different, or more than 10 values in fewer than twice
-            as many cells, not counting missing ones; they are left out.
+            as many cells, not counting missing ones; they are left out. A column without values: `UserWarning`.
         sklearn.exceptions.ConvergenceWarning
             When the time limit stopped the search; it says what is certified about the result, and how to go on.
         """

@@ -124,10 +124,10 @@ class Discretizer:
     def fit(cls, frame: pd.DataFrame, classes: ArrayLike, cut: CutRule = "mdl") -> Discretizer:
         """Learn the cuts and the categories.
 
-        A column of numbers is cut; if it has two distinct numbers, it is cut between them. Text, truth values and
-        pandas' categories are kept as they are. Missing cells (NaN, None, NA) become a category of their own. A value
-        that the training rows do not have counts as missing if they have missing cells, and otherwise as their most
-        frequent category; so does a missing cell if they have none.
+        A column of numbers is cut; if it has two distinct numbers, it is cut between them. Anything else, such as text,
+        truth values or pandas' categories, is kept as text. Missing cells (NaN, None, NA) become a category of their
+        own. A value that the training rows do not have counts as missing if they have missing cells, and otherwise as
+        their most frequent category; so does a missing cell if they have none.
 
         Parameters
         ----------
@@ -139,14 +139,14 @@ class Discretizer:
 
         Raises
         ------
-        ValueError
-            When `cut` is unknown, or a column has infinite numbers or values that are neither numbers nor categories.
+        TypeError, ValueError
+            When `cut` is unknown, or a column has infinite or complex numbers, or cells that cannot be hashed.
 
         Warns
         -----
         IdentifierColumnWarning
-            When a column of text or categories has more than 2 values and as many as rows, or more than 10 and more
-            than half as many as rows: it becomes a single category.
+            When text or categories have more than 2 values, all different, or more than 10 values in fewer than twice
+            as many cells, not counting missing ones: the column becomes a single category.
         """
         check_one_of("cut", cut, get_args(CutRule))
         labels = np.asarray(classes, dtype=np.int64)

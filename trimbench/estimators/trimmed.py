@@ -103,8 +103,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     The columns that are left out may hold anything when predicting (in an array of numbers, anything but infinity).
     `predict` compares the probability with ``classifier_.threshold``, which need not be 1/2.
 
-    Of columns that serve equally well the first is kept, so another order of the columns may keep others. The root of
-    the tree of ``density="tree_augmented"`` is the first column: without smoothing any root would give the same
+    Of columns that serve equally well one is kept, which need not be the first; another order may keep others. The root
+    of the tree of ``density="tree_augmented"`` is the first column: without smoothing any root would give the same
     distribution; with it the probabilities, and so which of nearly equally good columns is kept, depend on the order.
 
     References

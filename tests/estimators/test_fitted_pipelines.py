@@ -254,8 +254,8 @@ def test_a_regression_needs_rows_and_layouts_are_left_out() -> None:
     X, y = people(6, 2)
     with pytest.raises(ValueError, match=r"rows must be given for a logistic regression, .* write rows=X"):
         tb.trim(LogisticRegression().fit(X[["smoker"]], y), 1)
-    with pytest.raises(ValueError, match="categorical must be left out for a BernoulliNB, which knows its columns"):
-        tb.conform(BernoulliNB().fit(X[["smoker"]], y), X[["smoker"]], categorical=[[0]])
+    with pytest.raises(ValueError, match="sample_weight must be left out for a BernoulliNB, which knows its columns"):
+        tb.conform(BernoulliNB().fit(X[["smoker"]], y), X[["smoker"]], sample_weight=np.ones(6))
 
 
 @given(st.lists(st.lists(st.floats(-1e99, 1e99), max_size=4, unique=True), min_size=1, max_size=4))

@@ -225,7 +225,7 @@ class ContrastiveExplanation(Explanation):
         The explanation, positions in the layout by decreasing `evidence`; empty if no set gives another class.
     becomes : label or None
         The class that then has a higher score than `predicted`. If equally few features let several classes overtake,
-        it is the first of them in the order of the model; another class may have a still higher score, or an equal one.
+        it is the first of them in the order of the model, but that with the highest score for losses in a mixture.
     row : ndarray of shape (n_columns,)
         The row with `features` changed to the values that are worst for `predicted`, or missing. A real-valued feature,
         which alone can reach any score, is changed just enough.

@@ -42,8 +42,8 @@ class ConformantModel(ConformantDistribution):
         With their `tilts`, `log_probabilities`, `missing_scores` and `real_moments`.
     objectives : tuple of float
         The objective at the start and after each step of expectation-maximisation: the log-likelihood of the observed
-        values plus the logarithm of the prior, divided by the number of training rows. It never falls. Empty for one
-        component of complete rows, which needs no steps.
+        values plus that of the prior up to a constant, divided by the number of training rows. It never falls. Empty
+        for one component of complete rows, which needs no steps.
     log_prior : ndarray of shape (n_classes,)
         Logarithm of the class distribution: what is predicted when everything is missing.
     residual : float

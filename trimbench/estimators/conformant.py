@@ -91,7 +91,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     feature_names_in_ : ndarray of str
         If fitted on a data frame.
     logistic_regression_ : LogisticRegression
-        On the encoded columns, see `get_feature_names_out`; the last step of `estimator` if it is given.
+        On the encoded columns; with `estimator` its last step (for naive Bayes linear scores), on that step's columns.
     model_ : ConformantModel
         Its conformant naive Bayes model; ``model_.residual`` is the certificate of the optimum.
 
@@ -160,8 +160,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         MissingAsZerosWarning
             When some rows have no 1 in columns that look one-hot.
         IdentifierColumnWarning
-            When a column of text or categories has more than 10 values and more than half as many as rows, or (as a
-            UserWarning) a column has no value at all; it is left out.
+            When a column of text or categories has over 10 values and over half as many as rows with a value, or (as
+            a UserWarning) a column has no value at all; it is left out.
         """
         self._check_parameters()
         frame, labels = checked_training_rows(self, X, y)
@@ -315,7 +315,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         MissingAsZerosWarning
             When a row has no 1 in columns of which every training row has one.
         UnknownValuesWarning
-            When a column has no known category, or numbers other than the 0 and 1 of the training rows.
+            When a column of several rows has no known category, or numbers other than the 0 and 1 of the training rows.
         """
         return np.exp(self.predict_log_proba(X))
 

@@ -194,7 +194,7 @@ def fit_selection_corrected(
     factor : {"auto", "enumerate", "simulate"}
         With more than two classes or categories, or 1000 cases: whether to sum the probability that a feature is
         discarded over all counts that it can have (feasible for thousands of cases of three classes, about 200 of
-        five, about 100 with three categories) or to simulate it. "auto" enumerates where that takes seconds.
+        five, about 80 with three categories) or to simulate it. "auto" enumerates where that takes seconds.
     n_simulations : int
         Points for each alpha where it is simulated; `log_adjustment_error` has the standard error.
     random_state : int

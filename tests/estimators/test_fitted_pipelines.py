@@ -129,14 +129,14 @@ def test_trim_names_columns_classes_and_costs() -> None:
     X, y = people(0, 2)
     fitted = PIPELINES["bits"](0).fit(X, y)
     trimming = tb.trim(fitted, 3, costs={"age": 1, "town": 2, "smoker": 1, "rooms": 4}, engine="dense")
-    assert trimming.features == ("age", "town")
-    assert trimming.classifier.positive == "well"
+    assert (trimming.features, trimming.classifier.positive) == (("age", "town"), "well")
     by_rows = tb.trim(fitted, 2, rows=X, rows_weight=0.5)
     assert by_rows.rows_agreement.n_rows == len(X)
     three = tb.trim(PIPELINES["codes"](2).fit(*people(1, 3)), 2)
     assert three.classifier.class_names == ("dead", "ill", "well")
-    whole = tb.trim(LogisticRegression().fit(X[["smoker"]], y), 1, rows=X[["smoker"]])
-    assert whole.features == ("smoker",)
+    smoker = X[["smoker"]].rename(columns={"smoker": "class"})  # the name of the class is then another
+    for estimator in (LogisticRegression(), BernoulliNB()):
+        assert tb.trim(estimator.fit(smoker, y), 1, rows=smoker).features == ("class",)
 
 
 def test_a_regression_of_scaled_zeros_and_ones_is_binary() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +23,7 @@ from trimbench.estimators.fitted_pipeline import (
 )
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import ColumnRule, Discretizer, interval_names
+from trimbench.networks.formats.other_libraries import naive_bayes_parts
 from trimbench.networks.learning import learn
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
@@ -73,7 +74,8 @@ def columns_of(
     if not is_naive_bayes(model):
         parts = ColumnScores.of(model, rows)
         return distribution_of(parts.model(rows), None, threshold), Discretizer(parts.rules), parts.classes
-    converted = NaiveBayes.from_sklearn(model)
+    given = naive_bayes_parts(model, None)
+    converted = NaiveBayes(**given, class_variable=_class_variable(given["feature_names"] or ()))
     NaiveBayesScores.of(model)  # refuses zeros, with which some rows would have no probabilities of classes
     classifier = distribution_of(converted, None, threshold)
     from sklearn.naive_bayes import BernoulliNB
@@ -137,13 +139,19 @@ def learned(
     """Learn a distribution over categories and the class; return it and the name of the class variable."""
     import pandas as pd
 
-    variable = "class"
-    while variable in rows.columns:
-        variable += "_"
+    variable = _class_variable(rows.columns)
     labels = pd.Categorical.from_codes(classes, categories=pd.Index(class_names, dtype=str))
     target = pd.Series(labels, index=rows.index, name=variable)
     structure: Any = "tree" if density == "tree_augmented" else density
     return learn(rows, target, structure=structure, smoothing=smoothing, n_components=n_components), variable
+
+
+def _class_variable(names: Collection[str]) -> str:
+    """Return a name of the class that no column has."""
+    variable = "class"
+    while variable in names:
+        variable += "_"
+    return variable
 
 
 # Fitted pipelines as sums over raw columns of few values: what each value adds to the score of each class.
@@ -212,10 +220,12 @@ class ColumnScores:
         is the conformant one that fits the rows best, which must then be given.
         """
         prior, tables = self._own() if self.is_naive_bayes or rows is None else self._fitted_to(rows)
+        names = [rule.name for rule in self.rules]
         return NaiveBayes(
             prior,
             tables,
-            feature_names=[rule.name for rule in self.rules],
+            feature_names=names,
+            class_variable=_class_variable(names),
             class_names=[str(label) for label in self.classes.tolist()],
             value_names=[rule.categories for rule in self.rules],
         )

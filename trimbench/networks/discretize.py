@@ -150,8 +150,7 @@ class Discretizer:
         """
         check_one_of("cut", cut, get_args(CutRule))
         labels = np.asarray(classes, dtype=np.int64)
-        places = range(frame.shape[1])
-        return cls(tuple(_learned(frame.iloc[:, i], str(frame.columns[i]), labels, cut) for i in places))
+        return cls(tuple(_learned(frame.iloc[:, i], str(name), labels, cut) for i, name in enumerate(frame.columns)))
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table as categorical columns, by position, with the names and categories of the rules."""
@@ -333,7 +332,6 @@ def _products(n: int) -> NDArray[np.float64]:
     """Return i log2 i for i from 0 to n: columns of one table have the same number of rows."""
     numbers = np.arange(n + 1.0)
     products: NDArray[np.float64] = numbers * np.log2(np.maximum(numbers, 1.0))
-    products.flags.writeable = False
     return products
 
 

@@ -91,11 +91,8 @@ def compare_runs(first: StoredRun, second: StoredRun) -> Comparison:
                 isinstance(a, float) and isinstance(b, float)
                 for a, b in zip(cells["first"], cells["second"], strict=True)
             )
-            changes.append(
-                cells[_differ(cells, "first", "second") | _differ(cells, *_VERDICTS)].assign(
-                    experiment=stem, table=part
-                )
-            )
+            changed = _differ(cells, "first", "second") | _differ(cells, *_VERDICTS)
+            changes.append(cells[changed].assign(experiment=stem, table=part))
         for difference in _differences(one.about, two.about):
             found.setdefault(difference, []).append(stem)
     differences = [(*difference, stems) for difference, stems in found.items()]

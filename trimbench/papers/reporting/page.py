@@ -561,8 +561,7 @@ def _size(picture: Path) -> tuple[int, int] | None:
     """Return width and height from the header of a PNG, so that a page does not shift while it loads."""
     if picture.suffix != ".png":
         return None
-    with picture.open("rb") as file:
-        width, height = struct.unpack(">II", file.read(24)[16:])
+    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
     return width, height
 
 

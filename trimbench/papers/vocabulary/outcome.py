@@ -293,10 +293,10 @@ class FigureSettings:
 
     def __post_init__(self) -> None:
         # A pixel takes some 15 bytes of memory while it is drawn.
-        if "png" in self.formats and (pixels := self.width * self.height * self.dpi**2) > 16e6:
+        if "png" in self.formats and self.width * self.height * self.dpi**2 > 16e6:
             raise ConfigurationError(
                 f"dpi must give a PNG of {self.width:g} by {self.height:g} inches at most 16 million pixels, got "
-                f"{self.dpi} ({pixels / 1e6:.0f} million); lower it, or draw pdf or svg instead"
+                f"{self.dpi}; lower it, or draw pdf or svg instead"
             )
         if isinstance(self.palette, str):
             if self.palette not in PALETTES:

@@ -144,7 +144,7 @@ def test_results_begin_at_home(command: Command, tmp_path: Path, monkeypatch: py
 
 def test_an_unknown_commit_is_said(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "no_commit", lambda: "git says: fatal: detected dubious ownership")
-    assert "no result names it; git says: fatal: detected dubious" in command(T4, "executor=serial", code=0).err
+    assert "so results do not name it; git says: fatal: detected dubious" in command(T4, "executor=serial", code=0).err
 
 
 # What the Tab key completes.

@@ -71,7 +71,7 @@ def _conformant_pipeline(
     from trimbench.trimming.model import short
 
     for name in ("categorical", "real", "sample_weight", "random_state"):
-        if str(given := settings.pop(name, None)) not in ("None", "0"):
+        if (given := settings.pop(name, None)) is not None and (name, given) != ("random_state", 0):
             raise ValueError(
                 f"{name} must be left out for a {type(fitted).__name__}, which knows its columns, got {short(given)}"
             )

@@ -200,7 +200,7 @@ def render_pages(
 ) -> dict[str, str]:
     """Return the pages of a run by name: ``index``, one for each paper, and one for each experiment.
 
-    Papers and tables are in their order, then come the experiments beyond the papers. A page belongs into the file
+    Papers and tables are in their order, then come the experiments beyond the papers. A page belongs in the file
     ``<name><suffix>.html`` beside the `assets`, in the `folder` of the files that it shows; `place` is where that will
     stand, if elsewhere. With `alone`, there are only the pages of experiments, without links to others.
     """

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import BernoulliNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -49,11 +50,14 @@ def test_a_model_of_an_array_has_none() -> None:
     assert model.to_naive_bayes().feature_names == ("x0", "x1", "x2")
 
 
-def test_naive_bayes_and_its_trimming_have_them() -> None:
+@pytest.mark.parametrize(("name", "variable"), [("rash", "class"), ("class", "class_"), ("class_", "class")])
+def test_naive_bayes_and_its_trimming_have_them(name: str, variable: str) -> None:
     X, y = symptoms()
-    model = tb.conform(LogisticRegression().fit(X, y), X).to_naive_bayes()
-    assert model.feature_names == tuple(X)
-    assert tb.trim(tb.BayesianClassifier(model, positive="1"), 2).features == ("fever", "cough")
+    X = X.rename(columns={"rash": name})  # the name of the class is another
+    conformant = tb.conform(LogisticRegression().fit(X, y), X).to_naive_bayes()
+    for model in conformant, tb.NaiveBayes.from_sklearn(BernoulliNB().fit(X, y)):
+        assert (model.feature_names, model.class_variable) == (tuple(X), variable)
+        assert tb.trim(tb.BayesianClassifier(model, positive="1"), 2).features == ("fever", "cough")
 
 
 def test_one_hot_columns_have_the_name_they_share_and_estimators_that_of_the_raw_column() -> None:
@@ -66,10 +70,8 @@ def test_one_hot_columns_have_the_name_they_share_and_estimators_that_of_the_raw
         two = pd.DataFrame(np.eye(2)[y], columns=list(names))
         assert tb.conform(LogisticRegression().fit(two, y), two, categorical=[[0, 1]]).feature_names == (shared,)
     equal = encoded.rename(columns=lambda name: name.replace("_", "="))
-    assert tb.conform(LogisticRegression().fit(equal, y), equal, categorical=[[1, 2, 3]]).feature_names == (
-        "rash",
-        "town",
-    )
+    model = tb.conform(LogisticRegression().fit(equal, y), equal, categorical=[[1, 2, 3]])
+    assert model.feature_names == ("rash", "town")
     pipeline = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(raw, y)
     for classifier in (NaiveConformantClassifier().fit(raw, y), tb.conform(pipeline, raw)):
         assert set(classifier.explain(raw.iloc[0]).table()["feature"]) == {"rash", "town"}

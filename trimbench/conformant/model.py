@@ -20,7 +20,7 @@ from trimbench.conformant.explanations import (
 )
 from trimbench.conformant.layout import as_table, chunks
 from trimbench.conformant.probabilistic import ProbabilisticExplanation, explain_with_probability
-from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.naive_bayes import NaiveBayes, free_class_variable
 
 
 class ConformantModel(ConformantDistribution):
@@ -209,6 +209,8 @@ class ConformantModel(ConformantDistribution):
     def to_naive_bayes(self) -> NaiveBayes:
         """Return the model as a `NaiveBayes` with binary features and the names of the columns, for example to trim it.
 
+        Its class variable is ``"class"``, with underscores added while a column is called so.
+
         Raises
         ------
         ValueError
@@ -219,10 +221,13 @@ class ConformantModel(ConformantDistribution):
         if self.layout.categorical or self.layout.real:
             raise ValueError("to_naive_bayes takes binary features only; conform without categorical and real")
         (part,) = self.components
-        ones, zeros = np.exp(part.log_probabilities), np.exp(part.log_complements)
-        names = [str(label) for label in self.classes.tolist()]
-        likelihoods = [np.stack([zeros[i], ones[i]], axis=1) for i in range(self.layout.n_columns)]
-        return NaiveBayes(np.exp(self.log_prior), likelihoods, feature_names=self.column_names, class_names=names)
+        return NaiveBayes(
+            np.exp(self.log_prior),
+            list(np.exp(np.stack([part.log_complements, part.log_probabilities], axis=2))),
+            feature_names=self.column_names,
+            class_names=[str(label) for label in self.classes.tolist()],
+            class_variable=free_class_variable(self.column_names or ()),
+        )
 
 
 def _draw_features(model: Component, labels: NDArray[np.intp], rng: np.random.Generator) -> Matrix:

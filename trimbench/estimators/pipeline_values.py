@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,10 +23,9 @@ from trimbench.estimators.fitted_pipeline import (
 )
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import ColumnRule, Discretizer, interval_names
-from trimbench.networks.formats.other_libraries import naive_bayes_parts
 from trimbench.networks.learning import learn
 from trimbench.networks.mixture import NaiveBayesMixture
-from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.naive_bayes import NaiveBayes, free_class_variable
 from trimbench.networks.values import cell_text
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.model import short
@@ -43,11 +42,9 @@ def distribution_of(
     positive: str | None = None,
 ) -> BayesianClassifier:
     """Return the classifier of a model; with two classes, `positive` (default: the second) has the threshold."""
-    classes = _classes(model, target)
-    if len(classes) == 2:
-        return BayesianClassifier(
-            model, target, positive=positive or classes[1], features=features, threshold=threshold
-        )
+    names = _classes(model, target)
+    if len(names) == 2:
+        return BayesianClassifier(model, target, positive=positive or names[1], features=features, threshold=threshold)
     return BayesianClassifier(model, target, features=features)
 
 
@@ -74,8 +71,7 @@ def columns_of(
     if not is_naive_bayes(model):
         parts = ColumnScores.of(model, rows)
         return distribution_of(parts.model(rows), None, threshold), Discretizer(parts.rules), parts.classes
-    given = naive_bayes_parts(model, None)
-    converted = NaiveBayes(**given, class_variable=_class_variable(given["feature_names"] or ()))
+    converted = NaiveBayes.from_sklearn(model)
     NaiveBayesScores.of(model)  # refuses zeros, with which some rows would have no probabilities of classes
     classifier = distribution_of(converted, None, threshold)
     from sklearn.naive_bayes import BernoulliNB
@@ -139,19 +135,11 @@ def learned(
     """Learn a distribution over categories and the class; return it and the name of the class variable."""
     import pandas as pd
 
-    variable = _class_variable(rows.columns)
+    variable = free_class_variable(rows.columns)
     labels = pd.Categorical.from_codes(classes, categories=pd.Index(class_names, dtype=str))
     target = pd.Series(labels, index=rows.index, name=variable)
     structure: Any = "tree" if density == "tree_augmented" else density
     return learn(rows, target, structure=structure, smoothing=smoothing, n_components=n_components), variable
-
-
-def _class_variable(names: Collection[str]) -> str:
-    """Return a name of the class that no column has."""
-    variable = "class"
-    while variable in names:
-        variable += "_"
-    return variable
 
 
 # Fitted pipelines as sums over raw columns of few values: what each value adds to the score of each class.
@@ -225,7 +213,7 @@ class ColumnScores:
             prior,
             tables,
             feature_names=names,
-            class_variable=_class_variable(names),
+            class_variable=free_class_variable(names),
             class_names=[str(label) for label in self.classes.tolist()],
             value_names=[rule.categories for rule in self.rules],
         )

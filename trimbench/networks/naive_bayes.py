@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.formats.ace import read_ace
+from trimbench.networks.formats.other_libraries import naive_bayes_parts
 from trimbench.networks.formats.parsing import read_json, short_errors, write_json
 from trimbench.networks.values import checked_distribution, checked_names, encode_compactly
 
@@ -205,12 +206,10 @@ class NaiveBayes:
         """Return the same distribution as a Bayesian network with the class as the only root."""
         from trimbench.networks.bayesian_network import BayesianNetwork
 
-        states = {self.class_variable: self.class_names}
-        states.update(zip(self.feature_names, self.value_names, strict=True))
-        parents: dict[str, tuple[str, ...]] = {self.class_variable: ()}
-        parents.update(dict.fromkeys(self.feature_names, (self.class_variable,)))
-        tables = {self.class_variable: self.prior}
-        tables.update(zip(self.feature_names, self.likelihoods, strict=True))
+        root = self.class_variable
+        states = {root: self.class_names, **dict(zip(self.feature_names, self.value_names, strict=True))}
+        parents: dict[str, tuple[str, ...]] = {root: (), **dict.fromkeys(self.feature_names, (root,))}
+        tables = {root: self.prior, **dict(zip(self.feature_names, self.likelihoods, strict=True))}
         return BayesianNetwork(states, parents, tables)
 
     @classmethod
@@ -260,6 +259,7 @@ class NaiveBayes:
         Returns
         -------
         NaiveBayes
+            Its class variable is ``"class"``, with underscores added while a feature is called so.
 
         Raises
         ------
@@ -268,9 +268,8 @@ class NaiveBayes:
         ValueError
             When it is not fitted, or the names are not as many as its features.
         """
-        from trimbench.networks.formats.other_libraries import naive_bayes_parts
-
-        return cls(**naive_bayes_parts(estimator, feature_names))
+        given = naive_bayes_parts(estimator, feature_names)
+        return cls(**given, class_variable=free_class_variable(given["feature_names"] or ()))
 
     @classmethod
     def read_ace(cls, cnf_path: str | Path, lmap_path: str | Path) -> NaiveBayes:
@@ -329,6 +328,14 @@ class NaiveBayes:
     def load(cls, path: str | Path) -> NaiveBayes:
         """Read a model that `save` wrote; ValueError when the file does not hold one."""
         return read_json(path, FORMAT, cls.from_dict)
+
+
+def free_class_variable(names: Collection[str]) -> str:
+    """Return a name of the class variable that no feature has."""
+    variable = "class"
+    while variable in names:
+        variable += "_"
+    return variable
 
 
 def _names_or_codes(names: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:

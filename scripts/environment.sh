@@ -1,6 +1,10 @@
 # Sourced by the commands in this folder: makes a Python environment from a lock file, once per lock file.
 # Uses uv if it is installed, otherwise venv and pip.
 
+# Neither compiles what it installs. Where Python may not keep what it compiles, as is usual in containers, every start
+# would compile all modules anew, which takes a second.
+unset PYTHONDONTWRITEBYTECODE
+
 # Print the first Python on the PATH that the project supports.
 supported_python() {
     local candidate

@@ -38,21 +38,6 @@ def test_equals_one_classifier_for_each_subset_and_fold() -> None:
         assert accuracy == pytest.approx(np.mean(right))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"n_folds": 1}, r"n_folds must be between 2 and the number of rows, 60, got 1"),
-        ({"n_folds": 61}, r"n_folds must be between 2 and the number of rows, 60, got 61"),
-        ({"threshold": 1.0}, r"threshold must be strictly between 0 and 1, got 1\.0"),
-    ],
-)
-def test_bad_arguments_are_named(arguments: dict[str, float], message: str) -> None:
-    features, target = table()
-    settings = {"positive": "yes", "threshold": 0.5, "n_folds": 5, "rng": np.random.default_rng(0)} | arguments
-    with pytest.raises(ValueError, match=message):
-        cross_validated_accuracy(features, target, np.ones((1, 3), dtype=bool), **settings)
-
-
 def test_greedy_selection_adds_the_feature_with_the_highest_accuracy() -> None:
     features, target = table(80)
     features = features.assign(x3=features["x0"], x4="a").astype("category")
@@ -71,15 +56,30 @@ def test_greedy_selection_adds_the_feature_with_the_highest_accuracy() -> None:
         highest = max(accuracy([*before, other]) for other in features.columns if other not in before)
         assert accuracy([*before, name]) == pytest.approx(highest)
     assert sorted(by_accuracy(classifier, 99).features) == sorted(features.columns)
+    numbered = tb.BayesianClassifier(tb.learn(features.set_axis(range(5), axis=1), target), positive="yes")
+    assert len(by_accuracy(numbered, 2, rows=features.set_axis(range(5), axis=1)).features) == 2
+
+
+def test_bad_arguments_are_named() -> None:
+    features, target = table(80)
+    classifier = tb.BayesianClassifier(tb.learn(features, target), positive="yes")
+    given = {"classifier": classifier, "budget": 1, "by": "accuracy", "rows": features, "target": target}
     for settings, message in (
-        ({"budget": -1, "by": "accuracy", "rows": features, "target": target}, "budget must be a number >= 0, got -1"),
-        ({"budget": 1, "by": "accuracy", "rows": features}, "by='accuracy' needs rows and target, and takes no costs"),
-        ({"budget": 1, "rows": features}, "rows must be left out for by='same_decision'; it is for by='accuracy'"),
-        ({"budget": 1, "joint": True}, "joint must be left out for by='same_decision'; it is for by='information_gain"),
-        ({"budget": 1, "by": "luck"}, "by must be one of .*, got 'luck'"),
+        ({"budget": -1}, "budget must be a number >= 0, got -1"),
+        ({"target": None}, "by='accuracy' needs rows and target, and takes no costs"),
+        ({"by": "same_decision"}, "rows must be left out for by='same_decision'; it is for by='accuracy'"),
+        ({"joint": True}, "joint must be left out for by='accuracy'; it is for by='information_gain"),
+        ({"by": "luck"}, "by must be one of .*, got 'luck'"),
+        *(({"n_folds": n}, f"n_folds must be between 2 and the number of rows, 80, got {n}") for n in (1, 81)),
+        ({"classifier": classifier.with_threshold(1.0)}, r"threshold must be strictly between 0 and 1, got 1\.0"),
+        ({"rows": features.drop(columns="x1")}, "one column for each of the 3 features, got 0 columns for x1"),
+        ({"target": target[:30]}, "rows and target must have the same number of rows, at least one, got 80 and 30"),
+        ({"target": target[::-1]}, r"rows and target must have their rows in the same order.*loc\[rows\.index\]"),
+        ({"rows": features.to_numpy()}, "rows must be a DataFrame with a name for each column, got ndarray"),
+        ({"target": list(target)}, "target must be a Series with the class of each row, got list"),
     ):
-        with pytest.raises(ValueError, match=message):
-            tb.select_features(classifier, **settings)
+        with pytest.raises((TypeError, ValueError), match=message):
+            tb.select_features(**given | settings)
 
 
 def test_a_value_in_one_fold_only() -> None:

@@ -219,13 +219,13 @@ def check_smoothing(smoothing: float) -> None:
         raise ValueError(f"smoothing must be a finite number >= 0, got {smoothing!r}; 1 is Laplace's rule")
 
 
-def check_rows(features: pd.DataFrame, target: pd.Series) -> None:
-    """Raise a TypeError or ValueError unless both are pandas objects with the same rows, at least one."""
+def check_rows(features: pd.DataFrame, target: pd.Series, name: str = "features") -> None:
+    """Raise an error that calls the features `name` unless both are pandas objects with the same rows, at least one."""
     import pandas as pd
 
     if not isinstance(features, pd.DataFrame):
         raise TypeError(
-            f"features must be a DataFrame with a name for each column, got {type(features).__name__}; make it one "
+            f"{name} must be a DataFrame with a name for each column, got {type(features).__name__}; make it one "
             "with pd.DataFrame(array, columns=names)"
         )
     if not isinstance(target, pd.Series):
@@ -235,13 +235,12 @@ def check_rows(features: pd.DataFrame, target: pd.Series) -> None:
         )
     if len(features) == 0 or len(features) != len(target):
         raise ValueError(
-            "features and target must have the same number of rows, at least one, "
-            f"got {len(features)} and {len(target)}"
+            f"{name} and target must have the same number of rows, at least one, got {len(features)} and {len(target)}"
         )
     if _shuffled(features.index, target.index):
         raise ValueError(
-            "features and target must have their rows in the same order, got the same row labels in another order; "
-            "use target.loc[features.index], or target.reset_index(drop=True) if the order is meant"
+            f"{name} and target must have their rows in the same order, got the same row labels in another order; "
+            f"use target.loc[{name}.index], or target.reset_index(drop=True) if the order is meant"
         )
 
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.learning import learn
+from trimbench.networks.learning import check_rows, learn
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.engines.choice import Engine
 from trimbench.trimming.engines.table import DenseEngine, SubsetBatch, subset_batches
 from trimbench.trimming.limits import Choice, checked_budget, checked_choice, checked_costs
 from trimbench.trimming.model import TIE_TOLERANCE, is_positive
 from trimbench.trimming.result import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.row_scores import check_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,6 +99,8 @@ def select_features(
 
     Raises
     ------
+    TypeError
+        When `rows` is not a data frame, or `target` not a series.
     ValueError
         When an argument is out of range, a feature is unknown, there are too many features or too few rows, or `joint`,
         `engine`, `rows` or `target` belongs to another criterion (the other arguments are then ignored).
@@ -119,14 +122,17 @@ def select_features(
             raise ValueError(f"{name} must be left out for by={by!r}; it is for by={whose!r}")
     checked_classifier(classifier)
     if by == "same_decision":
-        return _by_same_decision(classifier, budget, costs)
+        return _by_same_decision(classifier, checked_costs(classifier.features, costs), checked_budget(budget))
     if by == gain:
         choice = checked_choice(classifier.features, budget, costs)
         return FeatureSelection(_by_information_gain(classifier, choice, joint, engine))
     if rows is None or target is None or costs is not None:
         raise ValueError("by='accuracy' needs rows and target, and takes no costs, as it counts features")
-    sides, rng = (classifier.positive, classifier.threshold), np.random.default_rng(random_state)
-    folds = folds_of(rows[list(classifier.features)], target, *sides, n_folds, rng, smoothing)
+    rng = np.random.default_rng(random_state)
+    check_rows(rows, target, "rows")
+    check_columns(rows, classifier.features)
+    features = rows.set_axis(rows.columns.map(str), axis=1)[list(classifier.features)]
+    folds = folds_of(features, target, classifier.positive, classifier.threshold, n_folds, rng, smoothing)
     return FeatureSelection(_by_accuracy(classifier.features, folds, checked_budget(budget)))
 
 
@@ -282,11 +288,8 @@ def folds_of(
         out = dealt == fold
         model = learn(features[~out], target[~out], smoothing=smoothing)
         classifier = BayesianClassifier(model, positive=positive, threshold=threshold)
-        codes = model.encode(features[out])
-        weights = np.stack(
-            [np.log(table[0] / table[1])[column] for table, column in zip(classifier.tables, codes.T, strict=True)],
-            axis=1,
-        )
+        pairs = zip(classifier.tables, model.encode(features[out]).T, strict=True)
+        weights = np.stack([np.log(table[0] / table[1])[codes] for table, codes in pairs], axis=1)
         prior = float(np.log(classifier.prior[0] / classifier.prior[1]))
         needed = float(np.log(threshold) - np.log1p(-threshold)) - prior - TIE_TOLERANCE
         folds.append(Fold(weights, needed, (target[out].astype(str) == positive).to_numpy()))
@@ -296,15 +299,9 @@ def folds_of(
 # Feature selection by expected same-decision probability: the threshold stays, every subset is tried.
 
 
-def _by_same_decision(
-    classifier: BayesianClassifier,
-    budget: float,
-    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
-) -> FeatureSelection:
+def _by_same_decision(classifier: BayesianClassifier, costs: Sequence[float], budget: float) -> FeatureSelection:
     """Select the features within a budget that keep the most decisions, at the original threshold."""
-    price = checked_costs(classifier.features, costs)
-    root = DenseEngine.build(classifier).root
-    batches = subset_batches(root, price, checked_budget(budget))
+    batches = subset_batches(DenseEngine.build(classifier).root, costs, budget)
     highest, leaders, n_subsets = leading((batch.kept, _same_decision(classifier, batch)) for batch in batches)
     best = sorted(map(tuple, map(sorted, leaders)), key=lambda kept: (len(kept), kept))
     tied = tuple(tuple(classifier.features[i] for i in kept) for kept in best)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -403,18 +403,22 @@ def encoded_rows(rows: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDA
         raise ValueError(
             f"rows must have at least two rows, got {len(rows)}; leave rows out to trim by the model alone"
         )
-    columns = [str(label) for label in rows.columns]
-    counts = {name: columns.count(name) for name in values}
-    if wrong := [name for name, count in counts.items() if count != 1]:
-        raise ValueError(
-            f"rows must have one column for each of the {len(values)} features, got {counts[wrong[0]]} columns for "
-            f"{_short(wrong[0])} ({len(wrong)} features like that)"
-        )
+    check_columns(rows, values)
     try:
         return encode_compactly(rows, values).astype(np.int64)
     except ValueError as error:
-        text = str(error)
-        raise ValueError(f"rows must hold values that the classifier knows: {_short(text, 380)}") from error
+        raise ValueError(f"rows must hold values that the classifier knows: {_short(str(error), 380)}") from error
+
+
+def check_columns(rows: pd.DataFrame, features: Collection[str]) -> None:
+    """Raise a ValueError unless rows have exactly one column for each feature; names are compared as text."""
+    columns = [str(label) for label in rows.columns]
+    counts = {name: columns.count(name) for name in features}
+    if wrong := [name for name, count in counts.items() if count != 1]:
+        raise ValueError(
+            f"rows must have one column for each of the {len(features)} features, got {counts[wrong[0]]} columns for "
+            f"{_short(wrong[0])} ({len(wrong)} features like that)"
+        )
 
 
 def _short(text: str, most: int = 100) -> str:

@@ -143,7 +143,7 @@ class _TextSource(Reading, Source):
             present = set(frame[column])
             if unused := [value for value in others if value not in present]:
                 repairs.append(f"values.{column} names {shown(unused)}, which no row has")
-            frame[column] = frame[column].replace(others)
+            frame[column] = [others.get(value, value) for value in frame[column]]
         table, notes = read_declared(SourceTable(owner, owner, frame), self.target, self)
         for note in [*repairs, *([] if self.facts.sha256 else notes)]:  # rows that match a hash are as intended
             _log.warning("%s: %s", owner, note)
@@ -311,7 +311,12 @@ class OpenMLSource(Source):
         entries = [*about["row_id_attribute"], *about["ignore_attribute"]]
         hidden = {*entries, *(part.strip() for entry in entries for part in entry.split(","))} - {self.target}
         features = table.loc[:, [column not in hidden for column in table.columns]]
-        return build_dataset(name, self.facts, features, self.target, orders)
+        from pyarrow import ArrowException  # loaded with the values, if they are Parquet
+
+        try:
+            return build_dataset(name, self.facts, features, self.target, orders)
+        except ArrowException as error:  # text that is not UTF-8 shows only where it is read
+            raise Unreadable(one_line_reason(error)) from error
 
 
 def _description(folder: Path) -> Mapping[str, list[str]]:

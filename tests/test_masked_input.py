@@ -48,7 +48,7 @@ FORMS: dict[str, Any] = {
 COMPLETE: dict[str, Fit] = {
     "logistic": lambda rows, y: tb.fit_logistic_regression(rows, y).coef_,
     "discrete": lambda rows, y: tb.fit_selection_corrected(rows, y, k=3, features="categorical").predict_proba(MISSING),
-    "folds": lambda rows, y: tb.cross_validate_selection(np.ma.filled(rows, 0.0), y, k=3).corrected,
+    "folds": lambda rows, y: tb.cross_validate_selection(rows, y, k=3, features="categorical").corrected,
 }
 LEARNERS = [partial(tb.learn, structure=name) for name in ("naive_bayes", "mixture", "tree")]
 
@@ -67,7 +67,7 @@ def test_masked_labels_are_refused(name: str) -> None:
         (FITS | COMPLETE)[name](X, SOME_MASKED)
 
 
-@pytest.mark.parametrize("name", ["logistic", "discrete"])
+@pytest.mark.parametrize("name", COMPLETE)
 def test_masked_cells_are_refused_where_none_may_be_missing(name: str) -> None:
     with pytest.raises(ValueError, match="finite numbers only"):
         COMPLETE[name](MASKED, Y)

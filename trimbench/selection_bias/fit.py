@@ -491,7 +491,7 @@ def cross_validate_selection(
     if kind == "mixture":
         raise ValueError("features must be binary, categorical or gaussian in cross-validation, got 'mixture'")
     check_whole("random_state", random_state, 0)
-    table = checked_table("X", X, allow_missing=True)
+    table = checked_table("X", X, allow_missing=kind != "categorical")
     response, n_classes = checked_classes(y, len(table))
     folds = _folds(response, n_folds, random_state)
     if kind == "binary" and settings.get("cuts") is None:

@@ -72,7 +72,7 @@ def test_bad_arguments_are_named() -> None:
         ({"by": "luck"}, "by must be one of .*, got 'luck'"),
         *(({"n_folds": n}, f"n_folds must be between 2 and the number of rows, 80, got {n}") for n in (1, 81)),
         ({"classifier": classifier.with_threshold(1.0)}, r"threshold must be strictly between 0 and 1, got 1\.0"),
-        ({"rows": features.drop(columns="x1")}, "one column for each of the 3 features, got 0 columns for x1"),
+        ({"rows": features.drop(columns="x1")}, "one column for each of the 3 features, got 0 columns for 'x1'"),
         ({"target": target[:30]}, "rows and target must have the same number of rows, at least one, got 80 and 30"),
         ({"target": target[::-1]}, r"rows and target must have their rows in the same order.*loc\[rows\.index\]"),
         ({"rows": features.to_numpy()}, "rows must be a DataFrame with a name for each column, got ndarray"),

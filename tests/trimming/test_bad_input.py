@@ -203,7 +203,7 @@ def test_of_agreements_and_searches(call: Any, message: str) -> None:
         ({"rows": ROWS[:1]}, "rows must have at least two rows, got 1"),
         ({"rows": ROWS[:0]}, "rows must have at least two rows, got 0"),
         ({"rows": ROWS.drop(columns="x2")}, "rows must have one column for each of the 4 features, got 0 columns for"),
-        ({"rows": pd.concat([ROWS, ROWS["x1"]], axis=1)}, "got 2 columns for x1"),
+        ({"rows": pd.concat([ROWS, ROWS["x1"]], axis=1)}, "got 2 columns for 'x1'"),
         ({"rows": ROWS.assign(x0=None)}, "rows must hold values that the classifier knows: column 'x0' must have no m"),
         ({"rows": ROWS.assign(x0="odd")}, "rows must hold values that the classifier knows.*got 'odd'"),
         *(({"rows": ROWS, "rows_weight": weight}, "rows_weight must be 'auto' or a number from 0")

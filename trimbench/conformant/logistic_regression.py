@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._checks import check_positive, check_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.layout import as_table, row_weights
+from trimbench.networks.values import check_no_missing_label
 
 _CHECKED_ROWS = 8192
 # Least product of C and the total weight whose inverse, the penalty, is still a finite number.
@@ -96,10 +97,7 @@ def fit_logistic_regression(
     check_positive("tol", tol)
     check_whole("max_iter", max_iter, 1)
     table = _finite_table(X)
-    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
-        raise ValueError(
-            f"y must have a label for every row, got {int(np.ma.getmaskarray(y).sum())} masked ones; drop those rows"
-        )
+    check_no_missing_label(y)
     labels = np.asarray(y)
     if labels.shape != (table.shape[0],):
         raise ValueError(f"y must have one label for each of the {table.shape[0]} rows, got shape {labels.shape}")

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.networks.discretize import IdentifierColumnWarning, UnknownValuesWarning, warn_of_unknown
 from trimbench.networks.values import (
+    check_no_missing_label,
     checked_names,
     column_numbers,
     is_constant,
-    is_missing,
     places_among,
     plain_columns,
     plain_table,
@@ -123,18 +123,6 @@ def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame,
     check_consistent_length(frame, labels)
     check_classification_targets(labels)
     return frame, labels
-
-
-def check_no_missing_label(y: Any) -> None:
-    """Raise a ValueError if a label is missing; numbers that are not masked are left to scikit-learn's own check."""
-    hidden = np.ma.is_masked(y)
-    labels = np.asarray(unmasked(y) if hidden else y)
-    is_checked = labels.ndim == 1 and (hidden or labels.dtype.kind in "OTmM")
-    if is_checked and (n_missing := int(np.sum(is_missing(labels)))):
-        raise ValueError(
-            f"y must have a label for every row, got none (NaN, None or NA) in {n_missing} of {len(labels)} rows; drop "
-            "those rows, or give them a label of their own"
-        )
 
 
 def column_names(given: Any, names: Sequence[Any], what: str) -> list[str]:

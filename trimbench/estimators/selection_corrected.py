@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
 from trimbench._checks import check_one_of, is_whole
-from trimbench.estimators.columns import check_no_missing_label, checked_rows, other_numbers, warn_of_counts
-from trimbench.networks.values import as_numbers
+from trimbench.estimators.columns import checked_rows, other_numbers, warn_of_counts
+from trimbench.networks.values import as_numbers, check_no_missing_label
 from trimbench.selection_bias.factors import Factor, Ties
 from trimbench.selection_bias.features import known_cuts, without_masks
 from trimbench.selection_bias.fit import fitted

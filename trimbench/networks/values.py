@@ -311,6 +311,18 @@ def unmasked(X: Any) -> Any:
     return values
 
 
+def check_no_missing_label(y: Any) -> None:
+    """Raise a ValueError if a label is missing; numbers that are not masked are left to scikit-learn's own check."""
+    hidden = np.ma.is_masked(y)
+    labels = np.asarray(unmasked(y) if hidden else y)
+    is_checked = labels.ndim == 1 and (hidden or labels.dtype.kind in "OTmM")
+    if is_checked and (n_missing := int(np.sum(is_missing(labels)))):
+        raise ValueError(
+            f"y must have a label for every row, got none (NaN, None or NA) in {n_missing} of {len(labels)} rows; drop "
+            "those rows, or give them a label of their own"
+        )
+
+
 def column_numbers(column: pd.Series[Any], name: str, *, finite: bool = True) -> NDArray[np.float64]:
     """Return a column as an array of numbers, NaN where a value is missing.
 

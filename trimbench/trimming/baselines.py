@@ -15,9 +15,8 @@ from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.engines.choice import Engine
 from trimbench.trimming.engines.table import DenseEngine, SubsetBatch, subset_batches
 from trimbench.trimming.limits import Choice, checked_budget, checked_choice, checked_costs
-from trimbench.trimming.model import TIE_TOLERANCE, is_positive
+from trimbench.trimming.model import TIE_TOLERANCE, check_columns, is_positive
 from trimbench.trimming.result import AGREEMENT_TOLERANCE
-from trimbench.trimming.search.row_scores import check_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +129,7 @@ def select_features(
         raise ValueError("by='accuracy' needs rows and target, and takes no costs, as it counts features")
     rng = np.random.default_rng(random_state)
     check_rows(rows, target, "rows")
-    check_columns(rows, classifier.features)
+    check_columns(rows.columns, classifier.features)
     features = rows.set_axis(rows.columns.map(str), axis=1)[list(classifier.features)]
     folds = folds_of(features, target, classifier.positive, classifier.threshold, n_folds, rng, smoothing)
     return FeatureSelection(_by_accuracy(classifier.features, folds, checked_budget(budget)))

@@ -245,6 +245,17 @@ def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = 
     return tuple(position[name] for name in chosen)
 
 
+def check_columns(labels: Iterable[object], features: Collection[str]) -> None:
+    """Raise a ValueError unless rows have exactly one column for each feature; labels are compared as text."""
+    columns = [str(label) for label in labels]
+    counts = {name: columns.count(name) for name in features}
+    if wrong := [name for name, count in counts.items() if count != 1]:
+        raise ValueError(
+            f"rows must have one column for each of the {len(features)} features, got {counts[wrong[0]]} columns for "
+            f"{short(wrong[0])} ({len(wrong)} features like that)"
+        )
+
+
 def checked_threshold(threshold: float) -> float:
     """Return `threshold` as a float; raise ValueError unless it is a number in [0, 1]."""
     if not is_number(threshold) or not 0.0 <= threshold <= 1.0:

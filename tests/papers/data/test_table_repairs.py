@@ -257,7 +257,7 @@ TYPED = {
     "declared, every row another": (pd.Categorical([f"p{row}" for row in range(ROWS)]), "left out", None, "types: cat"),
     "intervals": (pd.cut(SIZES, 3), "category", "(-0.1, 33.333]", ""),
     "endless": (pd.Series(ENDLESS, dtype="datetime64[us]"), "date", 17897.0, FAR),
-    "endless in a zone": (pd.Series(ENDLESS, dtype="datetime64[us]").dt.tz_localize("America/Lima"), "date", 17897 + 5 / 24, FAR),
+    "endless in a zone": (pd.Series(ENDLESS, dtype="datetime64[us, America/Lima]"), "date", 17897 + 5 / 24, FAR),
     "dates": (pd.Series([day.date() for day in ENDLESS], dtype=object), "date", 17897.0, FAR),
     "periods": (pd.period_range("2019-01", periods=ROWS, freq="M").to_series(), "date", 17897.0, "by their start"),
     "fastparquet#543": (pd.Series(pd.period_range("2020-01-02 06:00", periods=ROWS, freq="2h")), "date", 18263.25, ""),

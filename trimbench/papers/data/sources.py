@@ -143,7 +143,7 @@ class _TextSource(Reading, Source):
             present = set(frame[column])
             if unused := [value for value in others if value not in present]:
                 repairs.append(f"values.{column} names {shown(unused)}, which no row has")
-            frame[column] = [others.get(value, value) for value in frame[column]]
+            frame[column] = frame[column].replace(others)
         table, notes = read_declared(SourceTable(owner, owner, frame), self.target, self)
         for note in [*repairs, *([] if self.facts.sha256 else notes)]:  # rows that match a hash are as intended
             _log.warning("%s: %s", owner, note)

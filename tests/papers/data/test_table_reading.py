@@ -178,8 +178,10 @@ def test_nearly_determined_targets_are_pointed_out() -> None:
 
 
 def test_rows_without_a_class_are_left_out() -> None:
-    table = read({"x": np.arange(ROWS) % 7, "y": [None, "?", *CLASSES[2:]]})
-    assert table.repairs[0] == "2 rows without a class in 'y' (rows 1, 2) were left out"
+    rows = np.arange(ROWS)
+    table = read({"x": rows % 7, "row": rows, "y": [None, CLASSES[1], "?", *CLASSES[3:]]})
+    assert table.repairs[0] == "2 rows without a class in 'y' (rows 1, 3) were left out"
+    assert list(table.features) == ["x"]  # numbers of all rows have gaps in those with a class
     assert len(table.features) == len(table.labels) == ROWS - 2
     gaps = "counted as missing: '?' in 1 row"
     assert table.card[-1] == ColumnCard("y", "target", 2, 2, "'ill' 19, 'well' 39", (gaps,))

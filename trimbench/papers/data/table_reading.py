@@ -162,7 +162,7 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: Reading) -> Rea
         return column
     cells = _taken(column.cells, rows)
     asked_for = column.name in (settings.features or ()) or column.name in settings.types
-    if reason := reason_to_leave_out(column.name, cells, asked_for):
+    if reason := reason_to_leave_out(column.name, cells, column.cells, asked_for):
         return ReadColumn(column.name, notes=(*column.notes, reason))
     return replace(column, cells=cells)
 
@@ -249,7 +249,7 @@ DETERMINES = "it determines the target; drop it if it is known only afterwards"
 _ERRORS_LEFT = 0.01
 
 
-def reason_to_leave_out(name: str, cells: Cells, asked_for: bool) -> str | None:
+def reason_to_leave_out(name: str, cells: Cells, every: Cells, asked_for: bool) -> str | None:
     """Return why a column cannot be a feature, if so: it never changes, or numbers the rows and nobody asked for it."""
     values = _array(cells)
     known = _known(values)
@@ -258,10 +258,11 @@ def reason_to_leave_out(name: str, cells: Cells, asked_for: bool) -> str | None:
     if len(known) == len(values) and (known == known[0]).all():
         first = cells.names[0] if isinstance(cells, Labels) else str(cells[0])
         return f"it has the same value in every row, {quoted(first)}, so it is left out"
-    if asked_for or not _numbers_rows(name, values):
-        return None
-    is_id = values.max() - values.min() == len(values) - 1 or _NAME_OF_ID.search(name)
-    return "it numbers the rows, so it is left out; to keep it, write types: number" if is_id else None
+    # What numbers every row of the table has gaps in those with a class.
+    for one in () if asked_for else (values, _array(every)):
+        if _numbers_rows(name, one) and (one.max() - one.min() == len(one) - 1 or _NAME_OF_ID.search(name)):
+            return "it numbers the rows, so it is left out; to keep it, write types: number"
+    return None
 
 
 def suspicion(

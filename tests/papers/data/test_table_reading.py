@@ -430,6 +430,7 @@ def test_too_little_memory_is_said_in_one_line(tmp_path: Path, monkeypatch: pyte
 
 def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path) -> None:
     written(tmp_path, TABLE, "patients.csv")
+    half = pd.Index(["\ud800", "y"], dtype=object)
     twice = pd.DataFrame([[1, 2, "p"]] * 20, columns=["a", "a", "y"])
     infinite = pd.DataFrame({"a": [1.0, np.inf] * 10, "y": ["p", "q"] * 10})
     for source, message in (
@@ -445,7 +446,7 @@ def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path) -> None:
         (infinite, r"column 'a' must have finite numbers, got inf in rows 2, 4, 6, 8, 10 and 5 more"),
         (pd.DataFrame({"a": [[1]], "y": "p"}), "'a' has a list in a cell; write one number"),
         (pd.DataFrame({"a": [bytearray(b"1")], "y": "p"}), "'a' has a bytearray in a cell"),
-        (pd.DataFrame([["a", "p"], ["b", "q"]] * 9).rename(columns={0: "\ud800", 1: "y"}), "UTF-8 .*, got '.ud800'"),
+        (pd.DataFrame([["a", "p"], ["b", "q"]] * 9, columns=half), "must be text .* UTF-8 .*, got '.ud800'"),
         (pd.DataFrame({"a": pd.Series(["k", "b\ud800"] * 9, dtype=object), "y": ["p", "q"] * 9}), "got '.ud800'"),
         (pd.DataFrame(), "target must be a column of the data, got 'y'"),
     ):

@@ -210,7 +210,7 @@ def test_an_experiment_is_compared_with_itself_under_other_settings(first: Path,
 
 def test_files_of_a_comparison(first: Path, tmp_path: Path) -> None:
     texts = {"family/one_table.csv": TABLE.replace("b,3,0.25", "b,3,<b>0.5</b>").replace("a,3,0.123", "a,3,0.5")}
-    second = run(tmp_path / "second", texts, configuration={"seed": 2, "prior": {"rate": 2.0}})
+    second = run(tmp_path / "seed_2 of_mine", texts, configuration={"seed": 2, "prior": {"rate": 2.0}})
     written = write_comparison(compared(first, second), tmp_path / "out")
     changes, differences, text, page = written
     assert [path.name for path in written] == ["changes.csv", "differences.csv", "changes.md", "index.html"]
@@ -220,10 +220,10 @@ def test_files_of_a_comparison(first: Path, tmp_path: Path) -> None:
         ["words", "b", "error", 0.25, "<b>0.5</b>"],
     ]
     assert differences.read_text(encoding="utf-8").splitlines()[1] == "setting,seed,1,2,family/one"
-    assert text.read_text(encoding="utf-8").startswith("# first and second\n\n1 number differs (12 numbers in 1 exp")
+    assert text.read_text(encoding="utf-8").startswith("# first and seed_2 of_mine\n\n1 number differs (12 numbers in ")
+    assert "| in seed_2 of_mine" in text.read_text(encoding="utf-8")
     html = page.read_text(encoding="utf-8")
-    assert "&lt;b&gt;0.5&lt;/b&gt;" in html
-    assert 'href="changes.csv"' in html
+    assert all(part in html for part in ("&lt;b&gt;0.5&lt;/b&gt;", ">in seed_2 of_mine<", 'href="changes.csv"'))
 
 
 def test_long_tables_are_cut_where_they_are_read(first: Path, tmp_path: Path) -> None:

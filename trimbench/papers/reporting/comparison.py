@@ -372,7 +372,8 @@ def tables(comparison: Comparison, most: int) -> dict[str, Table]:
         file = _DIFFERENCES if "name" in rows else _CHANGES
         extent = f"{len(rows):,}" if len(rows) <= most else f"the first {most:,} of {len(rows):,}; {file} has all"
         if len(rows):
-            shown[title] = Table(f"{title} ({extent})", select(rows.head(most), comparison))
+            # The columns have the names of the runs.
+            shown[title] = Table(f"{title} ({extent})", select(rows.head(most), comparison), literal=True)
     return shown
 
 

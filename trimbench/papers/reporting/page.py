@@ -26,7 +26,7 @@ from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import commit_of, computed_with, environment_of, provenance
 from trimbench.papers.files import as_it_was, beside, read_csv
 from trimbench.papers.reporting.figures.drawing import points_name
-from trimbench.papers.reporting.tables import asked, heading, printable, shown
+from trimbench.papers.reporting.tables import asked, heading, numeric_columns, printable, shown
 from trimbench.papers.reporting.verdicts import (
     CAUSES,
     DIFFERENCES,
@@ -86,12 +86,12 @@ def count(number: int, noun: str) -> str:
 
 def table_part(table: Table, data: Mapping[str, str] | None = None) -> dict[str, object]:
     """Return a table as the macro ``table`` takes it: title, columns and rows of cells; `data` has titles for names."""
-    texts = printable(table).replace({"data": data or {}}).to_numpy().tolist()
+    texts = printable(table).replace({"data": data or {}})
     values = table.frame.astype(object).to_numpy().tolist()
     return {
         "title": table.title,
-        "columns": [(column, table.frame[column].dtype.kind in "iuf") for column in table.frame],
-        "rows": [[*map(_cell, *row)] for row in zip(values, texts, strict=True)],
+        "columns": [*zip(texts.columns, numeric_columns(table), strict=True)],
+        "rows": [[*map(_cell, *row)] for row in zip(values, texts.to_numpy().tolist(), strict=True)],
     }
 
 
@@ -159,7 +159,6 @@ _FILTERS: dict[str, Callable[..., str]] = {
     "count": count,
     "prose": _prose,
     "breakable": _breakable,
-    "words": heading,
     "named": _named,
     "page": lambda name, suffix: f"{quote(name + suffix)}.html",
 }

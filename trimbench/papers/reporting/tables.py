@@ -34,7 +34,7 @@ _BLOCK = re.compile(r"^(?=[-+>#=])|^\d+(?=[.)](?: |$))")
 
 
 def printable(table: Table) -> pd.DataFrame:
-    """Return the table's frame as text, each column in its format; a missing value is a dash."""
+    """Return the table's frame as text, with headings, each column in its format; a missing value is a dash."""
 
     def text(value: object, spec: str) -> str:
         if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -44,7 +44,7 @@ def printable(table: Table) -> pd.DataFrame:
     frame = table.frame.astype(object)
     for column in frame.columns:
         frame[column] = [text(value, table.formats.get(column, "")) for value in table.frame[column].tolist()]
-    return frame
+    return frame.rename(columns=str if table.literal else heading)
 
 
 def markdown(table: Table, width: int | None = None) -> str:
@@ -54,7 +54,7 @@ def markdown(table: Table, width: int | None = None) -> str:
 
 
 def markdown_rows(
-    columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int | None = None
+    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int | None = None
 ) -> str:
     """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. This does not need pandas.
 
@@ -62,8 +62,7 @@ def markdown_rows(
     tables with a part of the columns, each with those that tell the rows apart and without rows that are empty there.
     """
     cells = [[markdown_text(text) for text in row] for row in rows]
-    # Headings are put into words before they are escaped: an underscore becomes a space.
-    heads = [markdown_text(heading(column)) for column in columns]
+    heads = [*map(markdown_text, columns)]
     most = _widths(heads, cells, numeric, width) if width else None
     labels = _labels(rows, most, width) if most and width and sum(most) + 3 * len(most) + 1 > width else []
     rest = [place for place in range(len(heads)) if place not in labels]
@@ -330,7 +329,7 @@ def _environment(table: Table, label: str, *, continued: bool) -> str:
     cells = printable(table).map(one_line).rename(columns=one_line)
     # Without any row, tabulate would declare no column.
     rows = cells.to_numpy().tolist() or [["" for _ in cells.columns]]
-    body = tabulated([*map(heading, cells.columns)], rows, numeric_columns(table), "latex_booktabs")
+    body = tabulated([*cells.columns], rows, numeric_columns(table), "latex_booktabs")
     # A bracket or a star after the end of a row would be taken for its argument.
     body = re.sub(r"(?m)^(\s*)([\[*])", r"\1{}\2", body)
     caption = "".join(LATEX_ESCAPE_RULES.get(sign, sign) for sign in one_line(table.title))

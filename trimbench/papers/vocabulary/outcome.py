@@ -43,7 +43,8 @@ class Table:
     """A table to be written.
 
     `formats` maps columns to format specifications, for example ``".4f"``. The name is part of that of its file; the
-    experiment's main table has none. A table that is not `listed`, because it is long, is written as CSV only.
+    experiment's main table has none. A table that is not `listed`, because it is long, is written as CSV only. Names of
+    columns are put into words, unless they are `literal`.
     """
 
     title: str
@@ -51,6 +52,7 @@ class Table:
     formats: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     listed: bool = True
+    literal: bool = False
 
     @classmethod
     def of(

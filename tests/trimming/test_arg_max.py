@@ -28,6 +28,7 @@ from trimbench._typing import IntegerArray
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming import kernels
 from trimbench.trimming.by_model import trim_by_model
+from trimbench.trimming.classifier import ImpossibleRowWarning
 from trimbench.trimming.engines.table import ClassMeasures, agreements_within
 from trimbench.trimming.limits import Choice, Limits, Progress, checked_choice
 from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
@@ -258,8 +259,8 @@ def depends_on_the_first(rng: np.random.Generator, n_features: int) -> tb.Bayesi
 def test_predictions_are_those_of_the_joint(classifier: tb.BayesianClassifier) -> None:
     joint = whole(classifier)
     rows, masses = frame_of(classifier, joint), np.array(list(joint.values()))
-    usual = int(classifier.prior.argmax())  # of a row without features, as of one that is impossible
-    expected = [classifier.class_names[decision(one, None) if any(one) else usual] for one in joint.values()]
+    prior = classifier.prior.tolist()  # of a row without features, as of one that is impossible
+    expected = [classifier.class_names[decision(one if any(one) else prior, None)] for one in joint.values()]
     assert classifier.predict(rows).tolist() == expected
     possible, proba = masses.any(axis=1), classifier.predict_proba(rows)
     of_class = masses[possible] / masses[possible].sum(axis=1, keepdims=True)
@@ -268,9 +269,12 @@ def test_predictions_are_those_of_the_joint(classifier: tb.BayesianClassifier) -
 
 
 def test_the_first_of_equally_probable_classes_is_given() -> None:
-    model = tb.NaiveBayes([0.2, 0.4, 0.4], [[[1.0, 0.0], [0.3, 0.7], [0.1 + 0.2, 0.7]]], class_names=["c", "b", "a"])
+    # The third value is impossible.
+    table = [[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.1 + 0.2, 0.7, 0.0]]
+    model = tb.NaiveBayes([0.2, 0.4, np.nextafter(0.4, 1)], [table], class_names=["c", "b", "a"])
     classifier = tb.BayesianClassifier(model)
-    assert classifier.predict(pd.DataFrame({"x0": ["0", "1"]})).tolist() == ["c", "b"]
+    with pytest.warns(ImpossibleRowWarning):
+        assert classifier.predict(pd.DataFrame({"x0": ["0", "1", "2"]})).tolist() == ["c", "b", "b"]
     assert classifier.with_features([]).predict(pd.DataFrame(index=range(2))).tolist() == ["b", "b"]
 
 

@@ -530,7 +530,7 @@ class BayesianClassifier:
     def _without_features(self) -> bool | int:
         """The decision without any feature."""
         if self.threshold is None:
-            return int(self.prior.argmax())
+            return int(most_probable(self.prior))
         level = self.threshold * self.prior.sum()
         # In a tie, the same class whichever is called positive.
         if np.isclose(self.prior[0], level, rtol=TIE_TOLERANCE, atol=0.0):

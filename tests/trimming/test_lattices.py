@@ -101,8 +101,11 @@ def test_a_law_is_multiplied(multiply: Any, factors: dict[int, float]) -> None:
 def check(found: SearchResult, classifier: tb.BayesianClassifier, choice: Choice, best: float) -> None:
     kept = found.features
     assert choice.is_affordable(kept)
-    assert choice.required <= set(found.features)
-    assert choice.features({choice.unit_of[i] for i in kept}) == kept  # units are bought whole
+    assert choice.required <= set(kept)
+    bought = {choice.unit_of[i] for i in kept}
+    assert choice.features(bought) == kept  # units are bought whole
+    alike = [(choice.costs[u], [classifier.tables[i].tolist() for i in unit]) for u, unit in enumerate(choice.units)]
+    assert all(alike[v] != alike[u] or v in bought for u in bought - choice.required_units for v in range(u))
     assert found.agreement == pytest.approx(best, abs=2e-12)
     assert brute_force.potential_agreement(classifier, kept) == pytest.approx(best, abs=2e-12)
     assert found.upper_bound == pytest.approx(best, abs=2e-12)

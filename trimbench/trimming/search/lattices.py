@@ -118,7 +118,7 @@ class LatticeSearch:
             limits.report(max(0.0, 1.0 - self._best), self._upper_bound, self.n_evaluations)
         loss, removed = self._guess() if self._best == math.inf else (self._best, self._best_removed)
         limits.report(1.0 - loss, self._upper_bound, self.n_evaluations, last=True)
-        kept = self._others(self._gone(removed))
+        kept = self._others(self._gone(self._last_copies(removed)))
         return SearchResult(tuple(kept), 1.0 - loss, self._upper_bound(), self.n_evaluations, proven=self._is_proven())
 
     def _search(self) -> Iterator[None]:
@@ -170,6 +170,14 @@ class LatticeSearch:
 
     def _others(self, features: Iterable[int]) -> list[int]:
         return sorted(set(range(self._n_features)).difference(features))
+
+    def _last_copies(self, removed: Removed) -> Removed:
+        """Return the equal subset that keeps the first of identical units that cost the same."""
+        twins = list(zip(self._copies, self._costs.tolist(), strict=True))
+        for u in sorted(removed):
+            kept = (v for v in range(u, len(twins)) if twins[v] == twins[u] and v not in removed)
+            removed = removed - {u} | {max(kept, default=u)}
+        return removed
 
     def _least_loss(self, low: FloatArray) -> float:
         """Return a lower bound on the loss of every allowed subset: of units too dear together, each lacks one."""

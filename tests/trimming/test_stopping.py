@@ -60,6 +60,7 @@ def test_a_search_in_parts_ends_where_a_whole_one_does(kind: str, seed: int, ste
     whole = tb.trim(classifier, 3, costs, engine=engine)
     part = tb.trim(classifier, 3, costs, engine=engine, evaluation_limit=step)
     while not part.optimal:
+        assert part.resume(evaluation_limit=step) is part  # no step more than at first
         assert part.agreement - 1e-12 <= whole.agreement <= part.upper_bound + 1e-12
         more = part.resume(evaluation_limit=part.n_evaluations + step)
         assert more.n_evaluations <= part.n_evaluations + step + ENGINES.get(kind, 10**6)

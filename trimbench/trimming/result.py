@@ -198,13 +198,15 @@ class Trimming:
         Returns
         -------
         Trimming
-            This one if nothing is left to search: it is optimal (and no rows were given), or the search was complete.
+            This one if it is optimal or at the evaluation limit (and no rows were given), or if the search was complete.
         """
         return self.resumed(Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress))
 
     def resumed(self, limits: Limits) -> Trimming:
         """Return what `resume` does, within limits whose time is already running."""
-        return self._go_on(limits) if self._go_on is not None and self.may_go_on else self
+        # A search on rows begins anew.
+        reached = self.rows_agreement is None and not limits.allows(self.n_evaluations + 1)
+        return self._go_on(limits) if self._go_on is not None and self.may_go_on and not reached else self
 
     @property
     def may_go_on(self) -> bool:

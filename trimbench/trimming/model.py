@@ -385,7 +385,7 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     Parameters
     ----------
     preferred : float
-        Of several best intervals, the one that contains this threshold is taken, else the lowest.
+        Of several best intervals, the one that contains this threshold is taken, else the lowest; 0 is taken alone.
 
     Returns
     -------
@@ -413,7 +413,8 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     best = np.flatnonzero(scores >= scores.max() - TIE_TOLERANCE)
     holds = best[(lows[best] < preferred) & (preferred <= highs[best])]
     chosen = int(holds[0]) if holds.size else int(best[0])
-    return Cut(agreement_of(float(scores[chosen])), float(lows[chosen]), float(highs[chosen]))
+    high = 0.0 if chosen == 0 == preferred else float(highs[chosen])  # T' = 0 decides like the lowest interval
+    return Cut(agreement_of(float(scores[chosen])), float(lows[chosen]), high)
 
 
 def thresholds_between(below: float, above: float) -> tuple[float, float]:

@@ -198,7 +198,7 @@ class Trimming:
         Returns
         -------
         Trimming
-            This one if it is optimal or at the evaluation limit (and no rows were given), or if the search was complete.
+            This one if it is optimal or at the evaluation limit (and no rows were given), or if the search is complete.
         """
         return self.resumed(Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 import time
@@ -89,7 +90,7 @@ def test_a_hurried_search_is_continued_exactly(classifier: tb.BayesianClassifier
     assert again.resume() is again  # a search is not written to another process
     assert not stopped.optimal
     assert stopped.agreement <= stopped.upper_bound < 1.0 - 1e-6
-    finished = stopped.resume()
+    finished = copy.copy(stopped).resume()
     assert finished.optimal
     assert finished.agreement == pytest.approx(tb.trim(classifier, 3).agreement, abs=1e-12)
     assert finished.agreement <= stopped.upper_bound + 1e-12

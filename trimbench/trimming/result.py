@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -162,6 +162,9 @@ class Trimming:
         # A search that could go on is not written to another process.
         return {**vars(self), "_go_on": None}
 
+    def __copy__(self) -> Trimming:
+        return replace(self)
+
     @property
     def classifier(self) -> BayesianClassifier:
         """The trimmed classifier, ready to predict from `features` alone."""
@@ -210,7 +213,7 @@ class Trimming:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether a limit has stopped the search, so that `resume` has something left to do."""
+        """Whether a limit has stopped the search, so that `resume` has something left to do; not after pickling."""
         # The best trimming under the model need not be the best on rows.
         return self._go_on is not None and not (self.optimal and self.rows_agreement is None)
 

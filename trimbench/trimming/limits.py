@@ -215,6 +215,21 @@ class Choice:
         cheapest = sorted(self.costs[unit] for unit in units)
         return sum(is_affordable(cheapest[: n + 1], self.budget) for n in range(len(cheapest)))
 
+    def highest_gain(self, gains: Sequence[float]) -> float:
+        """Return the highest sum of the gains of features within the budget if one unit may be bought in part."""
+        left = max(0.0, highest_cost(self.budget) - math.fsum(self.costs[unit] for unit in self.required_units))
+        items = []
+        for unit, members in enumerate(self.units):
+            gain, cost = sum(gains[i] for i in members), 0.0 if unit in self.required_units else self.costs[unit]
+            items.append((-gain / cost if cost > 0 else -math.inf, cost, gain))
+        total = 0.0
+        # What costs nothing comes first: it is always bought.
+        for _, cost, gain in sorted(items, key=lambda item: item[:2]):
+            if cost > left:
+                return total + (gain * left / cost if left > 0 and gain > 0 else 0.0)
+            total, left = total + gain, left - cost
+        return total
+
     def filled(self, units: Iterable[int], order: Iterable[int]) -> tuple[int, ...]:
         """Return some units and, while the budget lasts, more of them in the given order."""
         chosen = list(units)

@@ -22,7 +22,7 @@ from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.inference.rows import Lookup
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.limits import Choice, Limits, highest_cost
+from trimbench.trimming.limits import Choice, Limits
 from trimbench.trimming.model import Instances, best_cut, is_positive
 from trimbench.trimming.result import Trimming, trimming_of, untrimmed
 from trimbench.trimming.search.exchange import DrawnRows, PosteriorSearch, RowSearch
@@ -433,7 +433,10 @@ def highest_accuracy(classifier: BayesianClassifier, choice: Choice) -> float:
     for i, j in itertools.combinations(range(classifier.n_classes), 2):
         mean = 0.5 * float(prior[i] + prior[j])
         if prior[i] * prior[j] > 0:
-            overlap = _least_overlap([float(np.sqrt(table[i] * table[j]).sum()) for table in tables], choice)
+            with np.errstate(divide="ignore"):
+                losses = [-float(np.log(min(1.0, np.sqrt(table[i] * table[j]).sum()))) for table in tables]
+            # At least the product of the Bhattacharyya coefficients of an allowed subset.
+            overlap = math.exp(-choice.highest_gain(losses))
             inside = 1.0 - float(prior[i] * prior[j]) * (overlap / mean) ** 2
             errors.append((mean * (1.0 - math.sqrt(max(0.0, inside))), i, j))
     error, used = 0.0, set[int]()
@@ -442,28 +445,6 @@ def highest_accuracy(classifier: BayesianClassifier, choice: Choice) -> float:
         if not {i, j} & used:
             error, used = error + least, used | {i, j}
     return 1.0 - error
-
-
-def _least_overlap(overlaps: Sequence[float], choice: Choice) -> float:
-    """Return a lower bound on the product of the Bhattacharyya coefficients of an allowed subset."""
-    with np.errstate(divide="ignore"):
-        losses = -np.log(np.minimum(overlaps, 1.0))
-    budget = highest_cost(choice.budget) - math.fsum(choice.costs[unit] for unit in choice.required_units)
-    total, ranked = 0.0, []
-    for unit, members in enumerate(choice.units):
-        loss, cost = float(sum(losses[i] for i in members)), choice.costs[unit]
-        if unit in choice.required_units or cost == 0:
-            total += loss
-        elif loss > 0:
-            ranked.append((loss / cost, loss, cost))
-    for ratio, loss, cost in sorted(ranked, reverse=True):
-        if cost <= budget:
-            total, budget = total + loss, budget - cost
-        elif budget > 0:
-            return math.exp(-total - ratio * budget)
-        else:
-            break
-    return math.exp(-total)
 
 
 def agreement_bound(classifier: BayesianClassifier, choice: Choice, rows: IntegerArray, confidence: float) -> float:

@@ -20,7 +20,7 @@ from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.log_odds import WeightSums, reached, sign_change
 from trimbench.trimming.engines.table import separation
-from trimbench.trimming.limits import Choice, Limits, highest_cost
+from trimbench.trimming.limits import Choice, Limits
 from trimbench.trimming.model import TIE_TOLERANCE, log_odds
 
 # Probability, for each group and class, of rounding errors beyond the slack; part of every certified bound.
@@ -278,11 +278,7 @@ class CertifiedEngine:
         unlike_class = float(self.classifier.prior @ np.array([missed, raised])) + _MARGIN
         with np.errstate(divide="ignore"):
             losses = [-float(np.log(np.sqrt(table[0] * table[1]).sum())) for table in self.classifier.tables]
-        gains = [sum(losses[i] for i in members) for members in choice.units]
-        # Required units are always bought, and their costs count.
-        costs = [0.0 if unit in choice.required_units else cost for unit, cost in enumerate(choice.costs)]
-        budget = highest_cost(choice.budget) - sum(choice.costs[unit] for unit in choice.required_units)
-        coefficient = math.exp(-_cut_knapsack(gains, costs, max(0.0, budget)))
+        coefficient = math.exp(-choice.highest_gain(losses))
         bayes_error = 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * math.prod(self.classifier.prior) * coefficient**2)))
         return min(1.0, 1.0 - bayes_error + unlike_class)
 
@@ -371,20 +367,6 @@ def _edges(level: float, slack: float, *, strict: bool) -> tuple[float, float]:
     """
     surely, perhaps = level + slack - 0.5 * TIE_TOLERANCE, level - slack - 2.0 * TIE_TOLERANCE
     return (surely, perhaps) if strict else (perhaps, surely)
-
-
-def _cut_knapsack(gains: Sequence[float], costs: Sequence[float], budget: float) -> float:
-    """Return the highest sum of gains of a fractional knapsack: one item may be taken in part."""
-    total = 0.0
-    ratios = [gain / cost if cost > 0 else math.inf for gain, cost in zip(gains, costs, strict=True)]
-    # What costs nothing comes first: it is always taken.
-    for i in sorted(range(len(gains)), key=lambda i: (-ratios[i], costs[i])):
-        if costs[i] <= budget:
-            total += gains[i]
-            budget -= costs[i]
-        else:
-            return total + (gains[i] * budget / costs[i] if budget > 0 and gains[i] > 0 else 0.0)
-    return total
 
 
 # How much agreement is certainly lost when features are removed from a naive Bayes classifier.

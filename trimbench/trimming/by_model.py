@@ -26,9 +26,9 @@ from trimbench.trimming.search.exchange import Selection, select_forward
 from trimbench.trimming.search.lattices import LatticeSearch, fits
 from trimbench.trimming.search.proof import InclusionSearch, RemovalSearch
 
-# Points of the grid of certified bounds: without a time limit (a quarter of a second), with one (a tenth), and with
-# less time than that.
-_POINTS, _POINTS_IN_TIME, _POINTS_IN_A_HURRY, _HURRY = 2**20, 2**16, 2**13, 0.1
+# Points of the grid of certified bounds: without a time limit, with one, and with one below these seconds, or below
+# these for each feature.
+_POINTS, _POINTS_IN_TIME, _POINTS_IN_A_HURRY, _HURRY, _HURRY_OF_FEATURE = 2**20, 2**16, 2**13, 0.1, 6e-4
 # Seconds that a search on lattices takes until it has more than a guess, and that the exact values of its answer take,
 # per square root of the number of instances.
 _SECONDS_OF_START, _SECONDS_OF_ANSWER = 1.5e-6, 1.1e-6
@@ -247,7 +247,7 @@ def _trim_certified(
     classifier: BayesianClassifier, choice: Choice, limits: Limits, stopped: Selection | None = None
 ) -> Trimming:
     """Trim a classifier that is too large for exact values: forward selection, then certified bounds."""
-    engine = CertifiedEngine(classifier, _points(limits))
+    engine = CertifiedEngine(classifier, _points(classifier, limits))
     allowed = choice.features(range(len(choice.units)))
     buyable = (choice.costs[unit] > 0 and choice.is_affordable(members) for unit, members in enumerate(choice.units))
     upper_bound = None
@@ -315,11 +315,12 @@ def _searched_roughly(
     return _not_worse(result, before)
 
 
-def _points(limits: Limits) -> int:
+def _points(classifier: BayesianClassifier, limits: Limits) -> int:
     """Return the size of the grid of certified bounds."""
     if limits.time_limit is None:
         return _POINTS
-    return _POINTS_IN_TIME if limits.time_limit >= _HURRY else _POINTS_IN_A_HURRY
+    hurry = max(_HURRY, _HURRY_OF_FEATURE * classifier.n_features)
+    return _POINTS_IN_TIME if limits.time_limit >= hurry else _POINTS_IN_A_HURRY
 
 
 def agreement_at(
@@ -388,7 +389,7 @@ def loose_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits) 
     """
     if not (classifier.is_naive_bayes and 0 < classifier.threshold < 1 and classifier.prior.all()):
         return 1.0
-    bound = CertifiedEngine(classifier, min(_POINTS_IN_TIME, _points(limits))).upper_bound(choice)
+    bound = CertifiedEngine(classifier, min(_POINTS_IN_TIME, _points(classifier, limits))).upper_bound(choice)
     return min(bound, certain_bound(classifier, choice, limits))
 
 

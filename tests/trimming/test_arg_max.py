@@ -270,7 +270,7 @@ def test_predictions_are_those_of_the_joint(classifier: tb.BayesianClassifier) -
 
 def test_the_first_of_equally_probable_classes_is_given() -> None:
     # The third value is impossible.
-    table = [[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.1 + 0.2, 0.7, 0.0]]
+    table = [[1, 0, 0], [0.3, 0.7, 0], [0.1 + 0.2, 0.7, 0]]
     model = tb.NaiveBayes([0.2, 0.4, np.nextafter(0.4, 1)], [table], class_names=["c", "b", "a"])
     classifier = tb.BayesianClassifier(model)
     with pytest.warns(ImpossibleRowWarning):

@@ -70,11 +70,6 @@ def around(posteriors: NDArray[np.float64], n_steps: int = 3) -> set[float]:
     return set(np.concatenate(found).tolist())
 
 
-def test_a_certain_posterior_is_never_below_a_threshold() -> None:
-    cut = best_cut(Instances(np.array([0.5, 0.0]), np.array([0.0, 0.5]), np.array([0.5, -0.5])), 0.5)
-    assert (cut.agreement, cut.low, cut.high) == (1.0, 0.0, 1.0)
-
-
 def test_a_threshold_that_ties_with_the_posteriors_below_a_cut_is_not_in_its_interval() -> None:
     """Rounding leaves the posterior of a subset next to the original threshold, which still counts as reached."""
     below = 0.5 * (1.0 - 3e-16)

@@ -288,10 +288,9 @@ class InclusionSearch(Generic[Measure]):
             filled = self._choice.filled(self._best, units)
             if filled != self._best:
                 self._evaluate(self._root, filled, as_good=not self._open)
-        upper_bound = max(self._agreement, self._bound())
-        limits.report(self._agreement, lambda: upper_bound, self._n_evaluations, last=True)
+        limits.report(self._agreement, self._bound, self._n_evaluations, last=True)
         features = self._choice.features(self._best)
-        return SearchResult(features, self._agreement, upper_bound, self._n_evaluations, self._cut)
+        return SearchResult(features, self._agreement, self._bound(), self._n_evaluations, self._cut)
 
     def _bound(self) -> float:
         return max([self._agreement, *(branch.bound for branch in self._open or ())])

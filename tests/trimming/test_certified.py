@@ -166,14 +166,10 @@ def test_a_certificate_holds_for_the_threshold_that_is_given(budget: int) -> Non
     assert agree >= trimming.agreement_interval[0] - 0.01
 
 
-def sixty_features() -> tb.BayesianClassifier:
+def test_nothing_affordable_and_nothing_removed() -> None:
     low = np.random.default_rng(1).uniform(0.1, 0.5, size=60)
     tables = [[[1 - a, a], [0.9 - a, a + 0.1]] for a in low]
-    return tb.BayesianClassifier(tb.NaiveBayes([0.4, 0.6], tables), positive="0")
-
-
-def test_nothing_affordable_and_nothing_removed() -> None:
-    classifier = sixty_features()
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.4, 0.6], tables), positive="0")
     nothing = tb.trim(classifier, 0)
     assert nothing.features == ()
     assert nothing.agreement <= nothing.upper_bound < nothing.agreement + 1e-4

@@ -69,12 +69,12 @@ NO_MODEL = [
     (network([]), "got 'trimbench.BayesianNetwork/1'; was it saved by another"),
     (naive_bayes(prior="absent"), "lacks an entry or has one of the wrong type: KeyError('prior')"),
     (naive_bayes(features=[1]), "lacks an entry or has one of the wrong type: TypeError"),
-    (naive_bayes(class_names=5), "lacks an entry or has one of the wrong type: TypeError"),
+    (naive_bayes(prior=[True, 0.0]), ": prior must be an array of numbers with rows of equal length: true and false"),
     (naive_bayes(prior=[math.nan, 1.0]), ": prior must hold probabilities (finite, not negative), got nan"),
 ]
 NO_NETWORK = [
     (naive_bayes(), "must have format 'trimbench.BayesianNetwork/1', got 'trimbench.NaiveBayes/1'"),
-    (network([{"name": "v"}]), "lacks an entry or has one of the wrong type: KeyError('states')"),
+    (network([node(table=[0, True])]), "must be an array of numbers with rows of equal length: true and false"),
     (network([node(parents=None)]), "lacks an entry or has one of the wrong type: TypeError"),
     (network([node(), node()]), ": nodes must be distinct, got 'v' more than once; rename one of them"),
 ]
@@ -86,8 +86,7 @@ NO_NETWORK = [
 )
 def test_a_file_without_a_model_is_named(tmp_path: Path, model: Model, content: Any, message: str) -> None:
     path = tmp_path / "model.json"
-    if isinstance(content, dict):
-        content = json.dumps(content)
+    content = json.dumps(content) if isinstance(content, dict) else content
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         load(model, path)

@@ -134,9 +134,8 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
     if (translated < 0).any():
         # Categories that no row has may be unknown.
         present = np.bincount(places, minlength=len(texts)) > 0
-        unknown = sorted(
-            text for text, code, is_there in zip(texts, translated, present, strict=True) if code < 0 and is_there
-        )
+        triples = zip(texts, translated, present, strict=True)
+        unknown = sorted(text for text, code, is_there in triples if code < 0 and is_there)
         if unknown:
             raise ValueError(
                 f"column {name!r} must hold values among {listed(known)}, got {unknown[0][:40]!r}"
@@ -164,8 +163,7 @@ def _is_padded(text: str, known: Sequence[str]) -> bool:
 
 def _are_measured(column: pd.Series[Any], n_unknown: int) -> bool:
     """Return whether a column with unknown values looks like measurements."""
-    kind = column.dtype.kind
-    return kind in "fiu" and (n_unknown > _MOST_NAMES or bool((column % 1 != 0).any()))
+    return column.dtype.kind in "fiu" and (n_unknown > _MOST_NAMES or bool((column % 1 != 0).any()))
 
 
 def _small_numbers(column: pd.Series[Any]) -> tuple[NDArray[Any], list[int]] | None:
@@ -286,9 +284,8 @@ def plain_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
     if all(map(is_plain, frame.dtypes)):
         return frame
-    return pd.DataFrame(
-        {place: plain_column(frame.iloc[:, place]) for place in range(frame.shape[1])}, index=frame.index
-    ).set_axis(frame.columns, axis=1)
+    columns = {place: plain_column(frame.iloc[:, place]) for place in range(frame.shape[1])}
+    return pd.DataFrame(columns, index=frame.index).set_axis(frame.columns, axis=1)
 
 
 def is_missing(cells: NDArray[Any]) -> NDArray[np.bool_]:
@@ -460,6 +457,9 @@ def checked_distribution(
         )
     try:
         table = np.array(values, dtype=np.float64)
+        may_have_truth = isinstance(values, list) and bool(((table == 0) | (table == 1)).any())
+        if may_have_truth and bool in map(type, np.array(values, dtype=object).flat):
+            raise TypeError("true and false are no numbers")
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be an array of numbers with rows of equal length: {error}") from error
     if table.ndim != ndim or table.size == 0:

@@ -181,12 +181,12 @@ def _own_tables() -> list[bytes]:
         write(frame, stream := io.BytesIO())  # type: ignore[operator]
         written.append(stream.getvalue())
     texts = pa.array(["a text of its own", None, "short", "another one of them"] * 3)
-    views = texts.cast(pa.string_view())
+    views = pa.array(texts.to_pylist(), pa.string_view())
     codes = {"code": texts.dictionary_encode(), "bytes": texts.cast(pa.binary()).dictionary_encode()}
     coded_views = pa.DictionaryArray.from_arrays(pa.array([*range(4)] * 3, pa.int8()), views[:4])
     columns = {
         "a, b": views,
-        "view": texts.cast(pa.binary_view()),
+        "view": pa.array([one and one.encode() for one in texts.to_pylist()], pa.binary_view()),
         **codes,
         "both": coded_views,
         "label": frame["label"],

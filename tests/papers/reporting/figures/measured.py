@@ -75,5 +75,6 @@ def described(picture: Any) -> str:
     for part in picture.findobj():
         looks = [getattr(part, f"get_{name}")() for name in _LOOKS if hasattr(part, f"get_{name}")]
         words = [one if isinstance(one, str) else np.round(np.array(one, dtype=float), 3).tolist() for one in looks]
-        found.append(f"{type(part).__name__} {' '.join(map(str, words))}")
+        kind = type(part).__name__.removeprefix("FillBetween")  # which Matplotlib 3.9 has not
+        found.append(f"{kind} {' '.join(map(str, words))}")
     return "\n".join(dict.fromkeys(found))

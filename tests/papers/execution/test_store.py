@@ -215,7 +215,7 @@ def test_opening_removes_what_dead_writers_left_unless_another_program_has_the_t
         path.write_text("{")
     for path in old:
         os.utime(path, (time.time() - 120,) * 2)
-    with store.turn(print):
+    with store.turn(lambda: None):
         JobStore(store.folder)
         assert all(path.exists() for path in old)
     JobStore(store.folder)

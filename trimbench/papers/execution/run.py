@@ -216,10 +216,9 @@ class Report:
             self._said = now
             self._say(f"{self._n_done} of {self._work.size} run, {self._n_failed} failed{self._time_left()}")
 
-    def wait(self, holder: str) -> None:
-        """Say that another program, if known in the process `holder`, has its turn."""
-        known = f" ({holder})" if holder else ""
-        self._say(f"waiting for another program{known} that runs jobs for this folder of results")
+    def wait(self) -> None:
+        """Say that another program has its turn."""
+        self._say("waiting for another program that runs jobs for this folder of results")
         self._bar.set_description(f"{self._label} (waiting for another program)")
 
     def close(self) -> None:

@@ -197,24 +197,18 @@ class JobStore:
         return self.folder / job.key[:2] / f"{job.key}.json"
 
     @contextmanager
-    def turn(self, on_wait: Callable[[str], None]) -> Iterator[None]:
+    def turn(self, on_wait: Callable[[], None]) -> Iterator[None]:
         """Keep other programs from running jobs for this store, which must be writable; readers need no turn.
 
         The system frees the lock when its program ends, even by ``kill -9``. `on_wait` is called if another program
-        holds it now, with the process that it left in the file, which may be stopped; "" if there is none to read.
+        holds it now.
         """
         # The file stays: removing it while others wait for it could let two of them in.
         descriptor = lock(self._lock)
         if descriptor is None:
-            holder = ""
-            with contextlib.suppress(OSError, ValueError):
-                holder = _content(self._lock, 400).decode()
-            on_wait(holder if holder.isprintable() else "")
+            on_wait()
             descriptor = lock(self._lock, wait=True)
         try:
-            with contextlib.suppress(OSError):  # it is only for people: the lock itself tells whether it is held
-                process = f"process {os.getpid()} on {platform.node()}".encode()
-                os.ftruncate(descriptor or -1, os.pwrite(descriptor or -1, process, 0))
             yield
         finally:
             os.close(descriptor or -1)

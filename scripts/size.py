@@ -22,7 +22,7 @@ DOORS = ("trimbench.__main__",)
 CEILINGS = {
     "lines": 55_539,
     "files": 168,
-    "imports between files": 793,
+    "imports between files": 794,
     "public names": 19,
     "floors of a package": 9,
     "packages in packages": 3,

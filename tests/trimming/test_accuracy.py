@@ -56,8 +56,9 @@ def test_greedy_selection_adds_the_feature_with_the_highest_accuracy() -> None:
         highest = max(accuracy([*before, other]) for other in features.columns if other not in before)
         assert accuracy([*before, name]) == pytest.approx(highest)
     assert sorted(by_accuracy(classifier, 99).features) == sorted(features.columns)
-    numbered = tb.BayesianClassifier(tb.learn(features.set_axis(range(5), axis=1), target), positive="yes")
-    assert len(by_accuracy(numbered, 2, rows=features.set_axis(range(5), axis=1)).features) == 2
+    numbered, is_yes = features.set_axis(range(5), axis=1), target == "yes"
+    coded = tb.BayesianClassifier(tb.learn(numbered, is_yes * 1), positive="1", threshold=0.4)
+    assert [f"x{name}" for name in by_accuracy(coded, 3, rows=numbered, target=is_yes).features] == [*selected]
 
 
 def test_bad_arguments_are_named() -> None:
@@ -75,6 +76,7 @@ def test_bad_arguments_are_named() -> None:
         ({"rows": features.drop(columns="x1")}, "one column for each of the 3 features, got 0 columns for 'x1'"),
         ({"target": target[:30]}, "rows and target must have the same number of rows, at least one, got 80 and 30"),
         ({"target": target[::-1]}, r"rows and target must have their rows in the same order.*loc\[rows\.index\]"),
+        ({"target": target.mask(target.index == 3)}, r"target must be one of \['yes', 'no'\] in every row, got nan"),
         ({"rows": features.to_numpy()}, "rows must be a DataFrame with a name for each column, got ndarray"),
         ({"target": list(target)}, "target must be a Series with the class of each row, got list"),
     ):

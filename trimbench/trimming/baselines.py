@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.learning import check_rows, learn
+from trimbench.networks.values import listed, places_among
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.engines.choice import Engine
 from trimbench.trimming.engines.table import DenseEngine, SubsetBatch, subset_batches
@@ -84,7 +85,7 @@ def select_features(
     rows : DataFrame with a column for each feature, optional
         By accuracy: the rows that naive Bayes is learned from.
     target : Series of length n_rows, optional
-        By accuracy: the class of each row, one of two.
+        By accuracy: the state of the classifier's target in each row.
     n_folds : int
         By accuracy: between 2 and the number of rows.
     smoothing : float
@@ -127,10 +128,17 @@ def select_features(
         return FeatureSelection(_by_information_gain(classifier, choice, joint, engine))
     if rows is None or target is None or costs is not None:
         raise ValueError("by='accuracy' needs rows and target, and takes no costs, as it counts features")
+    import pandas as pd
+
     rng = np.random.default_rng(random_state)
     check_rows(rows, target, "rows")
     check_columns(rows.columns, classifier.features)
     features = rows.set_axis(rows.columns.map(str), axis=1)[list(classifier.features)]
+    states = [*classifier.positive_states, *classifier.negative_states]
+    places = places_among(target, states)
+    if (unknown := places < 0).any():
+        raise ValueError(f"target must be one of {listed(states)} in every row, got {target[unknown].tolist()[0]!r}")
+    target = pd.Series(np.where(places < len(classifier.positive_states), *classifier.class_names), target.index)
     folds = folds_of(features, target, classifier.positive, classifier.threshold, n_folds, rng, smoothing)
     return FeatureSelection(_by_accuracy(classifier.features, folds, checked_budget(budget)))
 

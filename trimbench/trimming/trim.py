@@ -92,8 +92,8 @@ def trim(
         a circuit, which may be small where a table is impossible. With ``"auto"``, a network for which neither table
         nor circuit is likely to be ready within half a minute is trimmed on rows drawn from it (`Trimming.confidence`).
     time_limit : float, optional
-        Seconds after which the search stops, certification included, though bounds for a thousand features take a few
-        tenths at least; loading compiled kernels, and compiling them for the first time, does not count. The result is
+        Seconds after which the search stops, certification included, though bounds for a thousand features may take a
+        second; loading compiled kernels, and compiling them for the first time, does not count. The result is
         then the best trimming found, filled up to the budget, with an upper bound on all others; its property
         `may_go_on` says that the search was stopped, and its method `resume` continues it.
     evaluation_limit : int, optional

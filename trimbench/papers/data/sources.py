@@ -315,8 +315,8 @@ class OpenMLSource(Source):
 
         try:
             return build_dataset(name, self.facts, features, self.target, orders)
-        except ArrowException as error:  # text that is not UTF-8 shows only where it is read
-            raise Unreadable(one_line_reason(error)) from error
+        except ArrowException as error:  # it shows only where a text is read
+            raise Unreadable(f"it has text that is not UTF-8 ({one_line_reason(error)})") from error
 
 
 def _description(folder: Path) -> Mapping[str, list[str]]:

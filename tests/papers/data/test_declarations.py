@@ -39,7 +39,7 @@ from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource
 from trimbench.papers.data.table_texts import MISSING_VALUES
 from trimbench.papers.execution.run import SerialExecutor
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.validation import ConfigurationError, DataUnavailable, DeclarationError
+from trimbench.papers.validation import ConfigurationError, DataUnavailable
 from trimbench.papers.vocabulary.cells import Inputs
 from trimbench.papers.vocabulary.planning import Surroundings
 
@@ -118,6 +118,7 @@ def test_each_kind_becomes_its_source(mapping: dict[str, Any], source: object) -
         *((CSV | {"file": FILE | {"url": url}}, "file.url must be an address that starts with https:// or http://, "
            f"without a password or control characters, got {url!r}")
           for url in ("ftp://x", "https://", "http://me:word@x/t", "http://x@/t", "http://x/t\n", "http://x/\x1b[31m")),
+        (CSV | {"types": {"w": "text"}}, "types.w must be one of boolean, category, date, number, got 'text'"),
         (_without(R, "facts"), "key facts.sha256 is missing; add it (only it shows that the rows are the right ones)"),
         (NETWORK | {"format": "aces"}, "format must be one of ace, bif, erg, tables, uai, xmlbif, got 'aces'; "
          "did you mean 'ace'?"),
@@ -201,21 +202,6 @@ def test_columns_without_a_type_are_read_as_in_a_study(cache: Cache, tmp_path: P
     assert dataset.features["ward"].tolist() == [3.0, 3.0, 4.0]
     assert list(load(cache, tmp_path, features=["ward", "dose"]).features) == ["dose", "ward"]
     assert load(cache, tmp_path, features=["ward"], missing_values=[3]).features["ward"].isna().sum() == 2
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        (
-            {"types": {"ward": "text"}},
-            "data set 'mine': types.ward must be one of boolean, category, date, number, got",
-        ),
-        ({"positive": "b"}, "data set 'mine': each key must be one of .*missing_values"),
-    ],
-)
-def test_mistakes_in_reading_are_explained(cache: Cache, tmp_path: Path, keys: dict[str, Any], message: str) -> None:
-    with pytest.raises((DeclarationError, ConfigurationError), match=message):
-        load(cache, tmp_path, **keys)
 
 
 def test_missing_values_are_those_of_pandas_of_databases_and_of_spreadsheets() -> None:

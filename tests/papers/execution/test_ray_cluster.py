@@ -23,7 +23,7 @@ from tests.networks.network_writers import encode_ergo
 from trimbench.papers.commands import arguments, cli
 from trimbench.papers.data.declarations import declare_network
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.remote import RayExecutor, ray_folder
+from trimbench.papers.execution.remote import RayExecutor
 from trimbench.papers.execution.run import SerialExecutor, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 
@@ -141,11 +141,6 @@ def test_a_cluster_of_a_killed_program_leaves_no_files(
             programs[-1].wait(timeout=120)
         assert len(successes(store, jobs)) == len(jobs), programs[-1].communicate()[0]
         assert list(Path(room).iterdir()) == []
-
-
-def test_files_of_a_cluster_whose_folder_has_too_long_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / ("long" * 10)))
-    assert ray_folder() is None
 
 
 def test_no_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pickle
 import re
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +29,14 @@ from trimbench.papers.execution import remote
 from trimbench.papers.execution import run as execution_run
 from trimbench.papers.execution import task as tasks
 from trimbench.papers.execution.job import Job, JobLimits
-from trimbench.papers.execution.remote import Cluster, RayCluster, RayExecutor, RemoteExecutor, TaskLost
+from trimbench.papers.execution.remote import (
+    Cluster,
+    RayCluster,
+    RayExecutor,
+    RemoteExecutor,
+    TaskLost,
+    ray_folder,
+)
 from trimbench.papers.execution.run import ExecutorError, execute, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.task import Terms, read_answer, run_task
@@ -116,6 +124,10 @@ def test_jobs_are_cut_into_tasks_and_a_few_run_at_once(cluster: Pretended) -> No
     assert [list(task) for task in cluster.tasks] == [jobs[0:2], jobs[2:4], jobs[4:6], jobs[6:8], jobs[8:]]
     assert (cluster.most, cluster.cancelled) == (3, [])
     assert run(PretendingExecutor(), []) == {}
+    cluster.tasks, cluster.where, cluster.room, cluster.jobs_per_task = [], [], 1, None
+    cluster.change = lambda content: b"\n".join(edited(line, seconds=0.125) for line in content.split(b"\n"))
+    run(PretendingExecutor(), squares(20))
+    assert [len(task) for task in cluster.tasks] == [1, 4, 4, 4, 3, 2, 1, 1], "of half a second, and few at the end"
 
 
 def test_jobs_of_lost_tasks_run_again_and_crash_at_last(cluster: Pretended, tmp_path: Path) -> None:
@@ -252,10 +264,23 @@ def test_the_address_asked_for_joins_again(monkeypatch: pytest.MonkeyPatch) -> N
     made = pretended_ray(is_initialized=lambda: True)
     monkeypatch.setitem(sys.modules, "ray", made)
     monkeypatch.setattr(remote, "_asked_for", ["head:6379"])
+    monkeypatch.setattr(os, "environ", variables := {"RAY_USAGE_STATS_ENABLED": "1"})
     for executor in same:
         assert executor._connected_ray() is made
     with pytest.raises(ExecutorError, match=r"got 'other:6379': it is connected to 127\.0\.0\.1:1 already"):
         other._connected_ray()
+    assert variables == {"RAY_USAGE_STATS_ENABLED": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "."}, "what is set stays"
+
+
+def test_files_of_a_cluster_are_in_a_folder_with_a_short_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as room, contextlib.ExitStack() as end:  # 16 bytes, the most
+        monkeypatch.setattr(remote, "_at_end", end)
+        for added, are_there in (("", True), ("x", False)):
+            monkeypatch.setenv("RAY_TMPDIR", room + added)
+            assert (ray_folder() is not None) == are_there
+            assert [path.parent for path in Path("/tmp").glob(f"{room[5:]}{added}/tb-ray.*")] == [
+                Path(room)
+            ] * are_there
 
 
 @pytest.mark.parametrize("given_back", [Path("x"), squares, ValueError("x"), {1: 2}])
@@ -360,6 +385,7 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
         (tmp_path / "here" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "here" / name).write_text(f"content of {name}")
     job = Job.create(sample_jobs.miss_a_file, {"path": "<mine>"}, places={"<mine>": str(tmp_path / "here/mine")})
+    assert str(tmp_path) not in repr(job)
     terms = Terms.of([job], {"files/one": tmp_path / "here/files/one"}, JobLimits(), tmp_path)
     (tmp_path / "here/mine").write_text("other text, content")
     (tmp_path / "here/files").rename(tmp_path / "there")

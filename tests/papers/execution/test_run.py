@@ -15,7 +15,7 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import SerialExecutor, Work, duration, run_jobs
+from trimbench.papers.execution.run import Report, SerialExecutor, Work, duration, run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.files import user_cache
 from trimbench.papers.validation import ConfigurationError
@@ -126,6 +126,9 @@ def test_without_a_terminal_there_are_two_lines(store: JobStore, capsys: pytest.
     assert len(lines) == 2
     run_jobs(sweep(2), store, NOBODY, label="again")
     assert capsys.readouterr().err == "again: 2 stored, 0 to run\n"
+    for seconds, left in ((0.9, ""), (1.0, ", about 1 s left")):
+        Report("next", 0, Work(["a"], {"a": seconds}, 1), wanted=True)
+        assert capsys.readouterr().err == f"next: 0 stored, 1 to run{left}\n"
 
 
 def test_on_a_terminal_there_is_a_bar_with_failures(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +265,7 @@ def test_the_first_of_many_jobs_say_nothing_yet() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, "–"), (0, "0 s"), (0.03, "0.03 s"), (9.7, "10 s"), (59, "59 s"), (125, "2.1 min"), (7200, "2 h")],
+    [(None, "–"), (0, "0 s"), (0.03, "0.03 s"), (9.7, "10 s"), (89, "89 s"), (90, "1.5 min"), (720_000, "200 h")],
 )
 def test_durations(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text

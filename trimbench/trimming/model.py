@@ -413,7 +413,7 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     best = np.flatnonzero(scores >= scores.max() - TIE_TOLERANCE)
     holds = best[(lows[best] < preferred) & (preferred <= highs[best])]
     chosen = int(holds[0]) if holds.size else int(best[0])
-    high = 0.0 if chosen == 0 == preferred else float(highs[chosen])  # T' = 0 decides like the lowest interval
+    high = 0.0 if chosen == 0 and preferred == 0 else float(highs[chosen])  # T' = 0 decides like the lowest interval
     return Cut(agreement_of(float(scores[chosen])), float(lows[chosen]), high)
 
 

@@ -365,10 +365,7 @@ def against_other_engines() -> Iterator[Row]:
     log_odds = partial(tb.trim, voting, 5, engine="log_odds")
     yield versus("voting, budget 5: one trim on log-odds", "one trim on the table", log_odds, dense)
     yield versus(
-        "voting, budget 5: one trim on the table",
-        "same-decision search",
-        dense,
-        partial(tb.select_features, voting, 5),
+        "voting, budget 5: one trim on the table", "same-decision search", dense, partial(tb.select_features, voting, 5)
     )
     heart = classifier("heart", 0.5)
     circuit = partial(tb.trim, heart, 4, engine="sdd")
@@ -377,13 +374,7 @@ def against_other_engines() -> Iterator[Row]:
     yield versus("heart, budget 4: one trim on a circuit", "one trim on the table", circuit, table, 3, note=note)
 
 
-COMPARISONS = (
-    proofs_in_seconds,
-    several_classes,
-    against_every_subset,
-    against_table6,
-    against_other_engines,
-)
+COMPARISONS = (proofs_in_seconds, several_classes, against_every_subset, against_table6, against_other_engines)
 
 if __name__ == "__main__":
     # One thread: the figures are for one core.

@@ -13,12 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench._checks import check_one_of, check_whole
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import (
-    ConformantDistribution,
-    checked_row,
-    compared_classes,
-    lost_log_odds,
-)
+from trimbench.conformant.distribution import ConformantDistribution, checked_row, compared_classes, lost_log_odds
 from trimbench.conformant.layout import as_row
 from trimbench.conformant.same_decision import DecisionProblem
 

@@ -247,12 +247,7 @@ class FeatureStatistics:
 
     @classmethod
     def of(
-        cls,
-        X: ArrayLike,
-        layout: FeatureLayout,
-        weights: NDArray[np.float64] | None = None,
-        *,
-        missing: bool = False,
+        cls, X: ArrayLike, layout: FeatureLayout, weights: NDArray[np.float64] | None = None, *, missing: bool = False
     ) -> FeatureStatistics:
         """Return the statistics of a table.
 

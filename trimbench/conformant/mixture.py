@@ -144,10 +144,7 @@ def expect(mixture: ConformantModel, parts: Iterable[tuple[Block, Matrix]]) -> E
 
 
 def learn_components(
-    prior: MixturePrior,
-    rows: NDArray[Any],
-    first: Expectation,
-    max_iterations: int = _MAX_ITERATIONS,
+    prior: MixturePrior, rows: NDArray[Any], first: Expectation, max_iterations: int = _MAX_ITERATIONS
 ) -> ConformantModel:
     """Learn a mixture by expectation-maximisation.
 

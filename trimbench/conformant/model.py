@@ -85,13 +85,7 @@ class ConformantModel(ConformantDistribution):
 
     @overload
     def explain(
-        self,
-        x: ArrayLike,
-        against: Any = None,
-        *,
-        delta: float,
-        max_sets: int = 1,
-        max_evaluations: int | None = None,
+        self, x: ArrayLike, against: Any = None, *, delta: float, max_sets: int = 1, max_evaluations: int | None = None
     ) -> ProbabilisticExplanation: ...
 
     def explain(

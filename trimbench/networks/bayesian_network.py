@@ -62,10 +62,7 @@ class BayesianNetwork:
     _order: tuple[str, ...]
 
     def __init__(
-        self,
-        states: Mapping[str, Sequence[str]],
-        parents: Mapping[str, Sequence[str]],
-        tables: Mapping[str, ArrayLike],
+        self, states: Mapping[str, Sequence[str]], parents: Mapping[str, Sequence[str]], tables: Mapping[str, ArrayLike]
     ) -> None:
         nodes = checked_names(list(states), "nodes")
         known = {name: checked_names(states[name], f"states of {name!r}", of_values=True) for name in nodes}

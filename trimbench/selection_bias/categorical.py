@@ -99,10 +99,7 @@ def log_category_adjustment(
 
 
 def learn_categorical(
-    alphas: NDArray[np.float64],
-    coding: Categories,
-    features: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    alphas: NDArray[np.float64], coding: Categories, features: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], DiscreteFeatures]:
     """Return the log-likelihood of some features, of shape (n_alpha,), and the features as predictions need them.
 

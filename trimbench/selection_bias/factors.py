@@ -16,13 +16,7 @@ from scipy.special import gammaln, logsumexp
 from trimbench._checks import check_one_of, check_whole
 from trimbench.selection_bias.binary import MOST_TABLED, count_tables, grid_marginals, half_grid
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.selection import (
-    DiscardedGroup,
-    Selection,
-    strong_bounds,
-    weak_counts,
-    weak_squares,
-)
+from trimbench.selection_bias.selection import DiscardedGroup, Selection, strong_bounds, weak_counts, weak_squares
 
 Ties = Literal["exact", "less", "less_equal"]
 TIES: tuple[Ties, ...] = ("exact", "less", "less_equal")
@@ -116,10 +110,7 @@ def _log_share(mass: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[
 
 
 def log_adjustment(
-    prior: Prior,
-    selection: Selection,
-    ties: Ties,
-    simulation: Simulation,
+    prior: Prior, selection: Selection, ties: Ties, simulation: Simulation
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the log of the adjustment factor A_alpha of binary features and its standard error, for each alpha.
 
@@ -172,11 +163,7 @@ _N_SHIFTS = 16
 
 
 def discard_probabilities(
-    prior: Prior,
-    sizes: tuple[int, ...],
-    cut: Fraction,
-    simulation: Simulation = _DEFAULT,
-    with_ties: bool = True,
+    prior: Prior, sizes: tuple[int, ...], cut: Fraction, simulation: Simulation = _DEFAULT, with_ties: bool = True
 ) -> DiscardProbabilities:
     """Return the probabilities that a feature is weaker than the cut-off, and that it equals it.
 

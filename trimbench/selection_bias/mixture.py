@@ -234,12 +234,7 @@ def mixture_priors(
 
 
 def _run(
-    data: MixtureData,
-    seed: np.random.SeedSequence,
-    n_warmup: int,
-    n_draws: int,
-    theta_step: float,
-    n_theta_steps: int,
+    data: MixtureData, seed: np.random.SeedSequence, n_warmup: int, n_draws: int, theta_step: float, n_theta_steps: int
 ) -> dict[str, NDArray[Any]]:
     rng = np.random.default_rng(seed)
     state = start(data, rng)

@@ -122,11 +122,7 @@ def binary_balances(
 
 @compiled
 def balance(
-    codes: NDArray[np.int64],
-    places: NDArray[np.int64],
-    signed: Floats,
-    log_odds: Floats,
-    weights: Floats,
+    codes: NDArray[np.int64], places: NDArray[np.int64], signed: Floats, log_odds: Floats, weights: Floats
 ) -> float:
     """Return the highest balance with one feature added; `codes` has its value in each row, shape (n_rows,)."""
     mass = np.zeros((log_odds.size, weights.size))
@@ -142,12 +138,7 @@ Integers = NDArray[np.int64]
 
 @compiled
 def agreement(
-    logs: Floats,
-    places: Integers,
-    values: NDArray[Any],
-    weights: Floats,
-    decisions: Integers,
-    row_weights: Floats,
+    logs: Floats, places: Integers, values: NDArray[Any], weights: Floats, decisions: Integers, row_weights: Floats
 ) -> float:
     """Return the weight of the rows whose decision stands; for the arrays see `agreement_with`."""
     n_classes = logs.shape[1]

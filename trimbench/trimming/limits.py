@@ -282,11 +282,7 @@ def checked_choice(
     units = [tuple(place for place in unit if place not in barred) for unit in members]
     kept = [i for i, unit in enumerate(units) if unit]
     choice = Choice(
-        tuple(units[i] for i in kept),
-        tuple(price[i] for i in kept),
-        checked_budget(budget),
-        frozenset(wanted),
-        barred,
+        tuple(units[i] for i in kept), tuple(price[i] for i in kept), checked_budget(budget), frozenset(wanted), barred
     )
     if not choice.is_affordable(wanted):
         raise ValueError(
@@ -335,10 +331,7 @@ def _checked_groups(features: Sequence[str], groups: Mapping[str, Sequence[str]]
 
 
 def checked_costs(
-    names: Sequence[str],
-    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None,
-    *,
-    grouped: bool = False,
+    names: Sequence[str], costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None, *, grouped: bool = False
 ) -> tuple[float, ...]:
     """Return the cost of each feature, or of each group and feature outside of groups; 1 by default.
 

@@ -195,11 +195,7 @@ def _affordable_plan(
             f"the joint distribution of {n_variables} variables has {_size(result_entries)}, more than "
             f"max_entries = {_size(max_entries)} or max_bytes = {max_bytes / GIB:.3g} GiB; {way_out}"
         )
-    limits = {
-        "max_entries": max_entries,
-        "max_held": max_bytes // 8 - result_entries,
-        "max_operations": max_operations,
-    }
+    limits = {"max_entries": max_entries, "max_held": max_bytes // 8 - result_entries, "max_operations": max_operations}
     whole = plan_whole(scopes, sum(1 << variable for variable in kept), sizes)
     if whole.operations >= COMPILED_OPERATIONS:
         whole = plan_better(whole, scopes, sizes, max_operations)

@@ -451,10 +451,7 @@ _BUDGET_FORMATS = {"network": "", "T": ".2f", "budget": "", "ECA": ".4f", "T'": 
 _EQUAL = 1e-9
 
 
-@job(
-    n_features=COUNT,
-    points=listed(fields(budget=COUNT, agreement=SHARE, new_threshold=NUMBER, features=NAMES)),
-)
+@job(n_features=COUNT, points=listed(fields(budget=COUNT, agreement=SHARE, new_threshold=NUMBER, features=NAMES)))
 def trim_to_every_budget(
     network: vocab.Input, target: str | None, positive: str | None, threshold: float
 ) -> dict[str, vocab.Json]:

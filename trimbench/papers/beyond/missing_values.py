@@ -79,10 +79,7 @@ class MissingValues:
             self,
             task=task,
             shape=Shape(
-                numbers=task.name in self.numbers,
-                shrink=shrink,
-                train_rows=self.train_rows,
-                test_rows=self.test_rows,
+                numbers=task.name in self.numbers, shrink=shrink, train_rows=self.train_rows, test_rows=self.test_rows
             ),
             missingness=Missingness(mechanism, image=image or None),
             mask_seed=seed_for(purpose="gaps", dataset=task.name, **place, seed=self.seed),

@@ -108,11 +108,7 @@ _METHODS = (
 
 @job(SIZES | {"budget": COUNT, "methods": listed(_METHODS)})
 def compare_selections(
-    learning: Learning,
-    sides: BudgetedProblem,
-    evaluation_limit: int | None,
-    n_folds: int,
-    candidates: dict[str, int],
+    learning: Learning, sides: BudgetedProblem, evaluation_limit: int | None, n_folds: int, candidates: dict[str, int]
 ) -> dict[str, vocab.Json]:
     """Learn a naive Bayes classifier of two groups of classes, select by each of the `METHODS`, and test."""
     split = sides.split(learning)

@@ -18,10 +18,7 @@ from trimbench.papers.data.masks import Missingness
 _STORED: Encoding = "authors"
 _MEASURES = {"cross_entropy": "average cross entropy (nats)", "accuracy": "accuracy"}
 # The curves that the paper prints: by cross entropy, it dismisses maximum imputation as orders of magnitude worse.
-_PRINTED = {
-    "cross_entropy": ["nacl", "mean", "median", "min"],
-    "accuracy": ["nacl", "mean", "median", "min", "max"],
-}
+_PRINTED = {"cross_entropy": ["nacl", "mean", "median", "min"], "accuracy": ["nacl", "mean", "median", "min", "max"]}
 _DRAWN = [*_PRINTED["accuracy"], sweep.MIXTURE]
 _TRAINING_ROWS, _TEST_ROWS = "training rows", "test rows"
 

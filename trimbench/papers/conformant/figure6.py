@@ -38,11 +38,7 @@ _OVERALL = [
     *vocab.first({"ms per explanation": "milliseconds_per_row"}, ".2f"),
 ]
 # The paper's columns, and the features that each shows.
-_PANELS = {
-    "support features": "support",
-    "largest weights": "by_weight",
-    "sufficient explanation": "explanation",
-}
+_PANELS = {"support features": "support", "largest weights": "by_weight", "sufficient explanation": "explanation"}
 
 
 @vocab.settings

@@ -47,8 +47,7 @@ from trimbench.papers.validation import (
 _log = logging.getLogger(__name__)
 # A new kind of source is a module with its class, and its name here.
 _AnySource = Annotated[
-    OpenMLSource | BundledSource | CsvSource | PackageSource | RSource | SimulatedSource,
-    Field(discriminator="kind"),
+    OpenMLSource | BundledSource | CsvSource | PackageSource | RSource | SimulatedSource, Field(discriminator="kind")
 ]
 
 

@@ -25,15 +25,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.papers.data.cache import (
-    Cache,
-    HostMemory,
-    Natural,
-    Positive,
-    Probability,
-    Text,
-    one_line_reason,
-)
+from trimbench.papers.data.cache import Cache, HostMemory, Natural, Positive, Probability, Text, one_line_reason
 from trimbench.papers.data.dataset import Dataset, Facts, build_dataset
 from trimbench.papers.data.downloads import (
     CacheOnlyFile,

@@ -223,11 +223,7 @@ class _Pool:
             )
 
     def run(
-        self,
-        waiting: deque[Job],
-        on_record: OnRecord,
-        interrupts: HeldInterrupts,
-        suspects: deque[Job] | None = None,
+        self, waiting: deque[Job], on_record: OnRecord, interrupts: HeldInterrupts, suspects: deque[Job] | None = None
     ) -> None:
         """Run the waiting jobs; if the pool breaks, those without a record go back to `waiting`.
 
@@ -484,10 +480,7 @@ class Watch:
     """
 
     def __init__(
-        self,
-        limit: int | None,
-        running: Callable[[], Sequence[Running]],
-        logs: Callable[[], Collection[Path]],
+        self, limit: int | None, running: Callable[[], Sequence[Running]], logs: Callable[[], Collection[Path]]
     ) -> None:
         self.over: dict[int, tuple[Running, int]] = {}
         self._limit, self._running, self._logs = limit, running, logs

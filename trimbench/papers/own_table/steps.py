@@ -432,16 +432,7 @@ def predict_with_gaps(
     both = np.vstack([own.train, own.test])  # NaN where a value is missing anyway
     masked, gaps = hidden_copies(both, len(train), _COPIES, columns, heights, how, missing, rng)
     training = Training(
-        own.train,
-        data.labels[train],
-        masked,
-        len(data.classes),
-        own.columns,
-        True,
-        1.0,
-        1.0,
-        split,
-        own.layout,
+        own.train, data.labels[train], masked, len(data.classes), own.columns, True, 1.0, 1.0, split, own.layout
     )
     first = [columns[0] for columns in own.columns]
     return {
@@ -499,10 +490,6 @@ def reliability(truth: NDArray[np.int64], probabilities: NDArray[np.float64]) ->
     right = probabilities.argmax(axis=1) == truth
     n_groups = min(max(len(truth) // _FEWEST, 1), _MOST_GROUPS)
     return [
-        {
-            "confidence": float(confidence[rows].mean()),
-            "rows": len(rows),
-            **shares_of(right[rows], "right"),
-        }
+        {"confidence": float(confidence[rows].mean()), "rows": len(rows), **shares_of(right[rows], "right")}
         for rows in np.array_split(np.argsort(confidence, kind="stable"), n_groups)
     ]

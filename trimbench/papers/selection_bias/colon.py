@@ -149,13 +149,7 @@ def _figures(ours: pd.DataFrame, dataset: str) -> Iterator[vocab.LineFigure]:
     | both({name: listed(kind) for name, kind in QUALITY.items()})
 )
 def leave_one_out_on_subsets(
-    dataset: vocab.Input,
-    positive: str,
-    n_subsets: int,
-    k: int,
-    prior: Prior,
-    ties: Ties,
-    split_seed: int,
+    dataset: vocab.Input, positive: str, n_subsets: int, k: int, prior: Prior, ties: Ties, split_seed: int
 ) -> dict[str, vocab.Json]:
     """Split the features at random, and on each part predict each case from the others, with k features.
 

@@ -95,7 +95,7 @@ class Mixture:
             f"{math.log(self.alpha):.2f}. R-hat and effective sample size are the worst of log(alpha), log(alpha0) and "
             "the log of the joint density, over the replicates; empty where R-hat is not finite, as for chains that "
             "are stuck at different values. Converged: replicates in which every R-hat is at most "
-            f"{R_HAT_LIMIT} and every effective sample size at least {LEAST_SAMPLE_SIZE:.0f}.",
+            f"{R_HAT_LIMIT} and every effective sample size at least {LEAST_SAMPLE_SIZE:.0f}."
         ]
         lagging = [f"k = {k['k']} {ours['correction'].iloc[0]}" for k, ours in lines if not ours["converged"].all()]
         if lagging:

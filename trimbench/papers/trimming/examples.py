@@ -28,10 +28,7 @@ _QUANTITIES = {
 }
 # Percentages are printed without decimals.
 _HALF_A_PERCENT = 0.005
-_POSTERIORS = {
-    "posterior_right": "Pr(C = + | Q3 = +)",
-    "posterior_wrong": "Pr(C = + | Q3 = -)",
-}
+_POSTERIORS = {"posterior_right": "Pr(C = + | Q3 = +)", "posterior_wrong": "Pr(C = + | Q3 = -)"}
 
 
 @vocab.settings

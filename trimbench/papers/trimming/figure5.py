@@ -274,11 +274,7 @@ def contradiction(
 
 # What Figure 5 and its section say about one data set, averaged over splits.
 
-PICKS = {
-    "optimal_eca": "highest ECA",
-    "optimal_accuracy": "highest accuracy",
-    "information_gain": "information gain",
-}
+PICKS = {"optimal_eca": "highest ECA", "optimal_accuracy": "highest accuracy", "information_gain": "information gain"}
 # The subsets of features for which the paper prints the results of its one split; the tables have more.
 _PRINTED_PICKS = ("optimal_eca", "optimal_accuracy")
 _TESTED = ("agreement", "accuracy")

@@ -336,10 +336,7 @@ class Table6:
 
 _MEASURED = {"seconds": "method_seconds", "evaluations": "n_evaluations"}
 # The methods that the paper prints, with the formats of their printed quantities.
-_PRINTED = {
-    "fs_sdd": {"seconds": ".4f", "evaluations": ".0f"},
-    "eca_trim": {"seconds": ".4f", "evaluations": ".1f"},
-}
+_PRINTED = {"fs_sdd": {"seconds": ".4f", "evaluations": ".0f"}, "eca_trim": {"seconds": ".4f", "evaluations": ".1f"}}
 _TWO = ("eca_trim", "fs_sdd")
 _LITERAL = "algorithm_1"
 _LITERAL_MEANS = {

@@ -310,10 +310,7 @@ class SubsetBatch:
 
 
 def _joint_of(
-    prior: NDArray[np.float64],
-    tables: Sequence[NDArray[np.float64]],
-    kept: NDArray[np.int64],
-    shape: Sequence[int],
+    prior: NDArray[np.float64], tables: Sequence[NDArray[np.float64]], kept: NDArray[np.int64], shape: Sequence[int]
 ) -> NDArray[np.float64]:
     """Return Pr(class, instance) of subsets of one shape, shape (n_classes, n_subsets, prod(shape))."""
     joint = np.broadcast_to(prior[:, None, None], (len(prior), len(kept), 1))
@@ -343,11 +340,7 @@ def subset_batches(root: DenseMeasure, costs: Sequence[float], budget: float) ->
 
 
 def _lattice(
-    batches: list[SubsetBatch],
-    undecided: Sequence[int],
-    shape: Sequence[int],
-    costs: Sequence[float],
-    limit: float,
+    batches: list[SubsetBatch], undecided: Sequence[int], shape: Sequence[int], costs: Sequence[float], limit: float
 ) -> Iterator[SubsetBatch]:
     """Yield all subsets within the budget, in batches whose measure has no undecided features left."""
     while undecided:

@@ -175,10 +175,7 @@ class _Candidates:
 
 
 def select_forward(
-    classifier: BayesianClassifier,
-    choice: Choice,
-    may_go_on: Callable[[int], bool],
-    stopped: Selection | None = None,
+    classifier: BayesianClassifier, choice: Choice, may_go_on: Callable[[int], bool], stopped: Selection | None = None
 ) -> Selection:
     """Select affordable units one by one, then exchange them while that helps.
 

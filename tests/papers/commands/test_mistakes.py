@@ -24,7 +24,7 @@ FIRST_KEY = "setting must be one of archive,"
 SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, results, roads, run, runs, seed, "
 SHARED += "task, verify, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
-TASK = "configuration: task must be one of compare, describe, fetch, list, plot, publish, report, run, study, got"
+TASK = "task must be one of compare, describe, fetch, list, plot, publish, report, run, study, got"
 EXPERIMENT_FOLDER = configuration_folder() / "experiment/trimming"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"
@@ -46,6 +46,7 @@ NAMES = [
     ("~executor", f"executor must be one of {EXECUTORS}, got 'None'"),
     ("profile=papers", "profile must be one of paper, quick, got 'papers'; did you mean 'paper'?"),
     ("task=rum", f"{TASK} 'rum'; did you mean 'run'?"),
+    ("task=studdy data=t.csv", f"{TASK} 'studdy'; did you mean 'study'?"),
     ("cache_mode=onyl", "configuration: cache_mode must be one of default, ignore, only, got 'onyl'"),
     ("task=study data=t.csv,u.csv", "data must have one value, got data=t.csv,u.csv; run the command once with each\n"),
     ("task=study data=t.csv target=true", "target must be a text, got True; quote it twice: 'target=\"...\"'\n"),

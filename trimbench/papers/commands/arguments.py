@@ -332,6 +332,8 @@ def check_settings(line: CommandLine, composer: Composer) -> None:
     """
     options, first, catalogue = line.options, line.first, composer.catalogue
     _check_code(options, [one.get_key_element() for one in first])
+    if isinstance(line.task, str) and line.task not in TASKS and "$" not in line.task:
+        raise unknown("task", TASKS, line.task)  # before its settings: they may be those of the task that is meant
     if options.experimental_rerun:
         raise ConfigurationError("--experimental-rerun must be left out; give the settings that the run's .json has")
     if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in first):

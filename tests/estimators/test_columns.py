@@ -29,11 +29,7 @@ from trimbench.estimators import (
     SelectionCorrectedNB,
     TrimmedClassifier,
 )
-from trimbench.estimators.columns import (
-    Column,
-    ColumnEncoder,
-    column_name,
-)
+from trimbench.estimators.columns import Column, ColumnEncoder, column_name
 from trimbench.estimators.conformant import warn_of_zeros
 from trimbench.estimators.pipeline_values import Density, Model, learned
 from trimbench.networks.bayesian_network import BayesianNetwork
@@ -138,14 +134,7 @@ def test_a_value_is_the_same_in_every_type(kind: str, form: str) -> None:
     for fitted in (fitted_to(kind, "ones"), fitted_to(kind, "truth"), fitted_to(kind, "gaps")):
         expected = fitted.predict_proba(usual.astype({"b": bool, "c": bool}))
         np.testing.assert_allclose(fitted.predict_proba(FORMS[form]), expected, rtol=0, atol=1e-12)
-    if form not in (
-        "category",
-        "objects",
-        "text",
-        "string",
-        "Arrow's text",
-        "words",
-    ):  # which are statements of their own
+    if form not in ("category", "objects", "text", "string", "Arrow's text", "words"):  # which say that it is no number
         found, expected = MAKERS[kind]().fit(FORMS[form], Y), fitted_to(kind, "gaps").predict_proba(usual)
         np.testing.assert_allclose(found.predict_proba(usual), expected, rtol=0, atol=1e-9)
 
@@ -189,9 +178,8 @@ def test_library_functions_take_the_same_values(form: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "towns", ["BONN", ["London", "Oslo", "Rom"] * 40]
-)  # scikit-learn-contrib/category_encoders#154
+# The second is scikit-learn-contrib/category_encoders#154.
+@pytest.mark.parametrize("towns", ["BONN", ["London", "Oslo", "Rom"] * 40])
 @pytest.mark.parametrize("kind", ["trimmed", "conformant"])
 def test_a_column_of_unknown_values_is_pointed_out(kind: str, towns: Any) -> None:
     X = pd.DataFrame({"town": np.where(Y, "Bonn", "Ulm"), "b": ONES[:, 1]})
@@ -433,11 +421,7 @@ CUTS = np.arange(8) % 4
     ("X", "y", "message"),
     [
         ({"a": CUTS, "b": [[1], [2]] * 4}, [0, 1] * 4, r"column 'b' must have numbers, .*, got a list '\[1\]'; make c"),
-        (
-            {"a": CUTS, "b": [{"x": 1}] * 8},
-            [0, 1] * 4,
-            r"column 'b' must have numbers, text or truth values, got a d",
-        ),
+        ({"a": CUTS, "b": [{"x": 1}] * 8}, [0, 1] * 4, r"column 'b' must have numbers, text or truth values, got a d"),
         ({"a": CUTS}, np.array([1, "1"] * 4, dtype=object), "y must have labels of one kind, got 1 and the text '1'"),
         ({"a": CUTS}, np.array([1, np.nan] * 4), "Input y contains NaN"),
     ],

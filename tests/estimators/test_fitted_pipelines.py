@@ -392,11 +392,7 @@ def test_steps_that_are_understood_or_refused(step: Any, message: str | None) ->
             {},
             "estimator must be a fitted LogisticRegression, .* got RandomForestClassifier",
         ),
-        (
-            {"estimator": RidgeClassifier()},
-            {},
-            "estimator must be a fitted LogisticRegression, .* got RidgeClassifier",
-        ),
+        ({"estimator": RidgeClassifier()}, {}, "estimator must be a fitted LogisticRegression, .* got RidgeClassifier"),
     ],
 )
 def test_other_misuses_are_refused(settings: dict[str, Any], change: dict[str, Any], message: str) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import unquote, urlsplit
 
@@ -202,7 +201,8 @@ def test_commands_are_understood(arguments: str, command: Command, request: pyte
         assert cli._compose(CommandLine.of(words))
 
 
-def test_there_are_commands_and_examples_to_check() -> None:
+def test_there_are_commands_examples_and_a_notebook_for_each_family_to_check() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["conformant", "selection_bias", "trimming"]
     assert len(SHOWN) > 15
     examples = [block for path in HOW_TO for block in pages.blocks(path.read_text(encoding="utf-8"), "python")]
     assert len(examples) > 15
@@ -250,15 +250,11 @@ def test_the_reference_names_every_setting() -> None:
     assert wanted - rows == set()
 
 
-README = pages.ROOT / "README.md"
-TEXT = README.read_text(encoding="utf-8")
+TEXT = (pages.ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_it_is_short() -> None:
+def test_the_readme_is_short_and_its_example_of_each_family_prints_what_it_says() -> None:
     assert len(TEXT.splitlines()) <= 100
-
-
-def test_the_example_of_each_family_prints_what_the_readme_says() -> None:
     shown = [*zip(pages.blocks(TEXT, "python"), pages.blocks(TEXT, "text"), strict=True)]
     assert len(shown) == 3
     for source, said in shown:  # each by itself, as a reader copies it
@@ -282,13 +278,12 @@ def test_the_committed_pages_of_the_api_are_current_and_have_every_public_name()
         assert [name for name in names if not any(name in text for text in texts.values())] == []
 
 
-@pytest.fixture(scope="module")
-def drawing() -> ModuleType:
-    return import_module("scripts.architecture")
-
-
-def test_the_committed_picture_is_current(drawing: ModuleType) -> None:
+def test_the_committed_picture_is_current_and_leaves_out_what_follows_from_others() -> None:
+    drawing = import_module("scripts.architecture")
     assert drawing.PICTURE.read_text(encoding="utf-8") == drawing.picture(), "run scripts/docs"
+    imports = {"trimbench.a": {"trimbench.b", "trimbench.c"}, "trimbench.b": {"trimbench.c"}, "trimbench.c": set()}
+    assert list(drawing.needed(imports)) == [("trimbench.a", "trimbench.b"), ("trimbench.b", "trimbench.c")]
+    assert drawing.levels(imports | {"trimbench.papers.d": {"trimbench.c"}})["trimbench.papers.d"] == 3
 
 
 def test_the_committed_search_is_that_of_figure_2() -> None:
@@ -296,12 +291,6 @@ def test_the_committed_search_is_that_of_figure_2() -> None:
     assert module.PICTURE.read_text(encoding="utf-8") == module.picture(), "run scripts/docs"
     last = module.nodes()[-1]
     assert (last.excluded, last.bound, last.agreement, last.pruned) == ((0,), 0.95, 0.97, True)
-
-
-def test_an_arrow_that_follows_from_others_is_left_out(drawing: ModuleType) -> None:
-    imports = {"trimbench.a": {"trimbench.b", "trimbench.c"}, "trimbench.b": {"trimbench.c"}, "trimbench.c": set()}
-    assert list(drawing.needed(imports)) == [("trimbench.a", "trimbench.b"), ("trimbench.b", "trimbench.c")]
-    assert drawing.levels(imports | {"trimbench.papers.d": {"trimbench.c"}})["trimbench.papers.d"] == 3
 
 
 def test_the_committed_gallery_is_current_and_has_every_published_figure() -> None:
@@ -384,10 +373,6 @@ SECONDS = 20
 def read(path: Path) -> NotebookNode:
     notebook: NotebookNode = nbformat.read(path, as_version=4)
     return notebook
-
-
-def test_there_is_one_for_each_family() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["conformant", "selection_bias", "trimming"]
 
 
 def printed(cells: list[NotebookNode]) -> list[str]:

@@ -23,8 +23,10 @@ import trimbench
 
 from . import pages
 
-ROOT = Path(__file__).parents[2]
-PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+ROOT = pages.ROOT
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
+EXTRAS = PROJECT["optional-dependencies"]
 
 
 def declared(name: str) -> Any:
@@ -98,11 +100,6 @@ def test_the_container_leaves_environments_and_own_runs_out_and_keeps_what_the_c
 # The lock files hold what pyproject.toml asks for.
 
 
-PYPROJECT = tomllib.loads((pages.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
-EXTRAS = PROJECT["optional-dependencies"]
-
-
 def asked_for(*lists: list[str | dict[str, str]]) -> Iterator[str]:
     """Give the requirements on other packages: groups and extras include each other, and all of them are listed."""
     for entry in (entry for entries in lists for entry in entries):
@@ -122,7 +119,7 @@ REQUIRED = {
 
 
 def text(name: str) -> str:
-    return (pages.ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+    return (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
 
 
 def locked(name: str) -> dict[str, list[str]]:
@@ -176,7 +173,7 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
 
 def imported(folder: str) -> Iterator[tuple[Path, str]]:
     """Give what the modules of a folder import, in functions and for types alone, too: file and package."""
-    for path in (pages.ROOT / folder).rglob("*.py"):
+    for path in (ROOT / folder).rglob("*.py"):
         for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
@@ -191,7 +188,7 @@ def test_every_package_that_is_imported_is_declared_where_it_is_needed() -> None
     declared = {floor: {canonicalize_name(Requirement(one).name) for one in found} for floor, found in lists.items()}
     found = [one for folder in ("trimbench", "tests", "scripts") for one in imported(folder) if one[1] not in own]
     for path, package in found:
-        place = path.relative_to(pages.ROOT)
+        place = path.relative_to(ROOT)
         floor = "tests" if place.parts[0] != "trimbench" else "papers" if place.parts[1] == "papers" else "library"
         names = {canonicalize_name(name) for name in installed[package]}
         assert names & declared[floor], f"{place} imports {package}: declare it in pyproject.toml"

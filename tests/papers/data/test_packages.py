@@ -509,10 +509,7 @@ def test_all_that_is_missing_is_told_once_for_each_host() -> None:
         ({"roads": [{"kind": "package"}]}, "data set 'mine', roads.0: key distribution is missing; add it"),
         ({"roads": [declared(facts={})]}, "roads.0 must not have the key facts; leave it out"),
         ({"facts": {}}, "key facts.sha256 is missing; add it"),
-        (
-            {"roads": [{"kind": "csv", "path": "t.csv"}]},
-            "roads.0 must not have the key path; put a file of your own",
-        ),
+        ({"roads": [{"kind": "csv", "path": "t.csv"}]}, "roads.0 must not have the key path; put a file of your own"),
     ],
 )
 def test_mistakes_in_roads_are_named(loopback: Loopback, change: dict[str, Any], message: str) -> None:

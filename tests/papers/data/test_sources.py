@@ -9,6 +9,7 @@ import lzma
 import os
 import re
 import socket
+import struct
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -462,6 +463,29 @@ def test_copy_with_other_values_is_replaced(served: Served, caplog: pytest.LogCa
     caplog.clear()
     assert served.loaded_sha256() == TISSUES_SHA256
     assert not caplog.text
+
+
+def ranged(n: int) -> bytes:
+    """Return a data file of R with the numbers from 1 to `n`, of which it writes the ends."""
+
+    def words(*numbers: int) -> bytes:
+        return struct.pack(f">{len(numbers)}i", *numbers)
+
+    name, kind, package = (words(1, 0x40009, len(text)) + text for text in (b"x", b"compact_intseq", b"base"))
+    kinds = words(2) + kind + words(2) + package + words(2, 13, 1, 13, 254)
+    head = b"RDX3\nX\n" + words(3, 0x30600, 0x30500, 5) + b"UTF-8"
+    ends = words(14, 3) + struct.pack(">3d", n, 1, 1)
+    return head + words(1026) + name + words(238) + kinds + ends + words(254, 254)
+
+
+def test_a_range_has_as_many_numbers_as_a_file_could_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimbench.papers.data.sources._MAX_UNPACKED", 2**16)
+    path = tmp_path / "file.rda"
+    path.write_bytes(ranged(2**13))
+    assert [*_objects(path)["x"]] == [*range(1, 2**13 + 1)]
+    path.write_bytes(ranged(2**13 + 1))
+    with pytest.raises(Unreadable, match="a range must have at most 8192 numbers, got 8193"):
+        _objects(path)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])

@@ -163,7 +163,7 @@ def test_workers_that_never_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -
     assert workers_alive() == []
 
 
-def fill_the_disk() -> None:
+def fill_the_disk(*before: None) -> None:
     raise OSError("disk full")
 
 
@@ -299,37 +299,25 @@ def test_what_cannot_be_is_reported(target: str | None, options: dict[str, Any],
 # Ctrl-C is raised where it is allowed, and nowhere else.
 
 
-def interrupt_and_fail() -> None:
-    interrupt()
-    raise OSError("an error")
-
-
-def test_one_that_comes_is_raised_where_it_is_allowed() -> None:
+def test_it_comes_at_once_where_it_is_allowed_and_is_held_back_elsewhere() -> None:
     seen = []
     with HeldInterrupts() as interrupts:
         with interrupts.allowed():
             seen.append("nothing yet")
+        with pytest.raises(KeyboardInterrupt), interrupts.allowed():
+            seen.append(interrupt())
         interrupt()
         seen.append("held back")
         with pytest.raises(KeyboardInterrupt), interrupts.allowed():
-            seen.append("not reached")
+            seen.append("one that was held back comes first")
     assert seen == ["nothing yet", "held back"]
-
-
-def test_within_what_is_allowed_it_comes_at_once_and_is_held_back_afterwards() -> None:
-    with HeldInterrupts() as interrupts:
-        with pytest.raises(KeyboardInterrupt), interrupts.allowed():
-            interrupt()
-        interrupt()
-        with pytest.raises(KeyboardInterrupt), interrupts.allowed():
-            pytest.fail("one that was held back comes first")
 
 
 def test_the_end_of_the_block_raises_it_unless_an_error_does() -> None:
     with pytest.raises(KeyboardInterrupt), HeldInterrupts():
         interrupt()
-    with pytest.raises(OSError, match="an error"), HeldInterrupts():
-        interrupt_and_fail()
+    with pytest.raises(OSError, match="disk full"), HeldInterrupts():
+        fill_the_disk(interrupt())
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -278,6 +280,24 @@ def test_a_log_is_cut_again_and_again_while_it_grows(tmp_path: Path, monkeypatch
     short = BoundedText()
     short.write("short")
     assert short.shortened() == "short"
+
+
+@pytest.mark.parametrize(("limit", "looks"), [(None, "lll"), (2**50, "mlmmmlmmml")])
+def test_memory_is_read_more_often_than_logs(monkeypatch: pytest.MonkeyPatch, limit: int | None, looks: str) -> None:
+    monkeypatch.setattr(here, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(here, "_LOG_SECONDS", 0.03)
+    seen, enough = [], threading.Event()
+
+    def look(at: str) -> list[Any]:
+        seen.append(at)
+        if len(seen) >= len(looks):
+            enough.set()
+        return []
+
+    watch = here.Watch(limit, lambda: look("m"), lambda: look("l"))
+    assert enough.wait(20)
+    watch.stop()
+    assert "".join(seen).startswith(looks)
 
 
 @pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(workers=1)])

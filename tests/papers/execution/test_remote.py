@@ -20,12 +20,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import remote
+from trimbench.papers.execution import ray_task, remote
 from trimbench.papers.execution import run as execution_run
 from trimbench.papers.execution import task as tasks
 from trimbench.papers.execution.job import Job, JobLimits
@@ -34,6 +35,7 @@ from trimbench.papers.execution.remote import (
     RayCluster,
     RayExecutor,
     RemoteExecutor,
+    SlurmExecutor,
     TaskLost,
     ray_folder,
 )
@@ -278,9 +280,37 @@ def test_files_of_a_cluster_are_in_a_folder_with_a_short_name(monkeypatch: pytes
         for added, are_there in (("", True), ("x", False)):
             monkeypatch.setenv("RAY_TMPDIR", room + added)
             assert (ray_folder() is not None) == are_there
-            assert [path.parent for path in Path("/tmp").glob(f"{room[5:]}{added}/tb-ray.*")] == [
-                Path(room)
-            ] * are_there
+            made = [path.parent for path in Path("/tmp").glob(f"{room[5:]}{added}/tb-ray.*")]
+            assert made == [Path(room)] * are_there
+
+
+def test_a_task_of_ray_answers_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = SimpleNamespace(get_node_id=lambda: "n1")
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(get_runtime_context=lambda: context))
+    monkeypatch.setitem(sys.modules, "__main__", main := SimpleNamespace(__file__="slow to run"))  # type: ignore[arg-type]
+    said = json.loads(ray_task.run(b"junk", b"", []))
+    assert said["machine"] == "n1"
+    assert said["error"].startswith("UnpicklingError: ")
+    assert not vars(main), "spawned processes do not run it"
+
+
+def test_what_slurm_is_asked_for_and_what_a_lost_task_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+    executor = SimpleNamespace(update_parameters=asked.update, map_array=lambda _, chunks, terms: [*chunks])
+    monkeypatch.setitem(sys.modules, "submitit", SimpleNamespace(AutoExecutor=lambda **_: executor))
+    lost = Mock(state="NODE_FAIL", paths=Mock(result_pickle=tmp_path / "1.pkl", stdout=tmp_path, stderr=tmp_path / "e"))
+    for workers, at_once in ((None, 3), (2, 2)):
+        options = SlurmExecutor(folder=str(tmp_path), cluster="local", workers=workers, partition="a", minutes=7)
+        with options.connected() as cluster:
+            assert not [*cluster.send(Terms.of([], {}, JobLimits(), tmp_path))]
+            assert cluster.submit([squares(1)] * 3, {"n2", "n1"}) == [squares(1)] * 3
+            for said, reason in (("", "NODE_FAIL"), ("first\nlast", "last")):
+                lost.stderr.return_value = said
+                with pytest.raises(TaskLost, match=f"^{reason}$"):
+                    cluster.result(lost)
+        array = {"slurm_array_parallelism": at_once, "slurm_partition": "a", "slurm_exclude": "n1,n2"}
+        each = {"mem_gb": 4.0, "timeout_min": 7, "cpus_per_task": 1, "tasks_per_node": 1}
+        assert asked == {"name": "trimbench", **each, **array}
 
 
 @pytest.mark.parametrize("given_back", [Path("x"), squares, ValueError("x"), {1: 2}])

@@ -235,14 +235,11 @@ def test_before_anything_has_ended_the_workers_share_what_is_expected(
     assert Work(list(keys), EXPECTED, n_workers).seconds_left == seconds
 
 
-def test_without_any_expectation_there_is_one_once_jobs_have_ended() -> None:
+def test_what_has_ended_corrects_the_expectation_or_is_one() -> None:
     work = Work(["x", "y", "z"], {}, 2)
     assert work.seconds_left is None
     work.end("x", 2.0)
     assert work.seconds_left == 4.0
-
-
-def test_what_has_ended_corrects_the_expectation() -> None:
     work = Work(list("abc"), EXPECTED, 2)
     work.end("b", 5.0)  # four times as fast
     assert work.seconds_left == pytest.approx(40 / 4)

@@ -22,6 +22,9 @@ Status = Literal["ok", "absent", "failed"]
 Call = Callable[[], object]
 # A call that takes less is repeated within one turn, so that the resolution of the clock does not matter.
 SHORTEST = 0.01
+# A call that takes less is made once before each turn, unmeasured: to bring back what the other call, or another
+# machine on the same host, has pushed out of the processor's caches may take several times as long as the call.
+QUICK = 1.0
 
 
 @dataclass(frozen=True)
@@ -68,15 +71,21 @@ def processor_seconds() -> float:
 
 def repeated(calls: Sequence[Call], repetitions: int) -> NDArray[np.float64]:
     """Return the processor seconds of calls taken in turns after a warm-up, of shape (repetitions, n_calls)."""
-    numbers = [_number(call) for call in calls]
-    return np.array([[_seconds(call, n) for call, n in zip(calls, numbers, strict=True)] for _ in range(repetitions)])
+    warm = [_warm_seconds(call) for call in calls]
+    return np.array([[_turn(call, one) for call, one in zip(calls, warm, strict=True)] for _ in range(repetitions)])
 
 
-def _number(call: Call) -> int:
-    """Return how often to repeat a call within a turn; what it compiles and loads at first is not measured."""
+def _warm_seconds(call: Call) -> float:
+    """Return what a call takes once it has compiled and loaded what it needs."""
     first = _seconds(call, 1)
-    seconds = first if first > 1.0 else _seconds(call, 1)
-    return max(1, int(np.ceil(SHORTEST / max(seconds, 1e-6))))
+    return first if first > QUICK else _seconds(call, 1)
+
+
+def _turn(call: Call, warm: float) -> float:
+    """Return what a call takes in a turn, the mean of as many calls as the clock needs."""
+    if warm < QUICK:
+        call()
+    return _seconds(call, max(1, int(np.ceil(SHORTEST / max(warm, 1e-6)))))
 
 
 def _seconds(call: Call, number: int) -> float:

@@ -46,7 +46,7 @@ NAMES = [
     ("~executor", f"executor must be one of {EXECUTORS}, got 'None'"),
     ("profile=papers", "profile must be one of paper, quick, got 'papers'; did you mean 'paper'?"),
     ("task=rum", f"{TASK} 'rum'; did you mean 'run'?"),
-    ("task=studdy data=t.csv", f"{TASK} 'studdy'; did you mean 'study'?"),
+    ("data=t.csv task=studdy", f"{TASK} 'studdy'; did you mean 'study'?"),
     ("cache_mode=onyl", "configuration: cache_mode must be one of default, ignore, only, got 'onyl'"),
     ("task=study data=t.csv,u.csv", "data must have one value, got data=t.csv,u.csv; run the command once with each\n"),
     ("task=study data=t.csv target=true", "target must be a text, got True; quote it twice: 'target=\"...\"'\n"),

@@ -187,8 +187,29 @@ def multiply_law(law: Floats, product: Floats, cells: Integers, factors: Floats)
     """Multiply a polynomial by one with few terms, into `product`; return the number of coefficients written."""
     end = law.size
     grown = end + int(cells[-1])
-    done = 0
-    if cells.size > 1 and cells[1] < end:
+    done = min(4, cells.size)
+    if done > 2 and cells[done - 1] < end:
+        # Three or four terms in one pass.
+        one, two, three = int(cells[1]), int(cells[2]), int(cells[done - 1])
+        p, q, r, s = float(factors[0]), float(factors[1]), float(factors[2]), float(factors[3]) if done == 4 else 0.0
+        for x in range(one):
+            product[x] = p * law[x]
+        for x in range(one, two):
+            product[x] = p * law[x] + q * law[x - one]
+        for x in range(two, three):
+            product[x] = p * law[x] + q * law[x - one] + r * law[x - two]
+        every, first, second, third = product[three:end], law[three:], law[three - one :], law[three - two :]
+        for x in range(every.size):
+            every[x] = (p * first[x] + q * second[x]) + (r * third[x] + s * law[x])
+        above, second, third, fourth = product[end:], law[end - one :], law[end - two :], law[end - three :]
+        for x in range(one):
+            above[x] = q * second[x] + r * third[x] + s * fourth[x]
+        for x in range(one, two):
+            above[x] = r * third[x] + s * fourth[x]
+        for x in range(two, three):
+            above[x] = s * fourth[x]
+        product[end + three : grown] = 0.0
+    elif cells.size > 1 and cells[1] < end:
         # In one pass, as nearly all features have two values.
         gap, low, high = int(cells[1]), float(factors[0]), float(factors[1])
         for x in range(gap):
@@ -202,6 +223,7 @@ def multiply_law(law: Floats, product: Floats, cells: Integers, factors: Floats)
         done = 2
         product[end + gap : grown] = 0.0
     else:
+        done = 0
         product[:grown] = 0.0
     while done < cells.size:
         target, low = product[cells[done] :], float(factors[done])
@@ -303,19 +325,21 @@ def node_loss(state: States, units: Units, lattice: Lattice) -> tuple[float, flo
 def merged_loss(
     positive: Floats, negative: Floats, lifted: Floats, other_lifted: Floats, prior: Floats, half: float
 ) -> tuple[float, float]:
-    """Return the loss of kept sums whose cells are merged, and by how much that may be too high; see `losses`."""
+    """Return the loss of kept sums whose cells are merged, and by how much that may be too high; see `losses`.
+
+    The probabilities of being lifted grow from cell to cell, so the classes disagree in one run of cells.
+    """
     high = excess = 0.0
     for x in range(positive.size):
         one = prior[0] * positive[x]
         other = prior[1] * negative[x]
-        high += one + other
-        one *= 2.0 * lifted[x] - 1.0
-        other *= 2.0 * other_lifted[x] - 1.0
-        high -= abs(one + other)
-        opposed = one * other < 0.0
-        one, other = abs(one), abs(other)
+        high += one + other - abs(one * (2.0 * lifted[x] - 1.0) + other * (2.0 * other_lifted[x] - 1.0))
+    start, stop = np.searchsorted(lifted, 0.5), np.searchsorted(other_lifted, 0.5)
+    for x in range(min(start, stop), max(start, stop)):
+        one = prior[0] * positive[x] * abs(2.0 * lifted[x] - 1.0)
+        other = prior[1] * negative[x] * abs(2.0 * other_lifted[x] - 1.0)
         over = half * math.sqrt(one if one < other else other) - math.sqrt(other if one < other else one)
-        over = over if over > 0.0 and opposed else 0.0
+        over = over if over > 0.0 else 0.0
         excess += over * over
     return 0.5 * high, excess
 

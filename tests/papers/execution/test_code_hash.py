@@ -52,7 +52,7 @@ def forget() -> None:
 
 
 FILES = {
-    "method_xyz/__init__.py": "from .deep import kernel\nfrom method_xyz.other import spare as spare\n",
+    "method_xyz/__init__.py": "from . import late\nfrom .deep import kernel\nfrom .other import spare as spare\n",
     "method_xyz/deep/kernel.py": "ONE = 1\nUNUSED = 2\ndef work(x):\n    '''Text.'''\n    return x + ONE  # why\n",
     "method_xyz/other.py": "def spare():\n    return 1\n",
     "method_xyz/late.py": "LIMITS = {'a': 1}\nLIMITS['b'] = 2\nclass Rule:\n    size: int = 3\n"
@@ -63,9 +63,9 @@ FILES = {
     "from trimbench.papers.execution.job import NUMBER, job\n"
     "class Size:\n    rows = 5\n\n\n"
     "KNOWN = 5\n\n\n@job(x=NUMBER)\ndef cell(x: float, TWO=3, size: Size = None):\n"
-    "    from method_xyz.late import LIMITS as _limits, Rule\n"
+    "    from method_xyz.late import LIMITS as _limits\n    from method_xyz import late as its\n"
     "    used = [TWO for KNOWN in range(3)]\n    run = ['-m', 'method_xyz.child']\n"
-    "    return {'x': kernel.work(x) + helper_xyz.TABLE['f'](x) + _limits['a'] + Rule().f(), 'y': run}\n\n\n"
+    "    return {'x': kernel.work(x) + helper_xyz.TABLE['f'](x) + _limits['a'] + its.Rule().f(), 'y': run}\n\n\n"
     "def table():\n    return 1\n",
 }
 # Each edit, and whether it counts.

@@ -53,6 +53,8 @@ def test_key_is_the_hash_of_the_four_fields() -> None:
     assert job.key == hashlib.sha256(text.encode()).hexdigest()
     assert job.data == (("a", SHA[::-1]), ("b", SHA))
     assert job.parameters == {"x": 0.5}
+    with pytest.raises(ValueError, match="of a top-level function, got 'square'"):
+        dataclasses.replace(job, function="square")
     assert Job.create(sample_jobs.square, {"x": 2}) == Job.create(f"{MODULE}:square", {"x": np.int64(2)})
 
 

@@ -370,9 +370,10 @@ def test_where_all_machines_lack_something_one_sentence_says_so(
     cluster: Pretended, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster.names, cluster.lacks = ["a", "b"], {"a": "disk", "b": "disk"}
-    assert {record.status for record in run(PretendingExecutor(), squares(6)).values()} == {"failed"}
-    (line,) = caplog.messages
-    assert re.match(r"No machine could run the last 6 jobs: OSError: no [ab]; what was done is stored$", line)
+    for n in (1, 2, 6):
+        assert {record.status for record in run(PretendingExecutor(), squares(n)).values()} == {"failed"}
+    for n, line in zip((2, 6), caplog.messages, strict=True):
+        assert re.match(rf"No machine could run the last {n} jobs: OSError: no [ab]; what was done is stored$", line)
 
 
 @pytest.mark.parametrize("look", range(2, 12))

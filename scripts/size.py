@@ -26,7 +26,7 @@ CEILINGS = {
     "public names": 19,
     "floors of a package": 9,
     "packages in packages": 3,
-    "lines of tests": 37_699,
+    "lines of tests": 37_700,
     "imports upwards": 0,
     "circles": 0,
 }

@@ -105,9 +105,9 @@ def test_a_job_over_the_limit_is_stopped_and_waiting_does_not_count() -> None:
 def test_jobs_use_one_thread_for_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         monkeypatch.setenv(variable, "2")
-    job = Job.create(sample_jobs.linear_algebra_threads, {})
     for executor in (SerialExecutor(), ProcessExecutor(workers=1)):
-        assert {*run(executor, [job])[job.key].result["threads"]} == {1}  # type: ignore[index]
+        result: Any = run(executor, [job := Job.create(sample_jobs.linear_algebra_threads, {})])[job.key].result
+        assert set(result["threads"]) == {1}
     assert os.environ["OPENBLAS_NUM_THREADS"] == "2"
 
 
@@ -162,17 +162,18 @@ def test_workers_that_never_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -
     assert workers_alive() == []
 
 
-def fill_the_disk(*before: None) -> None:
+def fill_the_disk(*before: object) -> None:
     raise OSError("disk full")
 
 
-def interrupt() -> None:
+def interrupt() -> str:
     signal.raise_signal(signal.SIGINT)
+    return "raised later"
 
 
 @pytest.mark.parametrize(("stop", "error"), [(fill_the_disk, OSError), (interrupt, KeyboardInterrupt)])
 def test_what_the_caller_raises_stops_workers_and_keeps_what_is_done(
-    stop: Callable[[], None], error: type[BaseException]
+    stop: Callable[[], object], error: type[BaseException]
 ) -> None:
     quick = squares(4)
     slow = [Job.create(sample_jobs.sleep, {"seconds": 600.0, "token": n}) for n in range(3)]
@@ -258,8 +259,8 @@ def test_options_have_values() -> None:
     assert executor_of({"_target_": PROCESSES, "workers": 3, "timeout": 2}) == ProcessExecutor(workers=3, timeout=2.0)
     for address in ("auto", "first-machine:6379", "10.0.0.1:1", "[::1]:6379", None):
         assert executor_of({"_target_": RAY, "address": address}) == RayExecutor(address=address)
-    most = {"partition": "long,gpu_2", "memory": "4GiB"}
-    assert executor_of({"_target_": SLURM, **most}) == SlurmExecutor(**most)  # type: ignore[arg-type]
+    found = executor_of({"_target_": SLURM, "partition": "long,gpu_2", "memory": "4GiB"})
+    assert found == SlurmExecutor(partition="long,gpu_2", memory="4GiB")
 
 
 @pytest.mark.parametrize(

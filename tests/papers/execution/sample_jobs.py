@@ -203,9 +203,9 @@ def hold(megabytes: int, how: str, token: int = 0) -> dict[str, Any]:
 
 @job_function
 def write_much(megabytes: int) -> dict[str, Any]:
-    sys.stdout.write("first words\n")
-    for _ in range(megabytes):
-        sys.stdout.write("x" * 1_000_000)
+    sys.stdout.writelines(["first words\n", *["x" * 1_000_000] * megabytes])
+    sys.stdout.flush()
+    time.sleep(0.7)  # what is written in the moment in which the file is cut may be lost
     sys.stdout.write("\nlast words")
     return {}
 

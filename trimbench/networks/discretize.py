@@ -151,9 +151,8 @@ class Discretizer:
         """
         check_one_of("cut", cut, get_args(CutRule))
         labels = np.asarray(classes, dtype=np.int64)
-        labels = labels.astype(
-            code_type(int(labels.max(initial=0)) + 1)
-        )  # small integers are sorted and counted faster
+        # Small integers are sorted and counted faster.
+        labels = labels.astype(code_type(int(labels.max(initial=0)) + 1))
         return cls(tuple(_learned(column, str(name), labels, cut) for name, column in frame.items()))
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -25,7 +25,6 @@ from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, TEXT, fields
 from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import commit_of, computed_with, environment_of, provenance
 from trimbench.papers.files import as_it_was, beside, read_csv
-from trimbench.papers.reporting.figures.drawing import points_name
 from trimbench.papers.reporting.tables import asked, heading, numeric_columns, printable, shown
 from trimbench.papers.reporting.verdicts import (
     CAUSES,
@@ -41,7 +40,7 @@ from trimbench.papers.reporting.verdicts import (
     standing,
 )
 from trimbench.papers.validation import ConfigurationError, Json, reason
-from trimbench.papers.vocabulary.outcome import Probability, Table
+from trimbench.papers.vocabulary.outcome import Probability, Table, points_name
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature, Paper
 

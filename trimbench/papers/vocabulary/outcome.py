@@ -251,6 +251,11 @@ Figure = LineFigure | ImageFigure | BarFigure
 """Every kind of figure; `trimbench.papers.reporting.figures.drawing` draws these."""
 
 
+def points_name(figure: Figure) -> str:
+    """Return the name of the part that holds a figure's points."""
+    return f"{figure.name}_points" if figure.name else "points"
+
+
 # How figures are drawn: the group `figure` of the configuration.
 
 PictureFormat: TypeAlias = Literal["png", "pdf", "svg"]

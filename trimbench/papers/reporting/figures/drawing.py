@@ -19,7 +19,7 @@ from trimbench.papers.files import as_it_was, beside, csv_ending, read_csv, temp
 from trimbench.papers.reporting.figures.lines import draw_legend, draw_lines
 from trimbench.papers.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
 from trimbench.papers.validation import ConfigurationError, Json, reason, unknown, validated
-from trimbench.papers.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
+from trimbench.papers.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure, points_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,11 +115,6 @@ def write_pictures(figure: Figure, pictures: Sequence[Path], settings: FigureSet
     with temporaries(pictures) as names:
         draw(figure, names, settings)
     return pictures
-
-
-def points_name(figure: Figure) -> str:
-    """Return the name of the part that holds a figure's points."""
-    return f"{figure.name}_points" if figure.name else "points"
 
 
 def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import shutil
 from pathlib import Path
 
@@ -121,10 +122,12 @@ def test_tables_in_a_terminal_fit_its_width(monkeypatch: pytest.MonkeyPatch, fir
 
 
 def test_values_without_a_relative_change_come_last(first: Path, tmp_path: Path) -> None:
-    rows = ["a,3,inf,x1,1e-15,0.5", "b,3,,x2,0.5,0.75"]
+    rows = ["a,3,inf,x1,0.5,0.5", "b,3,,x2,0.5,0.75"]  # gaps from 1e-15 and 0
     found = compared(first, run(tmp_path / "second", {"family/one_table.csv": "\n".join([TABLE.split()[0], *rows])}))
-    assert found.changes[["row", "quantity"]].agg(", ".join, axis=1).tolist() == ["b, gap", "a, error", "b, error"]
-    assert found.changes["relative_change"].fillna(-1).tolist() == [float("inf"), -1, -1]
+    assert found.changes[["row", "quantity"]].agg(", ".join, axis=1).tolist() == [
+        *("a, gap", "b, gap", "a, error", "b, error")
+    ]
+    assert found.changes["relative_change"].fillna(-1).tolist() == [math.inf, math.inf, -1, -1]
     assert "| b, error | 0.25       | –           | –" in summarised(found)
 
 

@@ -182,10 +182,8 @@ def _say_data(plans: Sequence[Plan], cache: Cache) -> None:
     roads: dict[str, list[str]] = {}
     for _, found in sorted(inputs.items()):
         roads.setdefault(found.declaration.road(cache), []).append(found.name)
-    say("Data on this machine:")
-    for road, names in sorted(roads.items()):
-        if road:
-            say(f"  {road}: {', '.join(names)}")
+    if here := [f"  {road}: {', '.join(names)}" for road, names in sorted(roads.items()) if road]:
+        say("\n".join(["Data on this machine:", *here]))
     missing = sorted({name for plan in plans for name in plan.missing})
     if missing:
         say(f"Missing: {', '.join(missing)}")

@@ -283,7 +283,7 @@ class Tables4And5(Sweep):
             (name, 100 * share, counted, closest, "yes" if is_same_share(closest, 100 * share) else "no")
             for (name, share), (counted, closest) in labels.items()
         ]
-        unit = "cross entropy, 100 nats" if self.measure == "cross_entropy" else "weighted F1, %"
+        unit = "cross entropy, hundredths of a nat" if self.measure == "cross_entropy" else "weighted F1, %"
         title = f"Table {self._number} as the authors ran it ({unit}): means over random masks"
         inferred, fits = (
             f"Set-ups inferred from the printed numbers ({unit})",
@@ -299,7 +299,7 @@ class Tables4And5(Sweep):
             vocab.Table.of(fits, self._fits(rows), _FITS, name="fits"),
         ]
         if self.measure == "cross_entropy":
-            begins = "Entropy with all features, and where the printed columns begin (100 nats)"
+            begins = "Entropy with all features, and where the printed columns begin (hundredths of a nat)"
             tables.append(vocab.Table.of(begins, self._beginnings(rows), _BEGIN, name="begin"))
         return vocab.Outcome(tables, (), numbers)
 

@@ -279,10 +279,12 @@ def _kind(cell: Any) -> str:
 
 
 def _relative(first: float | str | None, second: float | str | None) -> float:
-    """Return the change relative to the first value, infinite from zero; NaN if one of them is no finite number."""
+    """Return the change relative to the first value; infinite from nearly zero, and NaN if one is no finite number."""
     if not isinstance(first, float) or not isinstance(second, float) or not math.isfinite(first - second):
         return math.nan
-    return (second - first) / abs(first) if first else math.copysign(math.inf, second) if second else 0.0
+    if abs(first) > _NEARLY_ZERO:
+        return (second - first) / abs(first)
+    return 0.0 if first == second else math.copysign(math.inf, second - first)
 
 
 def _places(cells: pd.DataFrame) -> list[str]:

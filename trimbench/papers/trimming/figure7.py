@@ -411,20 +411,18 @@ class Figure7:
 def _numbers(claim: vocab.Table, solved: pd.DataFrame) -> list[vocab.Number]:
     """Return the percentage of settings in which the claim holds, read in two ways, and what depends on T and class.
 
-    The others are the share of classes whose trimming keeps other features at other thresholds (among those whose
-    original looks at its features at some threshold), and the share of networks with several classes for which
-    information gain selects other features for each class.
+    The others are the share of classes whose trimming keeps other features at other thresholds, and the share of
+    networks with several classes for which information gain selects other features for each class. Where the original
+    never looks at its features, all are equally good, so the first counts only thresholds at which it does, and only
+    classes with several of these.
     """
     if claim.frame.empty:
         return []
     every = claim.frame.iloc[0]
     readings = {"at_least_as_often_percent": AT_LEAST, "more_often_percent": STRICTLY}
     percents = {quantity: 100 * float(every[column] / every["number"]) for quantity, column in readings.items()}
-    looking = [
-        row["points"] for row in solved.to_dict("records") if min(p["no_feature"] for p in row["points"]) < _WHOLE
-    ]
-    if looking:
-        other = [len({tuple(point["features"]) for point in points}) > 1 for points in looking]
+    kept = [[tuple(p["features"]) for p in points if p["no_feature"] < _WHOLE] for points in solved["points"]]
+    if other := [len(set(sets)) > 1 for sets in kept if len(sets) > 1]:
         percents["classes_with_other_features_percent"] = 100 * sum(other) / len(other)
     selected = [[frozenset(one) for one in ours["gain_features"]] for _, ours in solved.groupby("network")]
     if several := [len(set(sets)) == len(sets) for sets in selected if len(sets) > 1]:

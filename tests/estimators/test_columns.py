@@ -356,6 +356,21 @@ def test_what_is_no_number_is_named_with_its_column(value: Any) -> None:
             read(wrong)
 
 
+DAYS = pd.Series(pd.date_range("2020-01-01", periods=30).repeat(4))
+DATES = {"datetime64": DAYS, "timedelta64": DAYS - DAYS[0], "period": DAYS.dt.to_period("D"), "date": DAYS.dt.date}
+DATES |= {"datetime": DAYS.dt.tz_localize("America/Lima"), "time": DAYS.dt.time.where(DAYS.dt.day > 1, None)}
+
+
+@pytest.mark.parametrize("kind", DATES)
+@pytest.mark.parametrize("estimator", [TrimmedClassifier(rows_weight=0), NaiveConformantClassifier()])
+def test_dates_are_neither_numbers_nor_categories(estimator: Any, kind: str) -> None:
+    expected = f"column 'when' must hold numbers, text or categories, got {kind}; make a number of it"
+    with pytest.raises(ValueError, match=expected):
+        clone(estimator).fit(pd.DataFrame({"when": DATES[kind]}), Y)
+    months = pd.DataFrame({"when": DAYS.dt.day.astype("category")})
+    assert clone(estimator).fit(months, Y).n_features_in_ == 1
+
+
 COLUMNS = (
     Column("a", "binary"),
     Column("b", "scaled", mean=2.0, scale=3.0),

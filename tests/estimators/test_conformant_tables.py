@@ -228,7 +228,6 @@ def test_weights_of_classes(has_gaps: bool) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"when": pd.Timestamp("2020-01-01")}, "column 'when' must hold numbers, text or categories, got datetime64"),
         ({"mixed": ["a", 1] * 150}, "column 'mixed' must hold either text or numbers, got both, such as '1'"),
         ({"age": np.inf}, "column 'age' must be finite, got infinity; mark a missing value with NaN"),
     ],

@@ -125,6 +125,18 @@ def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame,
     return frame, labels
 
 
+# As pandas infers them.
+_DATES = ("date", "datetime", "datetime64", "period", "time", "timedelta", "timedelta64")
+
+
+def check_no_dates(cells: pd.Series[Any], name: str) -> None:
+    """Raise a ValueError if a column holds dates, times or durations: each would be a category of its own."""
+    import pandas as pd
+
+    if (kind := pd.api.types.infer_dtype(cells)) in _DATES:
+        raise ValueError(f"column {name!r} must hold numbers, text or categories, got {kind}; make a number of it")
+
+
 def column_names(given: Any, names: Sequence[Any], what: str) -> list[str]:
     """Return columns that are given by name or position as names.
 
@@ -384,9 +396,7 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
             )
             return Column(name, "identifier")
         return Column(name, "categorical", categories)
-    kind = values.dtype
-    if pd.api.types.is_datetime64_any_dtype(kind) or isinstance(kind, pd.PeriodDtype) or kind.kind == "m":
-        raise ValueError(f"column {name!r} must hold numbers, text or categories, got {kind}; make a number of it")
+    check_no_dates(known, name)
     numbers = column_numbers(values, name)
     if np.isin(numbers[seen], (0.0, 1.0)).all():
         return Column(name, "binary")

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimbench._checks import check_one_of, is_number
 from trimbench.estimators.columns import (
+    check_no_dates,
     checked_cells,
     checked_rows,
     checked_training_rows,
@@ -168,7 +169,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         Raises
         ------
         ValueError
-            When a parameter is not allowed, a number is infinite, or there is only one class.
+            When a parameter is not allowed, columns hold dates, durations or infinity, or there is only one class.
 
         Warns
         -----
@@ -184,6 +185,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         if len(self.classes_) < 2:
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
         names = [str(name) for name in frame.columns]
+        for name in names:
+            check_no_dates(frame[name], name)
         self.discretizer_ = Discretizer.fit(frame, codes, self.cut)
         coded = self.discretizer_.transform(frame)
         class_names = checked_names([str(label) for label in self.classes_], "labels of y", of_values=True)

@@ -105,6 +105,7 @@ def test_no_features_is_the_prior_alone() -> None:
 GOOD = pd.DataFrame({"x": ["p", "q", "p"]})
 CLASSES = pd.Series(["a", "b", "a"])
 MANY = pd.Series([0, 1] * 20)
+NAMES = "names of the target ('class' if it has none; set target.name) and of the columns"
 
 
 @pytest.mark.parametrize(
@@ -154,13 +155,14 @@ MANY = pd.Series([0, 1] * 20)
         ),
         (
             {"features": pd.DataFrame([[1, 2]] * 3, columns=["x", "x"])},
-            "feature_names and class_variable must be distinct, got 'x' more than once; rename one of them",
+            f"{NAMES} must be distinct, got 'x' more than once; rename one of them",
         ),
         (
             {"features": pd.DataFrame([[1, 2]] * 3, columns=["1", 1])},
-            "feature_names and class_variable must be distinct, got '1' more than once",
+            f"{NAMES} must be distinct, got '1' more than once",
         ),
-        ({"target": CLASSES.rename("x")}, "feature_names and class_variable must be distinct, got 'x' more than once"),
+        ({"target": CLASSES.rename("x")}, f"{NAMES} must be distinct, got 'x' more than once"),
+        ({"features": GOOD.set_axis(["class"], axis=1)}, f"{NAMES} must be distinct, got 'class' more than once"),
         (
             {"features": pd.DataFrame({"x": [1, "1", 2]}, dtype=object)},
             "value_names of 'x' must be distinct, got '1' more than once; rename one of them",
@@ -181,7 +183,7 @@ MANY = pd.Series([0, 1] * 20)
         ({"structure": "tree", "features": GOOD[[]]}, "features must have at least one column, got none"),
         (
             {"structure": "tree", "features": pd.DataFrame(np.zeros((3, 2)), columns=["a", "a"])},
-            "target and features must be distinct",
+            f"{NAMES} must be distinct, got 'a' more than once",
         ),
         ({"structure": "mixture", "n_components": 0}, "n_components must be a whole number, 1 or more, got 0"),
         ({"structure": "mixture", "n_starts": 1.5}, "n_starts must be a whole number, 1 or more, got 1.5"),

@@ -165,12 +165,13 @@ class _Coded:
         check_rows(features, target)
         class_codes, class_names = category_codes(target, "target", missing="error")
         names = [str(label) for label in features.columns]
-        # By position: a name that occurs twice would select a table; the model rejects such names.
-        columns = [
-            category_codes(features.iloc[:, place], f"feature {name!r}", missing=missing)
-            for place, name in enumerate(names)
-        ]
         variable = str(target.name) if target.name is not None else "class"
+        what = "names of the target ('class' if it has none; set target.name) and of the columns"
+        checked_names([variable, *names], what)
+        columns = [
+            category_codes(column, f"feature {name!r}", missing=missing)
+            for name, (_, column) in zip(names, features.items(), strict=True)
+        ]
         codes, values = [codes for codes, _ in columns], [values for _, values in columns]
         return cls(class_codes, class_names, variable, names, codes, values)
 
@@ -296,7 +297,6 @@ def _has_mostly_distinct_values(column: pd.Series, n_values: int, n_rows: int) -
 def _tree(coded: _Coded, smoothing: float) -> BayesianNetwork:
     if not coded.names:
         raise ValueError("features must have at least one column, got none")
-    checked_names([coded.class_variable, *coded.names], "target and features")
     tree = _parents(_conditional_information(coded))
     tables: dict[str, NDArray[np.float64]] = {coded.class_variable: coded.prior(smoothing)}
     parents: dict[str, list[str]] = {coded.class_variable: []}

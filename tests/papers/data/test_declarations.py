@@ -123,6 +123,9 @@ def test_each_kind_becomes_its_source(mapping: dict[str, Any], source: object) -
         (NETWORK | {"format": "aces"}, "format must be one of ace, bif, erg, tables, uai, xmlbif, got 'aces'; "
          "did you mean 'ace'?"),
         (_without(NETWORK, "target"), "key target is missing; add it"),
+        *((network | {"positive": value}, "positive must be one state, a text that is not empty (put it in quotes), "
+           f"got {value!r}") for network in (NETWORK, {"format": "bif", "path": "a.bif", "target": "y"})
+          for value in (["mid", "hi"], True, "")),
         (NETWORK | {"files": _without(NETWORK["files"], "lmap")}, "key files.lmap is missing; add it"),
         (NETWORK | {"path": "a"}, "each key must be one of facts, files, format, positive, target, got 'path'"),
         ({"format": "bif"}, "give exactly one of path (a file of your own) and files (with path, url and sha256), "

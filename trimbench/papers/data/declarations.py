@@ -38,6 +38,7 @@ from trimbench.papers.validation import (
     DataUnavailable,
     DeclarationError,
     FactsMismatch,
+    must_be,
     settings,
     some,
     validated,
@@ -103,6 +104,7 @@ def declare_dataset(name: str, mapping: Mapping[str, object]) -> DatasetDeclarat
 
 # Published networks of 200 kB expand to 35 MB.
 _LONGEST = 2**26
+_State = Annotated[str, must_be("one state, a text that is not empty (put it in quotes)", bool)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +158,7 @@ class AceProblem:
     format: Literal["ace"]
     files: _AceFiles
     target: Text
-    positive: Text
+    positive: _State
     facts: _Facts
     path: ClassVar[None] = None
 
@@ -176,7 +178,7 @@ class Figures:
 
     format: Literal["tables"]
     target: Text
-    positive: Text
+    positive: _State
     prior: Annotated[list[Share], Field(min_length=2)]
     likelihoods: Annotated[dict[Text, list[Share | list[Share]]], Field(min_length=1)]
     states: dict[Text, list[Text]] = field(default_factory=dict)
@@ -243,7 +245,7 @@ class WholeNetwork:
     files: _WholeFile | None = None
     path: Text | None = None
     target: Text | None = None
-    positive: Text | None = None
+    positive: _State | None = None
     features: list[Text] | None = None
     evidence: dict[str, Text] = field(default_factory=dict)
     facts: _Facts | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -61,11 +62,22 @@ def _compiled(function: _F, *, fastmath: bool | set[str]) -> _F:
         import numba
 
         _stop_clock_while_compiling()
+        function.__qualname__ += _constants(function)
         compiler = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath=fastmath)
         try:
             return cast(_F, compiler(cache=True)(function))
         except RuntimeError:  # no folder in which the machine code can be kept
             return cast(_F, compiler()(function))
+
+
+def _constants(function: Callable[..., object]) -> str:
+    """Return a suffix that differs if a constant of the function's module differs.
+
+    Machine code holds constants, and is kept under the name of its function until its own file changes; they may be
+    imported from another file.
+    """
+    known = [item for item in function.__globals__.items() if isinstance(item[1], int | float | tuple)]
+    return f"_{zlib.crc32(repr(sorted(known)).encode()):08x}"
 
 
 @functools.cache

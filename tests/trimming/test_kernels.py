@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 from typing import Any
 from unittest.mock import Mock
 
@@ -19,7 +20,19 @@ def test_kernels_work_without_a_folder_for_machine_code(monkeypatch: pytest.Monk
     import numba
 
     monkeypatch.setattr(numba, "njit", Mock(side_effect=[RuntimeError("no locator available"), lambda one: one]))
-    assert _numba.compiled(math.sqrt)(4.0) == 2.0
+    assert _numba.compiled(lambda value: value / 2)(4.0) == 2.0
+
+
+def test_machine_code_is_kept_apart_for_other_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant may be imported, and numba looks only at the file of the function."""
+    monkeypatch.setattr("numba.njit", lambda **_: lambda function: function)
+
+    def named(constant: float) -> str:
+        module = types.ModuleType("kernels_xyz")
+        exec(f"FACTOR = {constant}\ndef double(x): return FACTOR * x", vars(module))
+        return str(_numba.compiled(module.double).__qualname__)
+
+    assert named(2.0) == named(2.0) != named(2.5)
 
 
 INFINITY = math.inf

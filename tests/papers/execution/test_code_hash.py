@@ -55,16 +55,25 @@ FILES = {
     "method_xyz/__init__.py": "from . import late\nfrom .deep import kernel\nfrom .other import spare as spare\n",
     "method_xyz/deep/kernel.py": "ONE = 1\nUNUSED = 2\ndef work(x):\n    '''Text.'''\n    return x + ONE  # why\n",
     "method_xyz/other.py": "def spare():\n    return 1\n",
+    "method_xyz/loop.py": "from math import ceil, floor as whole, pi\nS = [1]\ndone = S.append(2)\nS.append(3)\n"
+    "def also(f): return S.append(f) or f\n@also\ndef last(): return 9\n"
+    "if __name__ != '__main__':\n    T = 4\n"
+    "def total(S):\n    for k in S:\n        k += T\n        k *= 2\n    return whole(k) + sum(S for S in (S + [pi]))\n"
+    "def least(x):\n    return min(S for S in S)\n",
+    "lazy_xyz/__init__.py": "def __getattr__(name):\n    from . import far\n    return vars(far)[name]\n",
+    "lazy_xyz/__init__.pyi": "from .far import go as go, stay as stay\n",
+    "lazy_xyz/far.py": "def go():\n    return 5\ndef stay():\n    return 6\n",
     "method_xyz/late.py": "LIMITS = {'a': 1}\nLIMITS['b'] = 2\nclass Rule:\n    size: int = 3\n"
     "    def f(self): return self.size\n",
     "method_xyz/child.py": "print(7)\n",
     "helper_xyz.py": "TWO = 2\nTABLE = {'f': lambda x: x}\n",
     "tables_xyz.py": "from __future__ import annotations\nimport helper_xyz\nfrom method_xyz import kernel\n"
-    "from trimbench.papers.execution.job import NUMBER, job\n"
+    "from trimbench.papers.execution.job import NUMBER, job\nimport lazy_xyz as lazy\n"
+    "from method_xyz.loop import least, total\n"
     "class Size:\n    rows = 5\n\n\n"
     "KNOWN = 5\n\n\n@job(x=NUMBER)\ndef cell(x: float, TWO=3, size: Size = None):\n"
     "    from method_xyz.late import LIMITS as _limits\n    from method_xyz import late as its\n"
-    "    used = [TWO for KNOWN in range(3)]\n    run = ['-m', 'method_xyz.child']\n"
+    "    used = [TWO for KNOWN in range(3)]\n    run = ['-m', 'method_xyz.child', total(x), least(x), lazy.go()]\n"
     "    return {'x': kernel.work(x) + helper_xyz.TABLE['f'](x) + _limits['a'] + its.Rule().f(), 'y': run}\n\n\n"
     "def table():\n    return 1\n",
 }
@@ -84,6 +93,16 @@ EDITS = [
     ("method_xyz/deep/kernel.py", "x + ONE", "(x +\n            ONE)", False),
     ("method_xyz/deep/kernel.py", "x + ONE", "x - ONE", True),
     ("method_xyz/other.py", "return 1", "return 2", False),
+    ("method_xyz/loop.py", "        k *= 2", "    k *= 2", True),
+    ("method_xyz/loop.py", "floor as whole", "sqrt as whole", True),
+    ("method_xyz/loop.py", "import ceil, floor", "import exp, floor", False),
+    ("method_xyz/loop.py", "S.append(2)\nS.append(3)", "S.append(3)\nS.append(2)", True),
+    ("method_xyz/loop.py", "S.append(2)", "S.append(1)", True),
+    ("method_xyz/loop.py", "return 9", "return 8", True),
+    ("method_xyz/loop.py", "T = 4", "T = 5", True),
+    ("method_xyz/loop.py", "S = [1]", "S = [0]", True),
+    ("lazy_xyz/far.py", "return 5", "return 7", True),
+    ("lazy_xyz/far.py", "return 6", "return 7", False),
     ("method_xyz/late.py", "'a': 1", "'a': 2", True),
     ("method_xyz/late.py", "['b'] = 2", "['b'] = 3", True),
     ("method_xyz/late.py", "int = 3", "float = 3", True),
@@ -117,6 +136,24 @@ class TestSmallProject:
             (project / name).write_text(text)
             forget()
             assert code_version("tables_xyz:cell") == first
+
+    def test_an_installed_package_is_followed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = tmp_path / "site-packages"
+        (folder / "own_xyz").mkdir(parents=True)
+        (folder / "other_xyz.py").write_text("ELSE = 1\n")
+        (folder / "own_xyz/__init__.py").write_text("LEVEL = 1\n")
+        text = (
+            "import other_xyz\nfrom own_xyz import LEVEL\nfrom trimbench.papers.execution.job import NUMBER, job\n\n\n"
+        )
+        (folder / "own_xyz/cells.py").write_text(
+            f"{text}@job(x=NUMBER)\ndef cell():\n    return LEVEL + other_xyz.ELSE\n"
+        )
+        monkeypatch.syspath_prepend(str(folder))
+        first = code_version("own_xyz.cells:cell")
+        for name, counts in (("other_xyz.py", False), ("own_xyz/__init__.py", True)):
+            (folder / name).write_text((folder / name).read_text().replace("1", "2"))
+            forget()
+            assert (code_version("own_xyz.cells:cell") != first) == counts
 
     def test_what_is_kept_is_taken_only_whole(self, project: Path, tmp_path: Path) -> None:
         first = code_version("tables_xyz:cell")
@@ -162,7 +199,8 @@ class Live:
             module = str(value.__module__)
             if not module.startswith("trimbench.") or module.startswith(code_hash._OUTSIDE):
                 return
-            name = f"{module}:{value.__qualname__.partition('.')[0]}"
+            known_as = value.__qualname__ if inspect.isclass(value) else value.__code__.co_qualname
+            name = f"{module}:{known_as.partition('.')[0]}"
             if inspect.isclass(value):
                 if name in self.found:
                     return

@@ -380,7 +380,7 @@ class Fitted:
 def fitted(task: Task) -> Fitted:
     """Return the logistic regression of a task."""
     rows, protocol = encoded_rows(task), task.protocol
-    # The key is all that the optimum depends on, without any source code, so that other changes keep the fits.
+    # The key is all that the optimum depends on, whatever the names of the data and the task.
     digest = hashlib.sha256(np.packbits(rows.train, axis=1).tobytes())
     digest.update(rows.train_labels.astype("<i8").tobytes())
     key: dict[str, vocab.Json] = {
@@ -388,7 +388,8 @@ def fitted(task: Task) -> Fitted:
         "shape": list(rows.train.shape),
         "C": protocol.inverse_penalty,
         "solver": protocol.solver,
-        **({"tolerance": _TOLERANCE} if protocol.solver == "optimum" else {"iterations": protocol.max_iterations}),
+        **({} if protocol.solver == "optimum" else {"iterations": protocol.max_iterations}),
+        "code": code_version(f"{__name__}:fit_task"),
     }
     arrays = remember("logistic", key, lambda: _fit(rows, protocol))
     iterations, seconds = arrays["run"].tolist()

@@ -47,18 +47,19 @@ def is_job_function(value: object) -> bool:
 def code_version(function: str) -> str:
     """Return the version of the code that decides what a job function, ``"package.module:name"``, returns.
 
-    It is the SHA-256 of every top-level statement that the function can reach by name, in this package or in the folder
-    of its own module, directly or through others: functions, classes, constants, imports inside of functions, modules
-    named by a text. What it cannot reach, comments, docstrings and the layout of the source play no part. Computed once
-    per process: the source on disk may change later, but the imported code does not. Raises what `resolve` raises, and
-    ValueError if there is no source.
+    It is the SHA-256 of every top-level statement that the function can reach by name, in this package and in the
+    folder of its own module (of an installed one: in its package), directly or through others: functions, classes,
+    constants, imports, modules named by a text. What it cannot reach, comments, docstrings and the layout of the source
+    play no part. Computed once per process: the source on disk may change later, but the imported code does not. Raises
+    what `resolve` raises, and ValueError if there is no source.
     """
     resolve(function)
     module, _, name = function.partition(":")
-    top = _location(module.partition(".")[0])
-    folder = None if top is None or set(_INSTALLED) & set(top.parts) else top.parent
-    if folder and top and top.name == "__init__.py":
-        folder = folder.parent
+    name_of_top = module.partition(".")[0]
+    top = _location(name_of_top)
+    folder: Path | str = name_of_top
+    if top is not None and not set(_INSTALLED) & set(top.parts):
+        folder = top.parent.parent if top.name == "__init__.py" else top.parent
     waiting = list(_targets(folder, module, (name,)))
     if not waiting:
         raise ValueError(f"function {function!r} must have Python source beside its module, got none")
@@ -67,8 +68,15 @@ def code_version(function: str) -> str:
         new = _after(folder, waiting.pop()) - reached
         reached |= new
         waiting += new
-    lines = sorted(f"{one.module}: {_source(one.file, one.module)[one.at].text}" for one in reached)
+    lines = [f"{one.module}: {_source(one.file, one.module)[one.at].text}" for one in sorted(reached, key=_order)]
     return hashlib.sha256("\n".join([function, *lines]).encode()).hexdigest()
+
+
+def _order(place: _Place) -> tuple[str, str, int]:
+    """Sort the definitions of a module by their text; what else it does is in the order of the file."""
+    found, bound = _source(place.file, place.module)[place.at], _bound(place.file, place.module)
+    is_movable = not found.acts and all(len(bound[name]) == 1 for name in found.binds)
+    return (place.module, found.text if is_movable else "", place.at)
 
 
 def resolve(function: str) -> JobFunction:
@@ -127,6 +135,7 @@ _OUTSIDE = (
     "trimbench.papers.validation",
 )
 _DECLARES = ("job", "declare_result")  # the declared form of a result does not decide its values
+_END = ")"  # of a node, so that what is in a loop differs from what follows it
 _MODULE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
 _INSTALLED = ("site-packages", "dist-packages")
 # A name, and the attributes taken from it.
@@ -144,19 +153,19 @@ class _Place(NamedTuple):
 
 
 @functools.cache
-def _after(folder: Path | None, place: _Place) -> frozenset[_Place]:
+def _after(folder: Path | str, place: _Place) -> frozenset[_Place]:
     """Return the statements to which one refers directly."""
     found, bound = _source(place.file, place.module)[place.at], _bound(place.file, place.module)
     after = [_targets(folder, text, ()) for text in found.modules]
     for chain in found.reads:
         after += _imported(folder, found, chain)
-        if chain[0] not in found.imports and chain[0] in bound:
+        if chain[0] in bound:
             after.append(_targets(folder, place.module, chain))
     return frozenset[_Place]().union(*after)
 
 
 @functools.cache
-def _targets(folder: Path | None, module: str, chain: _Chain) -> frozenset[_Place]:
+def _targets(folder: Path | str, module: str, chain: _Chain) -> frozenset[_Place]:
     """Return the statements of a module that bind a name, or all without one; none for a module from elsewhere."""
     file = _file(folder, module)
     if file is None:  # a folder without __init__.py, or from elsewhere
@@ -168,7 +177,11 @@ def _targets(folder: Path | None, module: str, chain: _Chain) -> frozenset[_Plac
             return _targets(folder, f"{module}.{chain[0]}", chain[1:])
         if "__getattr__" not in bound:
             return frozenset()
-        chain = ()
+        stub = file.with_suffix(".pyi")  # says where a lazy module has a name from
+        if stub.is_file() and chain[0] in _bound(stub, module):
+            file, source, bound = stub, _source(stub, module), _bound(stub, module)
+        else:
+            chain = ()
     # A statement that binds nothing may change anything.
     places = [*bound[chain[0]], *bound.get("", ())] if chain else range(len(source))
     found = frozenset(_Place(module, file, at) for at in places if source[at].text)
@@ -176,19 +189,22 @@ def _targets(folder: Path | None, module: str, chain: _Chain) -> frozenset[_Plac
     return found.union(*(targets for one in imported for targets in one))
 
 
-def _imported(folder: Path | None, found: _Statement, chain: _Chain) -> list[frozenset[_Place]]:
+def _imported(folder: Path | str, found: _Statement, chain: _Chain) -> list[frozenset[_Place]]:
     """Return the statements behind a name that a statement imports."""
     targets = found.imports.get(chain[0], ())
     return [_targets(folder, module, (name, *chain[1:]) if name else chain[1:]) for module, name in targets]
 
 
 @functools.cache
-def _file(folder: Path | None, module: str) -> Path | None:
-    """Return the file of a module of this package, or of one in the folder."""
+def _file(folder: Path | str, module: str) -> Path | None:
+    """Return the file of a module of this package, or of one in the folder or below a package."""
     top, *rest = module.split(".")
     if any(module == one or module.startswith(f"{one}.") for one in _OUTSIDE):
         return None
-    place = _location(top) if top == "trimbench" else folder and _existing(folder / top)
+    if top in ("trimbench", folder):
+        place = _location(top)
+    else:
+        place = None if isinstance(folder, str) else _existing(folder / top)
     return place and (_existing(place.parent.joinpath(*rest)) if rest else place)
 
 
@@ -215,13 +231,17 @@ class _Statement:
     Attributes
     ----------
     text : str
-        The names that it binds and the hash of its syntax; empty for an import, which is nothing by itself.
+        The names that it binds and the hash of its syntax.
     binds : list of str
         The names that it binds or changes.
     provides : bool
         Whether what it imports is a name of its module, not only of a function or class.
+    acts : bool
+        Whether its place among others may matter: it is neither a definition nor an import.
     imports : mapping from names to pairs of a module and a name in it
         None in place of the latter for the module itself.
+    calls, decorators : list of str
+        The names of which it calls a method while the module is imported, and those that decorate it.
     reads : list of list of str
         The names that it reads, each followed by the attributes that it takes from it.
     modules : list of str
@@ -231,7 +251,10 @@ class _Statement:
     text: str
     binds: list[str]
     provides: bool
+    acts: bool
     imports: dict[str, list[tuple[str, str | None]]]
+    calls: list[str]
+    decorators: list[str]
     reads: list[_Chain]
     modules: list[str]
 
@@ -239,7 +262,7 @@ class _Statement:
 @functools.cache
 def _source(file: Path, module: str) -> list[_Statement]:
     content = file.read_bytes()
-    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    package = module if file.stem == "__init__" else module.rpartition(".")[0]
     kept = user_cache() / "derived" / f"code-{hashlib.sha256(_OWN + package.encode() + content).hexdigest()[:40]}.json"
     with contextlib.suppress(OSError, ValueError, TypeError):
         return [
@@ -249,7 +272,7 @@ def _source(file: Path, module: str) -> list[_Statement]:
     is_enabled = gc.isenabled()
     gc.disable()  # collecting would go through the syntax tree again and again, for half of the time
     try:
-        nodes = [node for node in ast.parse(content).body if not _is_idle(node)]
+        nodes = [part for node in ast.parse(content).body if not _is_idle(node) for part in _parts(node)]
         found = [_Walk(package, is_package=package == module).statement(node) for node in nodes]
     finally:
         if is_enabled:
@@ -261,28 +284,49 @@ def _source(file: Path, module: str) -> list[_Statement]:
 
 @functools.cache
 def _bound(file: Path, module: str) -> dict[str, list[int]]:
-    """Return where each name is bound; under the empty name, the statements that bind none."""
+    """Return where each name is bound or changed; under the empty name, the statements that may change any name."""
     found: dict[str, list[int]] = {}
-    for at, one in enumerate(_source(file, module)):
+    source = _source(file, module)
+    for at, one in enumerate(source):
         for name in one.binds or [""]:
             found.setdefault(name, []).append(at)
+    objects = {name for one in source if one.acts for name in one.binds}
+    definitions = {name for one in source if not one.provides for name in one.binds}
+    for at, one in enumerate(source):
+        # A method may change its object, and nobody knows what a decorator of this module changes.
+        for name in objects.intersection(one.calls) - set(one.binds):
+            found[name].append(at)
+        if definitions.intersection(one.decorators) and one.binds:
+            found.setdefault("", []).append(at)
     return found
 
 
-def _is_idle(node: ast.AST) -> bool:
+def _parts(node: ast.stmt) -> list[ast.stmt]:
+    """Return an import of several names as one statement for each, and other statements as they are."""
+    if isinstance(node, ast.Import):
+        return [ast.Import([alias]) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [ast.ImportFrom(node.module, [alias], node.level) for alias in node.names]
+    return [node]
+
+
+def _is_idle(node: ast.AST, *, inside: bool = False) -> bool:
     """Tell whether a statement does nothing for a job: a docstring, a declared result, code for types or scripts."""
     if isinstance(node, ast.Expr):
-        call = node.value
-        return isinstance(call, ast.Constant) or _declares(call)
-    if not isinstance(node, ast.If):
+        return isinstance(node.value, ast.Constant) or (not inside and _declares(node.value))
+    if not isinstance(node, ast.If) or node.orelse:
         return False
-    test = node.test.left if isinstance(node.test, ast.Compare) else node.test
-    return isinstance(test, ast.Name) and test.id in ("TYPE_CHECKING", "__name__")
+    return ast.unparse(node.test) in ("TYPE_CHECKING", "__name__ == '__main__'")
 
 
 def _declares(node: ast.AST) -> bool:
     """Tell whether an expression only declares what a function returns."""
     return isinstance(node, ast.Call) and (_chain(node.func) or ("",))[-1] in _DECLARES
+
+
+def _makes_job(node: ast.AST) -> bool:
+    """Tell whether a decorator makes a function one of jobs."""
+    return _declares(node) or _chain(node)[-1:] == ("job_function",)
 
 
 class _Walk:
@@ -298,21 +342,23 @@ class _Walk:
 
     def statement(self, node: ast.stmt) -> _Statement:
         """Return the record of a top-level statement."""
-        if isinstance(node, ast.FunctionDef) and any(map(_declares, node.decorator_list)):
+        if isinstance(node, ast.FunctionDef) and any(map(_makes_job, node.decorator_list)):
             self._builds = [*node.args.args, *node.args.kwonlyargs]  # made from JSON as objects of their annotations
         self._into(node, frozenset(), inside=False)
         binds = sorted(_bindings([node]))
         # Not ast.dump, which differs between versions of Python.
         digest = hashlib.sha256("\0".join(self._out).encode("utf-8", "surrogatepass")).hexdigest()
-        text = "" if isinstance(node, ast.Import | ast.ImportFrom) else f"{','.join(binds)} {digest}"
-        provides = not isinstance(node, _SCOPES)
-        return _Statement(text, binds, provides, self._imports, sorted(self._reads), sorted(self._modules))
+        provides, acts = not isinstance(node, _SCOPES), not isinstance(node, (*_SCOPES, ast.Import, ast.ImportFrom))
+        decorators = [one.func if isinstance(one, ast.Call) else one for one in getattr(node, "decorator_list", ())]
+        called = sorted(_calls(node)), [chain[0] for one in decorators if (chain := _chain(one))]
+        names = *called, sorted(self._reads), sorted(self._modules)
+        return _Statement(f"{','.join(binds)} {digest}", binds, provides, acts, self._imports, *names)
 
     def _into(self, node: ast.AST, hidden: frozenset[str], *, inside: bool) -> None:
         """Record a node, `inside` a function or not; `hidden` names are local to a function."""
         self._out.append(type(node).__name__)
         if chain := _chain(node):
-            self._out += chain
+            self._out += (*chain, _END)
             if chain[0] not in hidden:
                 self._reads.add(chain)
             return
@@ -325,6 +371,7 @@ class _Walk:
             own = hidden | _names_inside(node)
         elif isinstance(node, _COMPREHENSIONS):
             own = hidden | _bindings([part.target for part in node.generators])
+            self._into(node.generators[0].iter, hidden, inside=inside)  # its own names do not hide those of the first
         for name in node._fields:
             value = getattr(node, name, None)
             if value is None or value == [] or name in ("ctx", "type_comment", "kind"):
@@ -339,10 +386,11 @@ class _Walk:
             for item in value if isinstance(value, list) else (value,):
                 if not isinstance(item, ast.AST):
                     self._out.append(repr(item))
-                elif not (isinstance(item, ast.stmt) and _is_idle(item)) and not (
+                elif not (isinstance(item, ast.stmt) and _is_idle(item, inside=True)) and not (
                     name == "decorator_list" and _declares(item)
                 ):
                     self._into(item, own if is_own else hidden, inside=inside or is_own)
+        self._out.append(_END)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
@@ -356,6 +404,14 @@ class _Walk:
                 self._imports.setdefault(alias.asname or alias.name, []).append((f"{target}.{alias.name}", None))
                 continue
             self._imports.setdefault(alias.asname or alias.name, []).append((target, alias.name))
+
+
+def _calls(node: ast.AST) -> set[str]:
+    """Return the names of which a statement calls a method while it runs, so not inside of functions."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return set()
+    chain = _chain(node.func) if isinstance(node, ast.Call) else ()
+    return set(chain[:1] if len(chain) > 1 else ()).union(*map(_calls, ast.iter_child_nodes(node)))
 
 
 def _names_inside(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:

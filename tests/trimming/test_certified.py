@@ -229,6 +229,13 @@ def test_a_large_group_loses_at_least_what_a_part_of_it_does() -> None:
     assert 0.0 < certain <= loss(classifier, {*range(9), 12, 13}) + 1e-13
 
 
+def test_thousands_of_features_with_one_value_change_no_sum() -> None:
+    tables = [np.array([[0.9, 0.1], [0.2, 0.8]]), *[np.ones((2, 1))] * 3000, np.array([[0.6, 0.4], [0.5, 0.5]])]
+    many, few = WeightSums(tables).sums(tuple(range(3002))), WeightSums([tables[0], tables[-1]]).sums((0, 1))
+    np.testing.assert_array_equal(many.weight, few.weight)
+    np.testing.assert_array_equal(many.positive, few.positive)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_no_subset_exceeds_the_certain_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)

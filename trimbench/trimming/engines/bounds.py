@@ -476,8 +476,9 @@ def _strongest(tables: Sequence[FloatArray], group: Sequence[int]) -> list[int]:
     chosen: list[int] = []
     n_instances = 1
     for feature in sorted(group, key=lambda i: -separation(tables[i])):
-        n_instances *= tables[feature].shape[1]
-        if chosen and n_instances > _MOST_INSTANCES:
+        n_values = tables[feature].shape[1]
+        n_instances *= n_values
+        if chosen and (n_values == 1 or n_instances > _MOST_INSTANCES):
             break
         chosen.append(feature)
     return chosen

@@ -337,17 +337,19 @@ class WeightSums:
 
     def sums(self, group: tuple[int, ...]) -> Sums:
         """Return the sums over a group. Groups with a common beginning share work."""
-        if not group:
-            return self._nothing
-        found = self._kept.pop(group, None)
-        if found is None:
-            found = self.sums(group[:-1]).plus(self._single[group[-1]])
-            self._bytes += found.nbytes
+        n_known = len(group)
+        while n_known and group[:n_known] not in self._kept:
+            n_known -= 1
+        found = self._kept.pop(group[:n_known], self._nothing)
         # The most recently used stay, and this one always.
-        self._kept[group] = found
-        while self._bytes > _CACHE_BYTES and len(self._kept) > 1:
-            _, oldest = self._kept.popitem(last=False)
-            self._bytes -= oldest.nbytes
+        for length in range(max(n_known, 1), len(group) + 1):
+            if length > n_known:
+                found = found.plus(self._single[group[length - 1]])
+                self._bytes += found.nbytes
+            self._kept[group[:length]] = found
+            while self._bytes > _CACHE_BYTES and len(self._kept) > 1:
+                _, oldest = self._kept.popitem(last=False)
+                self._bytes -= oldest.nbytes
         return found
 
     def tails(self, group: tuple[int, ...], queries: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -217,6 +217,19 @@ def test_other_swept_keys_distinguish_lines() -> None:
     assert series(figure) == ["mechanism = block", "mechanism = mcar"]
 
 
+@pytest.mark.parametrize(
+    ("column", "values", "expected"),
+    [
+        ("n", (5, 50), ["n = 5, ks = 5", "n = 50, ks = 5", "n = 5, ks = 50", "n = 50, ks = 50"]),
+        ("k", (5, 50), ["k = 5", "k = 50, ks = 5", "k = 5, ks = 50", "k = 50"]),
+        ("way", ("block", "mcar"), ["block", "mcar, ks = block", "block, ks = mcar", "mcar"]),
+    ],
+)
+def test_a_number_is_said_only_by_a_label_of_its_name(column: str, values: Any, expected: list[str]) -> None:
+    sweeps = [sweep(lambda x: [{column: one, "error": 2 * x} for one in values], [1, 2, 4], ks=k) for k in values]
+    assert series(sweep_figures([point for one in sweeps for point in one])[0][0]) == expected
+
+
 def test_the_axis_is_the_number_with_most_values() -> None:
     ks = ["[5]", "[50]", "[500]"]
     swept = [{"seed": seed, "mechanism": mechanism} for seed in (1, 2) for mechanism in "abcd"]

@@ -411,8 +411,13 @@ def _true_values(
 
 
 def _repeats(column: str, key: str, frame: pd.DataFrame, swept: NDArray[np.float64]) -> bool:
+    return _is_named(column, key) or bool((frame[column] == swept).all())
+
+
+def _is_named(column: str, key: str) -> bool:
+    """Tell whether a column has the name of a setting, such as ``k`` for ``ks``, and ``missing (%)``."""
     word = key.rpartition(".")[2]
-    return column.partition(" (")[0] in (word, word.removesuffix("s")) or bool((frame[column] == swept).all())
+    return column.partition(" (")[0] in (word, word.removesuffix("s"))
 
 
 def _lines(
@@ -425,10 +430,11 @@ def _lines(
     for other in swept_keys(points):
         if other != key:
             texts = [_bare(point.swept.get(other)) for point in points]
-            # What a label of the row says already is not repeated.
-            said = [{str(frame[name][row]) for name in labels} for row in range(len(frame))]
+            # What a label of the row says already is not repeated: one of this name or, whatever its name, a word.
+            own = {text: [one for one in labels if number_of(text) is None or _is_named(one, other)] for text in texts}
             found[len(found)] = [
-                "" if texts[at] in own else f"{other} = {texts[at]}" for at, own in zip(of_row, said, strict=True)
+                "" if text in {str(frame[name][row]) for name in own[text]} else f"{other} = {text}"
+                for row, text in enumerate(texts[at] for at in of_row)
             ]
     return found
 

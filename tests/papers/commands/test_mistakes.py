@@ -74,6 +74,7 @@ KEYS = [
 ]  # fmt: skip
 VALUES = [
     ("seed=abc", "configuration: seed must be a whole number, got 'abc'"),
+    ("seed=-3", "configuration: seed must be at least 0, got -3"),
     ("~seed", "configuration: key seed is missing; add it"),
     ("results=null", "configuration: results must be a text (in quotes), got None"),
     ("results=", "configuration: results must be a folder with a printable name, got ''"),

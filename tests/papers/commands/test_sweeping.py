@@ -118,6 +118,7 @@ def test_a_sweep_continues_after_a_point_that_cannot_run(command: Command, tmp_p
         (("seed=range(0,100000)", "task=report"), "a sweep must have at most 10,000 points, got 100,000; sweep over"),
         (("seed=1,2", "threshold=range(0,inf)"), "at most 10,000 points, got endlessly many; sweep over fewer"),
         (("threshold=0.4,2",), "threshold must be a probability in [0, 1], got 2"),
+        (("seed=1,x",), "configuration: seed must be a whole number, got 'x'"),
     ],
 )
 def test_what_cannot_be_swept_is_refused(

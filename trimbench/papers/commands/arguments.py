@@ -83,6 +83,8 @@ class CommonSettings:
                 f"run must not be {PUBLISHED!r} for task={self.task}: nothing but task=publish writes there; "
                 "leave it out, or write for example run=mine"
             )
+        if self.seed < 0:
+            raise ConfigurationError(f"seed must be at least 0, got {self.seed}")
         if not self.roads or len(set(self.roads)) < len(self.roads):
             raise ConfigurationError(
                 f"roads must have one or more of openml, file and package, each once, got {brief(self.roads)}; write "

@@ -279,8 +279,11 @@ def _point(overrides: Sequence[Override], swept: Sequence[str], composer: Compos
     # A value in the profile is a setting of the experiments; choosing another of the project's profiles changes none.
     if "profile" in by_key and by_key["profile"].value() not in Catalogue(catalogue.folders[-1:]).names("profile"):
         altered.append("profile")
+    experiments = {name: composer.compose([*rest, setting("experiment", name)]) for name in names}
+    for one in experiments.values():
+        CommonSettings.of(one)  # refuses a seed of any point of a sweep before the first one runs
     return Point(
-        experiments={name: composer.compose([*rest, setting("experiment", name)]) for name in names},
+        experiments=experiments,
         altered=(*(text[key] for key in altered), *replaced),
         named=(*(text[key] for key in named), *replaced),
         swept={key: value_of(by_key[key]) for key in swept},

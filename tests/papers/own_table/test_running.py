@@ -211,6 +211,10 @@ def test_a_study_from_python(flowers: Study, flower_jobs: Path, tmp_path: Path) 
     assert set(found.figures) == set(found.points)
     assert found.files[-1].name == "index.html"
     assert found.model.features_ == found.features
+    assert "read_table(table, 'species')  # the data frame that was studied" in found.code
+    exec(found.code, {"table": iris()})
+    assert found.steps.chosen
+    assert json.loads(Path("model.json").read_text(encoding="utf-8")) == found.steps.chosen["model"]
     assert (found.model.predict(iris().drop(columns="species")) == iris()["species"]).mean() > 0.9
     assert found.conclusions[0].startswith("What to keep: ")
     assert str(found).splitlines() == list(found.conclusions)

@@ -591,16 +591,20 @@ def _plain(row: Mapping[Any, Any]) -> Row:
 # The lines of Python that rebuild the model to keep.
 
 
-def model_lines(found: Steps, source: str, target: str) -> str:
-    """Return a program that learns the model to keep, if any, from the same rows, and saves it as ``model.json``."""
+def model_lines(found: Steps, source: str | None, target: str) -> str:
+    """Return a program that learns the model to keep, if any, from the same rows, and saves it as ``model.json``.
+
+    Without a `source`, such as a path, it reads the data frame `table`.
+    """
     own, chosen = found.settings, found.chosen
     if chosen is None:
         return ""
     usual = TableSettings()
     names = [name for name in vars(usual) if getattr(own, name) != getattr(usual, name)]
     reading = ", ".join(f"{name}={getattr(own, name)!r}" for name in names)
-    home = next((one for one in own_homes() if source.startswith(f"{one}/")), None)
-    source = source if home is None else f"~{source.removeprefix(home)}"  # pages of a study may be shared
+    if source is not None and (home := next((one for one in own_homes() if source.startswith(f"{one}/")), None)):
+        source = f"~{source.removeprefix(home)}"  # pages of a study may be shared
+    read, remark = ("table", "  # the data frame that was studied") if source is None else (repr(source), "")
     priced = set(found.costs.values()) != {1.0}
     arguments = f"budget={chosen['budget']!r}, {'costs=costs, ' * priced}time_limit={own.time_limit!r}"
     parts = [
@@ -608,7 +612,7 @@ def model_lines(found: Steps, source: str, target: str) -> str:
         f"from trimbench.papers.data.table_reading import {'TableSettings, ' if reading else ''}read_table",
         "from trimbench.papers.own_table.settings import StoredTable",
         "",
-        f"table = read_table({source!r}, {target!r}{f', TableSettings({reading})' if reading else ''})",
+        f"table = read_table({read}, {target!r}{f', TableSettings({reading})' if reading else ''}){remark}",
         "data = StoredTable(table.features, table.labels, table.classes)",
         f"answers = data.answers({found.positive!r})",
         f"rows = data.split({own.test_share!r}, {own.seed!r}, most={own.rows!r})[0]  # those of the study",

@@ -78,7 +78,7 @@ class Study:
     steps : Steps
         What each step found.
     code : str
-        Python code that learns the model to keep again, from the same table.
+        Python code that learns the model to keep again, from the same file, or from a data frame `table`.
     seconds : float
         How long it took.
     files : tuple of Path
@@ -254,7 +254,7 @@ def study_table(
     store = JobStore(cache.writable / "studies" if place is None else place.parent / "jobs")
     studied = run_study(
         plan,
-        str(Path(table).resolve()) if isinstance(table, str | Path) else "table.csv",
+        str(Path(table).resolve()) if isinstance(table, str | Path) else None,
         target,
         Surroundings(Inputs(Catalogue((configuration_folder(),)), cache), store, executor, "default"),
         sys.stdout.write,
@@ -294,8 +294,8 @@ def prepared(
     return OwnTable(table, checked_costs(costs, data.names, left_out), settings)
 
 
-def run_study(plan: OwnTable, source: str, target: str, where: Surroundings, say: Say) -> Study:
-    """Run the jobs of a study that are not stored; `source` is what the lines that rebuild the model read."""
+def run_study(plan: OwnTable, source: str | None, target: str, where: Surroundings, say: Say) -> Study:
+    """Run the jobs of a study that are not stored; `source` is the file that the lines that rebuild the model read."""
     start = time.perf_counter()
     card, notes = card_of(plan.table), plan.table.repairs
     # The notes on columns are among the notes below, of which the last is about all columns.

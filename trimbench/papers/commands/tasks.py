@@ -32,6 +32,7 @@ from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictu
 from trimbench.papers.reporting.page import Part, count
 from trimbench.papers.reporting.runs import (
     NOT_FAMILIES,
+    STUDY,
     Overview,
     check_profile,
     described_in,
@@ -440,7 +441,7 @@ def study(invocation: Invocation) -> int:
     own = validated(StudySettings, {key: value for key, value in values.items() if key in names}, "study")
     path, target = Path(str(values["data"])).expanduser(), str(values["target"])
     folder = invocation.root / (invocation.settings.run or safe_name(f"{STEM}-{path.name.partition('.')[0]}"))
-    check_profile(folder, STEM)
+    check_profile(folder, STUDY)
     where, costs = _surroundings(invocation, invocation.settings.cache_mode), values.get("costs")
     plan = prepared(path, target, None if costs is None else read_costs(Path(str(costs)).expanduser()), own)
     studied = run_study(plan, str(path.resolve()), target, where, say)

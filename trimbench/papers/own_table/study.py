@@ -53,7 +53,7 @@ from trimbench.papers.own_table.steps import (
     predict_with_gaps,
     select_within,
 )
-from trimbench.papers.reporting.runs import make_run, write_findings
+from trimbench.papers.reporting.runs import STUDY, make_run, write_findings
 from trimbench.papers.reporting.tables import cut, markdown
 from trimbench.papers.validation import ConfigurationError, Json, fitted, terminal_width, validated
 from trimbench.papers.vocabulary.cells import Cell, Inputs, Label
@@ -315,7 +315,7 @@ def run_study(plan: OwnTable, source: str | None, target: str, where: Surroundin
 
 def write_study(studied: Study, folder: Path, figure: FigureSettings) -> tuple[Path, ...]:
     """Write all files of a study into the folder of its run, and return them; the page is the last."""
-    make_run(folder, STEM)
+    make_run(folder, STUDY)
     written = write_findings(studied.findings, [], folder, figure)
     if studied.steps.chosen:
         model = json.dumps(studied.steps.chosen["model"], indent=1) + "\n"

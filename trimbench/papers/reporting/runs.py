@@ -192,6 +192,7 @@ def flat(rows: pd.DataFrame) -> pd.DataFrame:
 # The runs in a folder of results: each has a folder of its own, which belongs to one profile.
 
 _ABOUT = "run.json"
+STUDY = "study"  # the profile of a study's run, which no command can choose
 
 
 def runs_in(root: Path) -> list[str]:
@@ -224,9 +225,10 @@ def check_profile(folder: Path, profile: str) -> None:
     """Raise ConfigurationError if a folder holds a run of another profile."""
     found = profile_of(folder)
     if found not in ("", profile):
+        way = "" if STUDY in (found, profile) else f"add profile={found}, or "
         raise ConfigurationError(
             f"run must have one profile: {folder.name!r} has profile={found}, got profile={profile}; "
-            f"add profile={found}, or name another run"
+            f"{way}name another run"
         )
 
 
@@ -503,7 +505,7 @@ class Overview:
     def _say_runs(self) -> None:
         """Name the other runs here that have another profile, for which jobs may be stored."""
         for name in runs_in(self.folder.parent):
-            if (profile := profile_of(self.folder.with_name(name))) not in ("", self.profile):
+            if (profile := profile_of(self.folder.with_name(name))) not in ("", STUDY, self.profile):
                 say(f"\nThis was for profile={self.profile}; for the run {name}, add profile={profile}.")
 
 

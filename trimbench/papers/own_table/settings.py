@@ -24,7 +24,7 @@ from trimbench.papers.data.table_reading import ReadTable
 from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.files import sealed, unsealed, write_bytes
-from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, unknown
+from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, some, unknown
 from trimbench.papers.vocabulary.cells import Axis
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def checked_costs(
     missing = [name for name in features if name not in given]
     if missing:
         raise ConfigurationError(
-            f"costs must have a cost for each of the {len(features)} features, got none for {', '.join(missing[:5])}; "
+            f"costs must have a cost for each of the {len(features)} features, got none for {some(missing, 5)}; "
             "write 0 for one that is free, or leave the column out with drop=[...]"
         )
     return {name: float(given[name]) for name in features}

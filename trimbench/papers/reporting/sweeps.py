@@ -467,7 +467,11 @@ def _curves_of_all(found: Sequence[tuple[SweepPoint, Findings]]) -> Iterator[Lin
                 drawn.setdefault(figure.name, []).append((point, figure))
     is_known = known_methods([one for _, one in found])
     for name, every in drawn.items():
-        (_, first), titles = every[0], {figure.title for _, figure in every}
+        (point, first), titles = every[0], {figure.title for _, figure in every}
+        # Where the axis says a swept value, such as that of n_features, it names the setting of the other points.
+        values = {f"{value:,}": key for key, value in point.swept.items() if isinstance(value, int | float)}
+        values = values if len({figure.x_label for _, figure in every}) > 1 else {}
+        x_label = " ".join(values.get(word, word) for word in first.x_label.split(" "))
         swept = [", ".join(f"{key} = {_bare(value)}" for key, value in point.swept.items()) for point, _ in every]
         dots = pd.concat(
             [figure.points.assign(method="", swept=text) for (_, figure), text in zip(every, swept, strict=True)]
@@ -480,7 +484,7 @@ def _curves_of_all(found: Sequence[tuple[SweepPoint, Findings]]) -> Iterator[Lin
         same = once[~once[0].isin(differing)].assign(swept="")
         for part, own in _parts(pd.concat([dots[dots[0].isin(differing)], same]), [0, "swept"]):
             title = first.title if len(titles) == 1 else first.y_label
-            joint = _figure(own, part, title, first.x_label, is_known)
+            joint = _figure(own, part, title, x_label, is_known)
             named = _joined("curves", name, *part)
             yield replace(joint, name=named, y_label=first.y_label, interval=first.interval)
 

@@ -307,7 +307,7 @@ TABLE = "\n".join(["a,b,y", *ROWS]) + "\n"
         (TABLE, ["budget=-3"], "study: budget must be at least 0.0, got -3"),
         (TABLE, ["test_share=1e-9"], "test_share must leave rows to test on, and of each class rows to learn from"),
         (TABLE, ["test_share=0.99"], "got 0.99 of 60 rows; write for example test_share=0.25"),
-        (TABLE, ["seed=-1"], "study: seed must be at least 0, got -1"),
+        (TABLE, ["seed=-1"], "configuration: seed must be at least 0, got -1"),
         (TABLE, ["bugdet=3"], "did you mean budget=3?\n"),
         (TABLE, ["data=null"], "task=study needs data; write for example data=patients.csv"),
         (TABLE, ["target=null"], "task=study needs target; write for example target=diagnosis"),

@@ -20,13 +20,13 @@ PACKAGE, PAPERS = "trimbench", "trimbench.papers"
 # The command is the one module outside of the papers floor that leads there.
 DOORS = ("trimbench.__main__",)
 CEILINGS = {
-    "lines": 55_434,
+    "lines": 55_540,
     "files": 168,
-    "imports between files": 794,
+    "imports between files": 793,
     "public names": 19,
     "floors of a package": 9,
     "packages in packages": 3,
-    "lines of tests": 37_700,
+    "lines of tests": 37_803,
     "imports upwards": 0,
     "circles": 0,
 }

@@ -184,7 +184,7 @@ def _targets(folder: Path | str, module: str, chain: _Chain) -> frozenset[_Place
             chain = ()
     # A statement that binds nothing may change anything.
     places = [*bound[chain[0]], *bound.get("", ())] if chain else range(len(source))
-    found = frozenset(_Place(module, file, at) for at in places if source[at].text)
+    found = frozenset(_Place(module, file, at) for at in places)
     imported = [_imported(folder, source[at], chain) for at in places if chain and source[at].provides]
     return found.union(*(targets for one in imported for targets in one))
 

@@ -20,7 +20,7 @@ PACKAGE, PAPERS = "trimbench", "trimbench.papers"
 # The command is the one module outside of the papers floor that leads there.
 DOORS = ("trimbench.__main__",)
 CEILINGS = {
-    "lines": 55_540,
+    "lines": 55_535,
     "files": 168,
     "imports between files": 793,
     "public names": 19,

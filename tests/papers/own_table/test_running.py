@@ -235,7 +235,7 @@ def test_costs_and_budgets() -> None:
         with pytest.raises(ConfigurationError, match=complaint):
             checked_costs(costs, ["a", "b"])
     for changes, complaint in (
-        ({"shares": [2.0]}, r"^shares must be fractions between 0 and 1, got \[2.0\]; 20 % is 0.2"),
+        ({"shares": [2.0]}, r"^shares must be fractions between 0 and 1, got 2.0; 20 % is 0.2"),
         ({"shares": [0.9, 0.95]}, "at most 0.9 where what goes missing depends on values"),
         ({"methods": ["magic"]}, "methods must be one of"),
     ):

@@ -427,7 +427,7 @@ def study(invocation: Invocation) -> int:
     """Study a table and write its page; return 1 if a job failed."""
     # These load scikit-learn and the library's classifiers.
     from trimbench.papers.own_table.settings import StudySettings, read_costs
-    from trimbench.papers.own_table.study import STEM, prepared, run_study, write_study
+    from trimbench.papers.own_table.study import prepared, run_study, write_study
 
     values = invocation.study
     for key, example in (("data", "patients.csv"), ("target", "diagnosis")):
@@ -440,7 +440,7 @@ def study(invocation: Invocation) -> int:
     names = {field.name for field in dataclasses.fields(StudySettings)}
     own = validated(StudySettings, {key: value for key, value in values.items() if key in names}, "study")
     path, target = Path(str(values["data"])).expanduser(), str(values["target"])
-    folder = invocation.root / (invocation.settings.run or safe_name(f"{STEM}-{path.name.partition('.')[0]}"))
+    folder = invocation.root / (invocation.settings.run or safe_name(f"{STUDY}-{path.name.partition('.')[0]}"))
     check_profile(folder, STUDY)
     where, costs = _surroundings(invocation, invocation.settings.cache_mode), values.get("costs")
     plan = prepared(path, target, None if costs is None else read_costs(Path(str(costs)).expanduser()), own)

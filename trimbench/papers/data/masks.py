@@ -235,10 +235,10 @@ def _by_others(heights: NDArray[np.float64], n_missing: int, rng: np.random.Gene
     return found
 
 
-def check_fraction(fraction: float) -> None:
-    """Raise an error unless a fraction of missing features is between 0 and 1."""
+def check_fraction(fraction: float, name: str = "missing") -> None:
+    """Raise an error unless a fraction of missing features is between 0 and 1; `name` is that of the setting."""
     if not 0 <= fraction <= 1:
-        raise ValueError(f"missing must be fractions between 0 and 1, got {fraction!r}; 20 % is 0.2")
+        raise ValueError(f"{name} must be fractions between 0 and 1, got {fraction!r}; 20 % is 0.2")
 
 
 # Seeded splits into training and test rows.

@@ -592,10 +592,7 @@ def _plain(row: Mapping[Any, Any]) -> Row:
 
 
 def model_lines(found: Steps, source: str | None, target: str) -> str:
-    """Return a program that learns the model to keep, if any, from the same rows, and saves it as ``model.json``.
-
-    Without a `source`, such as a path, it reads the data frame `table`.
-    """
+    """Return a program that learns and saves the model to keep, if any, from the file `source` or a frame `table`."""
     own, chosen = found.settings, found.chosen
     if chosen is None:
         return ""

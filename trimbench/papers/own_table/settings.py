@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, P
 from trimbench.papers.beyond.incomplete_methods import METHODS
 from trimbench.papers.data.cache import Cache, Label
 from trimbench.papers.data.dataset import fingerprint
-from trimbench.papers.data.masks import DEPENDENT, Mechanism, split_rows
+from trimbench.papers.data.masks import DEPENDENT, Mechanism, check_fraction, split_rows
 from trimbench.papers.data.table_files import read_file
 from trimbench.papers.data.table_reading import ReadTable
 from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings
@@ -88,8 +88,8 @@ class StudySettings(TableSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not all(0 <= share <= 1 for share in self.shares):
-            raise ValueError(f"shares must be fractions between 0 and 1, got {self.shares}; 20 % is 0.2")
+        for share in self.shares:
+            check_fraction(share, "shares")
         for method in self.methods:
             if method not in METHODS:
                 raise unknown("methods", list(METHODS), method)

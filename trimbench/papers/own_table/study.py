@@ -265,8 +265,6 @@ def study_table(
 
 # Run a study: read the table, show how it was read, run the jobs, and write what they found.
 
-# Names of a study's files begin with this; its folder has no other experiment.
-STEM = "study"
 _MOST = 30  # columns, and notes on them, that a terminal shows
 Say = Callable[[str], object]
 
@@ -305,7 +303,7 @@ def run_study(plan: OwnTable, source: str | None, target: str, where: Surroundin
     say("\n\n".join([f"# {plan.table.name}: {len(plan.table.labels):,} rows", *shown]) + "\n")
     keep_table(plan.table, where.inputs.cache)
     configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **asdict(plan.settings)}
-    made = Plan.of(STEM, configuration, plan, [], where)
+    made = Plan.of(STUDY, configuration, plan, [], where)
     made = replace(made, files=table_file(plan.table.sha256, where.inputs.cache))
     found: list[Findings] = []
     run_plans([made], where, lambda one, records: found.append(one.findings(records)), label=plan.table.name)

@@ -192,7 +192,7 @@ def flat(rows: pd.DataFrame) -> pd.DataFrame:
 # The runs in a folder of results: each has a folder of its own, which belongs to one profile.
 
 _ABOUT = "run.json"
-STUDY = "study"  # the profile of a study's run, which no command can choose
+STUDY = "study"  # profile and experiment of a study's run, which no command can choose
 
 
 def runs_in(root: Path) -> list[str]:

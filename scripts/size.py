@@ -1,9 +1,8 @@
-"""Print the size of the package and its tests, and fail where a number is above its ceiling.
+"""Print the sizes of the parts of the package and its tests, and fail where an import leads upwards or in a circle.
 
     .venv-test/bin/python scripts/size.py
 
-scripts/test runs it. Lower a ceiling where its number has fallen. Only a new ability, such as an experiment, raises
-one, in the commit that brings it.
+scripts/test runs it.
 """
 
 from __future__ import annotations
@@ -19,21 +18,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE, PAPERS = "trimbench", "trimbench.papers"
 # The command is the one module outside of the papers floor that leads there.
 DOORS = ("trimbench.__main__",)
-CEILINGS = {
-    "lines": 55_535,
-    "files": 168,
-    "imports between files": 793,
-    "public names": 19,
-    "floors of a package": 9,
-    "packages in packages": 3,
-    "lines of tests": 37_803,
-    "imports upwards": 0,
-    "circles": 0,
-}
 
 
 def measured(root: Path) -> tuple[dict[str, int], list[str]]:
-    """Return the numbers under the names of `CEILINGS`, and what imports upwards or in a circle."""
+    """Return the sizes by name, and what imports upwards or in a circle."""
     files = {module_of(path.relative_to(root)): path for path in sorted((root / PACKAGE).rglob("*.py"))}
     edges: dict[str, set[str]] = {name: set() for name in files}
     for path in sorted((root / PACKAGE).rglob("*.py*")):
@@ -114,16 +102,13 @@ def n_floors(rooms: Mapping[str, set[str]]) -> int:
 
 
 def main(root: Path = ROOT) -> int:
-    """Print each number with its ceiling, and what is not allowed; return 1 if a number is above."""
+    """Print each size, and what imports upwards or in a circle; return 1 if anything does."""
     counts, faults = measured(root)
     for name, count in counts.items():
-        print(f"{name}: {count:,} (at most {CEILINGS[name]:,})")
+        print(f"{name}: {count:,}")
     for fault in faults:
         print(fault)
-    if above := [name for name, count in counts.items() if count > CEILINGS[name]]:
-        advice = "take out as much elsewhere; what brings an ability may raise the ceiling in scripts/size.py"
-        print(f"above the ceiling: {', '.join(above)}; {advice}")
-    return int(bool(above))
+    return int(bool(faults))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The programs that hold the size of the package and what comes from elsewhere; scripts/test runs both."""
+"""The programs that hold the directions of imports and what comes from elsewhere; scripts/test runs both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_imports_upwards_and_in_a_circle_are_told(tmp_path: Path, capsys: pytest
     assert (counts["imports upwards"], counts["circles"], len(faults)) == (1, 1, 2)
     assert faults[1] in (f"in a circle: trimbench.{x} -> trimbench.{y} -> trimbench.{x}" for x, y in ("ab", "ba"))
     assert size.main(tmp_path) == 1
-    assert "imports upwards: 1 (at most 0)" in capsys.readouterr().out
+    assert "imports upwards: 1\n" in capsys.readouterr().out
 
 
 def test_floors_are_the_longest_chain_of_imports() -> None:

@@ -14,7 +14,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "docs/gallery.md"
 PUBLISHED = ROOT / "results/published"
-TITLES = ROOT / "trimbench/papers/reporting/page/papers.yaml"
+TITLES = ROOT / "trimbench/papers/page/papers.yaml"
 _ABREAST = 3
 _WIDTH = 230  # pixels
 _FAMILIES = {"trimming": "Robust trimming", "conformant": "Conformant learning", "selection_bias": "Selection bias"}

@@ -15,8 +15,11 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE, PAPERS = "trimbench", "trimbench.papers"
-# The command is the one module outside of the papers floor that leads there.
+PACKAGE = "trimbench"
+LIBRARY, FRAMEWORK, PAPERS = "library", "reproduction", "papers"
+# What a part may import besides itself.
+BELOW: Mapping[str, tuple[str, ...]] = {LIBRARY: (), FRAMEWORK: (), PAPERS: (LIBRARY, FRAMEWORK)}
+# The command is the one module outside of its part that leads to the other two.
 DOORS = ("trimbench.__main__",)
 
 
@@ -38,8 +41,15 @@ def measured(root: Path) -> tuple[dict[str, int], list[str]]:
             rounds.append(f"in a circle: {' -> '.join(error.args[1])}")
     stub = ast.parse((root / PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
     counts = {
-        "lines": sum(map(n_lines, files.values())),
-        "files": len(files),
+        **{
+            f"{what} of the {part}": sum(map(measure, paths))
+            for part in BELOW
+            for paths in [[path for name, path in files.items() if part_of(name) == part]]
+            for what, measure in (("files", lambda _: 1), ("lines", n_lines))
+        },
+        "imports from the framework to the rest": sum(
+            part_of(one) == FRAMEWORK and is_upwards(one, other) for one in edges for other in edges[one]
+        ),
         "imports between files": sum(map(len, edges.values())),
         "public names": sum(len(node.names) for node in ast.walk(stub) if isinstance(node, ast.ImportFrom)),
         "floors of a package": floors,
@@ -75,10 +85,16 @@ def imported(path: Path, name: str, modules: Mapping[str, Path]) -> Iterator[str
                 yield from [found for found in (f"{base}.{one.name}", base) if found in modules][:1]
 
 
+def part_of(module: str) -> str:
+    """Return the part to which a module belongs."""
+    rest = module.split(".")[1:]
+    return rest[0] if rest and rest[0] in (FRAMEWORK, PAPERS) else LIBRARY
+
+
 def is_upwards(importer: str, target: str) -> bool:
-    """Tell whether the library imports from the papers floor, which stands on it."""
-    from_papers, to_papers = (f"{name}.".startswith(f"{PAPERS}.") for name in (importer, target))
-    return to_papers and not from_papers and importer not in DOORS
+    """Tell whether a part imports one that it must not know."""
+    part, other = part_of(importer), part_of(target)
+    return other not in (part, *BELOW[part]) and importer not in DOORS
 
 
 def rooms_of(package: str, edges: Mapping[str, set[str]]) -> dict[str, set[str]]:

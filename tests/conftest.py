@@ -16,6 +16,10 @@ import hypothesis
 import pytest
 
 from trimbench._numba import _stop_clock_while_compiling
+from trimbench.papers.project import PROJECT
+from trimbench.reproduction.project import use
+
+use(PROJECT)
 
 # A loaded machine makes a test slow, not wrong. Examples are the same in every run, so that a change is judged by what
 # it changes; `--hypothesis-profile fresh` looks for others, as `scripts/nightly` does.

@@ -26,13 +26,16 @@ def main() -> None:
         check_installed("hydra", "omegaconf", "pydantic", "yaml", extra="papers", what="the command trimbench")
     except MissingExtraError as error:
         sys.exit(str(error))
-    from trimbench.papers.commands.cli import main as run
+    from trimbench.papers.project import PROJECT
+    from trimbench.reproduction.commands.cli import main as run
+    from trimbench.reproduction.project import use
 
     def understood() -> None:
         signal.signal(signal.SIGINT, before)
         if ends:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
 
+    use(PROJECT)
     run(understood)
     if _Output.unprinted:
         sys.exit(f"{_Output.unprinted}\nStored results are intact. Fix this, then run the same command again.")

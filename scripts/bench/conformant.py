@@ -22,12 +22,12 @@ from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.mixture import learn_mixture
 from trimbench.conformant.model import ConformantModel
-from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.solvers import SOLVERS, SolverName
 from trimbench.papers.conformant.tasks import EncodedRows, encoded_rows, fitted, make_task
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.masks import exactly_missing
-from trimbench.papers.vocabulary.cells import Inputs
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.masks import exactly_missing
+from trimbench.reproduction.vocabulary.cells import Inputs
 
 from .measure import Call, Row, absent, growth, version_of, versus
 from .missing_values import drawn
@@ -64,7 +64,7 @@ def say(what: str, value: str) -> None:
 
 def learner(name: str) -> tuple[EncodedRows, Callable[[SolverName], ConformantModel]]:
     """Return the rows of a protocol, and what learns from their means."""
-    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
+    inputs = Inputs(Catalogue(), Cache.from_environment())
     task = make_task(inputs, name, "paper", seed=2018)
     rows, classifier = encoded_rows(task), fitted(task)
     layout = FeatureLayout.of(rows.train.shape[1])
@@ -178,7 +178,7 @@ def against_logistic_regressions() -> Iterator[Row]:
     """Compare the fit of logistic regressions with scikit-learn's, to the gradient that each of its solvers reaches."""
     easy = drawn(5000, 400)
     yield from regressions("5,000 drawn rows, 400 features, 10 classes", easy.X.astype(np.uint8), easy.y)
-    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
+    inputs = Inputs(Catalogue(), Cache.from_environment())
     digits = encoded_rows(make_task(inputs, "mnist", "paper", seed=2018))
     yield from regressions("5,000 rows of MNIST", digits.train[:5000], digits.train_labels[:5000])
     yield from regressions("20,000 rows, 12 one-hot features with rare values, 5 classes", *rare_values(20_000))

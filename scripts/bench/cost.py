@@ -15,10 +15,11 @@ from statistics import fmean
 
 import yaml
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.execution.store import Record
-from trimbench.papers.reporting.page import SHORT_KEY
-from trimbench.papers.vocabulary.planning import COST, measured
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.execution.store import Record
+from trimbench.reproduction.project import project
+from trimbench.reproduction.reporting.page import SHORT_KEY
+from trimbench.reproduction.vocabulary.planning import COST, measured
 
 HEAD = "# Mean processor seconds of a job by experiment and function, as `scripts/bench/run cost` found them.\n"
 Costs = dict[str, dict[str, float]]
@@ -35,10 +36,10 @@ def main() -> None:
             f"results and run must name a run whose records are stored, got {arguments.results} {arguments.run}; "
             "run trimbench first"
         )
-    catalogue = Catalogue((configuration_folder(),))
+    catalogue = Catalogue()
     for profile, new in found.items():
         merged = {**measured(catalogue, profile), **new}
-        path = configuration_folder() / COST / f"{profile}.yaml"
+        path = project().configuration / COST / f"{profile}.yaml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(HEAD + as_yaml(merged), encoding="utf-8")
         print(f"{path}: {len(new)} experiments written, {len(merged) - len(new)} kept")

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 import trimbench as tb
 from trimbench.networks.inference import joint as inference_joint
 from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import seed_for
+from trimbench.papers.networks import network_input, network_of
 from trimbench.papers.trimming.figure7 import binary_roots, draw_class
-from trimbench.papers.vocabulary.cells import Inputs, network_of
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.execution.job import seed_for
+from trimbench.reproduction.vocabulary.cells import Inputs
 
 NETWORKS = ("cpcs54", *(f"bn_{i}" for i in range(13)), "bn_14")
 # Each of these is to take less than this many seconds.
@@ -42,8 +43,8 @@ class Observed(NamedTuple):
 
 
 def observed(name: str) -> Observed:
-    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
-    loaded = network_of(inputs.network(name, evidence=True))
+    inputs = Inputs(Catalogue(), Cache.from_environment())
+    loaded = network_of(network_input(inputs, name, evidence=True))
     if not isinstance(loaded.model, tb.BayesianNetwork):
         sys.exit(f"{name} is no general network")
     roots = [node for node in binary_roots(loaded.model) if node not in loaded.evidence]

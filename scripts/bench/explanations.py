@@ -16,18 +16,18 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.conformant.brute_force_explanations import compare, compare_search
-from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.mask_sweep import conformant_model
 from trimbench.papers.conformant.tasks import encoded_rows, make_task
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.vocabulary.cells import Inputs
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.vocabulary.cells import Inputs
 
 _DELTAS = (0.8, 0.9, 0.95, 0.99, 1.0)
 _ROWS = 20
 
 
 def time_pixels() -> None:
-    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
+    inputs = Inputs(Catalogue(), Cache.from_environment())
     task = make_task(inputs, "mnist_5v3", "paper", seed=0)
     model, rows = conformant_model(task), encoded_rows(task).test[:_ROWS].astype(np.float64)
     model.explain(rows[0], delta=0.9)

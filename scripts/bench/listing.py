@@ -15,14 +15,15 @@ from pathlib import Path
 
 import hydra
 
-from trimbench.papers.commands.arguments import SHARED_KEYS
-from trimbench.papers.configuration import Catalogue, configuration_folder, plain
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.store import JobStore, Record, provenance
-from trimbench.papers.validation import Json
-from trimbench.papers.vocabulary.cells import Inputs
-from trimbench.papers.vocabulary.planning import make_experiment
+from trimbench.reproduction.commands.arguments import SHARED_KEYS
+from trimbench.reproduction.configuration import Catalogue, plain
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.store import JobStore, Record, provenance
+from trimbench.reproduction.project import project
+from trimbench.reproduction.validation import Json
+from trimbench.reproduction.vocabulary.cells import Inputs
+from trimbench.reproduction.vocabulary.planning import make_experiment
 
 # Number of records: profile, and random masks of the small data sets.
 SETTINGS = {2_000: ("quick", 22), 20_000: ("paper", 220)}
@@ -32,10 +33,10 @@ REPETITIONS = 5
 
 def planned(words: list[str]) -> list[Job]:
     """Return the jobs of all experiments, each once."""
-    catalogue = Catalogue((configuration_folder(),))
+    catalogue = Catalogue()
     inputs = Inputs(catalogue, Cache.from_environment())
     jobs: dict[str, Job] = {}
-    with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+    with hydra.initialize_config_dir(str(project().configuration), version_base="1.3"):
         for name in catalogue.names("experiment"):
             values = plain(hydra.compose("config", overrides=[*words, f"experiment={name}"]))
             cells = make_experiment(name, values, SHARED_KEYS).cells(inputs)

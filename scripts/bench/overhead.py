@@ -30,16 +30,16 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.networks.discretize import CutRule, Discretizer
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.execution.here import ProcessExecutor, Workers
-from trimbench.papers.execution.job import Job, JobLimits
-from trimbench.papers.execution.remote import RayExecutor
-from trimbench.papers.execution.run import Executor, SerialExecutor, run_jobs
-from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.own_table.table_reading import read_table
 from trimbench.papers.trimming.examples import best_threshold
-from trimbench.papers.vocabulary.cells import Inputs
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.execution.here import ProcessExecutor, Workers
+from trimbench.reproduction.execution.job import Job, JobLimits
+from trimbench.reproduction.execution.remote import RayExecutor
+from trimbench.reproduction.execution.run import Executor, SerialExecutor, run_jobs
+from trimbench.reproduction.execution.store import JobStore, Record
+from trimbench.reproduction.vocabulary.cells import Inputs
 
 from .measure import Call, Row, growth, ratio_of, version_of, versus
 
@@ -157,7 +157,7 @@ def one_row() -> Iterator[Row]:
 def fits() -> Iterator[Row]:
     """Compare fits with what scikit-learn has for the same, and see how they grow."""
     peer = version_of("sklearn") or ""
-    data = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment()).loaded("adult")
+    data = Inputs(Catalogue(), Cache.from_environment()).loaded("adult")
     ours = NaiveConformantClassifier()
     columns = ours.fit(data.features, data.target)._encoding.encode(data.features)
     theirs = make_pipeline(SimpleImputer(), LogisticRegression(max_iter=1000))

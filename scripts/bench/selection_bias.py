@@ -32,7 +32,7 @@ KS = (1, 10, 100, 1000, 10_000)
 
 def printed_seconds(k: int) -> float:
     """Return the seconds that the slides print for k features; of all features they print those without correction."""
-    from trimbench.papers.vocabulary.reported import printed_numbers
+    from trimbench.reproduction.vocabulary.reported import printed_numbers
 
     printed = printed_numbers("selection_bias/runtime")
     return (printed.get((f"k = {k}", "corrected seconds")) or printed[f"k = {k}", "uncorrected seconds"]).value

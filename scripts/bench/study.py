@@ -55,11 +55,11 @@ def messier_table(n_rows: int, n_labs: int, seed: int = 0) -> str:
 # What the command does up to the card, with all that it imports.
 CARD = """
 import sys
-from trimbench.papers.commands import tasks
+from trimbench.reproduction.commands import tasks
 from trimbench.papers.own_table.study import prepared
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.report import card_of
-from trimbench.papers.reporting.tables import markdown
+from trimbench.reproduction.reporting.tables import markdown
 
 plan = prepared(sys.argv[1], "diagnosis", None, StudySettings(encoding="cp1252", id="patient"))
 print(markdown(card_of(plan.table)), "", *(f"- {line}" for line in plan.table.repairs), sep="\\n")

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd  # noqa: F401 - so that its import is not measured
 import pyarrow as pa  # noqa: F401
 
-from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.data.table_texts import TableSettings
+from trimbench.papers.own_table.table_reading import read_table
+from trimbench.papers.own_table.table_texts import TableSettings
 
 N_ROWS, N_LABS = 50_000, 12
 LIMIT = 10.0

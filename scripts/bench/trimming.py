@@ -26,11 +26,12 @@ from threadpoolctl import threadpool_limits
 import trimbench as tb
 from trimbench.networks.discretize import Discretizer
 from trimbench.papers.beyond.budgets import TwoSides, select_many_features, trim_many_features
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
+from trimbench.papers.networks import network_input, network_of
 from trimbench.papers.trimming.classifiers import Learning
-from trimbench.papers.vocabulary.cells import Inputs, network_of
-from trimbench.papers.vocabulary.reported import printed_numbers
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.vocabulary.cells import Inputs
+from trimbench.reproduction.vocabulary.reported import printed_numbers
 from trimbench.trimming.engines.choice import make_engine
 
 from .measure import Call, Row, against_printed, ratio_of, repeated, version_of, versus
@@ -39,8 +40,8 @@ TABLE6 = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
 
 
 def classifier(name: str, threshold: float) -> tb.BayesianClassifier:
-    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
-    network = network_of(inputs.network(name))
+    inputs = Inputs(Catalogue(), Cache.from_environment())
+    network = network_of(network_input(inputs, name))
     if network.positive is None:
         sys.exit(f"network {name} comes without a class")
     return tb.BayesianClassifier(
@@ -73,7 +74,7 @@ def exhaustive(original: tb.BayesianClassifier, size: int) -> float:
 
 def digits() -> None:
     """Trim the 784 pixels of MNIST, 3 against 5, and compare with the baselines."""
-    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
+    inputs = Inputs(Catalogue(), Cache.from_environment())
     inputs.loaded("mnist_784")  # fetched, if it is not in the cache
     learning = Learning(inputs.dataset("mnist_784"), 0.5, 1.0, 0.2, split_seed=0, encoding="medians")
     sides = TwoSides(dataset="mnist_784", positive=["3"], negative=["5"])
@@ -149,7 +150,7 @@ class Problem:
 
 def loaded(name: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
     """Return the features and the target of a data set."""
-    data = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment()).loaded(name)
+    data = Inputs(Catalogue(), Cache.from_environment()).loaded(name)
     return data.features, data.target
 
 

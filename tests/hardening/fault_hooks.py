@@ -71,7 +71,7 @@ class Fault:
 
     def plant_in_workers(self) -> None:
         """Let each worker process that this one starts from now on plant the faults, before its first job."""
-        from trimbench.papers.execution import here
+        from trimbench.reproduction.execution import here
 
         here._prepare = partial(_prepare_with, self)
 
@@ -89,7 +89,7 @@ class Fault:
 
 
 def _prepare_with(fault: Fault, *shared: Any) -> None:
-    from trimbench.papers.execution import here
+    from trimbench.reproduction.execution import here
 
     here._prepare(*shared)  # of the worker, where nothing is in its place
     fault.plant()

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.papers.command_line import tables, write
-from trimbench.papers.commands import cli
-from trimbench.papers.commands.arguments import CommandLine
-from trimbench.papers.execution.store import JobStore
-from trimbench.papers.reporting.figures import drawing as figures
-from trimbench.papers.vocabulary.outcome import Figure, FigureSettings
+from trimbench.reproduction.commands import cli
+from trimbench.reproduction.commands.arguments import CommandLine
+from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.reporting.figures import drawing as figures
+from trimbench.reproduction.vocabulary.outcome import Figure, FigureSettings
 
 from .fault_hooks import KINDS, Fault
 

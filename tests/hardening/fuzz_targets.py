@@ -28,20 +28,22 @@ from tests.papers.execution import sample_jobs
 from tests.papers.reporting import builders
 from trimbench.estimators import TrimmedClassifier
 from trimbench.networks.formats.ace import AceProblem, read_problem
-from trimbench.papers.commands.arguments import SHARED_KEYS
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import declare_dataset, declare_network, load_dataset
-from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.store import JobStore, Record, remember
-from trimbench.papers.reporting.figures.drawing import StoredFigure, draw, read_points
-from trimbench.papers.reporting.page import render_pages
-from trimbench.papers.reporting.runs import check_profile, described_in, read_about, read_run, write_findings
-from trimbench.papers.validation import ConfigurationError, DataUnavailable
-from trimbench.papers.vocabulary.outcome import FigureSettings
-from trimbench.papers.vocabulary.planning import make_experiment
-from trimbench.papers.vocabulary.reported import Literature
+from trimbench.papers.networks import declare_network
+from trimbench.papers.own_table.table_reading import read_table
+from trimbench.reproduction.commands.arguments import SHARED_KEYS
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.declarations import declare_dataset, load_dataset
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.store import JobStore, Record, remember
+from trimbench.reproduction.project import project
+from trimbench.reproduction.reporting.figures.drawing import StoredFigure, draw, read_points
+from trimbench.reproduction.reporting.page import render_pages
+from trimbench.reproduction.reporting.runs import check_profile, described_in, read_about, read_run, write_findings
+from trimbench.reproduction.validation import ConfigurationError, DataUnavailable
+from trimbench.reproduction.vocabulary.outcome import FigureSettings
+from trimbench.reproduction.vocabulary.planning import make_experiment
+from trimbench.reproduction.vocabulary.reported import Literature
 
 CORPUS = Path(__file__).with_name("corpus")
 Reader = Callable[[bytes], object]
@@ -246,9 +248,9 @@ def _declared(group: str, folder: Path) -> Reader:
         os.utime(path, ns=(0, next(times)))  # what was read before is known by its time
         match group:
             case "dataset":
-                return declare_dataset("one", catalogue.dataset_mapping("one"))
+                return declare_dataset("one", catalogue.declared("dataset", "one"))
             case "network":
-                return declare_network("one", catalogue.network_mapping("one"))
+                return declare_network("one", catalogue.declared("network", "one"))
             case _:
                 return make_experiment("one", catalogue.mapping(group, "one"), SHARED_KEYS)
 
@@ -258,7 +260,7 @@ def _declared(group: str, folder: Path) -> Reader:
 
 def _declarations(group: str) -> list[bytes]:
     named = b"kind: csv\npath: '${a,b}${oc.select:c d}'\na,b: x\nc d: ['${oc.select:''e[f,g]'', 1}', '${.-1}']\n"
-    return [named, *(path.read_bytes() for path in sorted((configuration_folder() / group).rglob("*.yaml"))[:12])]
+    return [named, *(path.read_bytes() for path in sorted((project().configuration / group).rglob("*.yaml"))[:12])]
 
 
 def _job() -> Job:

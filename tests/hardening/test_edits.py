@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from tests.papers.execution import sample_jobs
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.execution.job import Job, run_job_function
-from trimbench.papers.execution.store import JobStore, Record, _read, remember
 from trimbench.papers.own_table.settings import _found, keep_table
+from trimbench.papers.own_table.table_reading import read_table
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.execution.job import Job, run_job_function
+from trimbench.reproduction.execution.store import JobStore, Record, _read, remember
 
 # Writes a file below a folder, and returns it with what reads it: None where an edit is noticed.
 Stored = Callable[[Path], tuple[Path, Callable[[], object]]]

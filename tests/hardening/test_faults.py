@@ -13,13 +13,13 @@ import pytest
 
 from tests.papers.execution import sample_jobs
 from tests.papers.execution.programs import held_elsewhere
-from trimbench.papers.execution import here as execution_here
-from trimbench.papers.execution.here import ProcessExecutor
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import run_jobs
-from trimbench.papers.execution.store import JobStore
-from trimbench.papers.files import temporary_folder
-from trimbench.papers.reporting.runs import make_run, profile_of
+from trimbench.reproduction.execution import here as execution_here
+from trimbench.reproduction.execution.here import ProcessExecutor
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.run import run_jobs
+from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.files import temporary_folder
+from trimbench.reproduction.reporting.runs import make_run, profile_of
 
 from . import faults
 from .fault_hooks import Fault

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trimbench.papers.commands import cli
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.reproduction.commands import cli
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.project import project, use
 
-PROJECT = Catalogue((configuration_folder(),))
+PROJECT = Catalogue()
 T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
 # Settings of Table 4 that are not the paper's, and what files of it are called then.
 OTHER, YET_OTHER = "instances=[[0.4,0.5,0.5]]", "instances=[[0.6,1,0]]"
@@ -126,9 +128,17 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def configured_in(folder: Path) -> Iterator[None]:
+    """Let the project have its configuration in another folder, until the end of a fixture."""
+    before = project()
+    use(dataclasses.replace(before, configuration=folder))
+    yield
+    use(before)
+
+
 def project_of(folder: Path, *names: str) -> Path:
     """Copy the project's configuration into a new folder, of its experiments only these, and return the folder."""
-    shutil.copytree(configuration_folder(), folder, ignore=shutil.ignore_patterns("experiment"))
+    shutil.copytree(project().configuration, folder, ignore=shutil.ignore_patterns("experiment"))
     for name in names:
         write(folder / "experiment", {f"{name}.yaml": PROJECT.path("experiment", name).read_text(encoding="utf-8")})
     return folder

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the papers floor: data from a cache folder, and commands."""
+"""Fixtures for the tests of the papers and the framework: data from a cache folder, and commands."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import pytest
 from hydra.core.global_hydra import GlobalHydra
 from PIL import Image
 
-from trimbench.papers.commands import arguments, cli
-from trimbench.papers.commands.arguments import Composer
-from trimbench.papers.configuration import load
-from trimbench.papers.vocabulary.outcome import Figure, FigureSettings
+from trimbench.reproduction.commands import arguments
+from trimbench.reproduction.commands.arguments import Composer
+from trimbench.reproduction.configuration import load
+from trimbench.reproduction.project import project
+from trimbench.reproduction.vocabulary.outcome import Figure, FigureSettings
 
 from . import command_line
 
@@ -36,7 +37,7 @@ def _composed_once() -> Iterator[None]:
     def compose_once(composer: Composer, *words: str) -> Any:
         if "hydra" in str(words) or GlobalHydra.instance().is_initialized():  # which may look elsewhere
             return compose(composer, *words)
-        folders = [folder.absolute() for folder in (*composer.catalogue.folders, arguments.configuration_folder())]
+        folders = [folder.absolute() for folder in (*composer.catalogue.folders, project().configuration)]
         files = [path for folder in folders for path in folder.rglob("*.yaml") if path.exists()]
         key = (composer.root, words, *folders, *((path, path.stat().st_mtime_ns) for path in files))
         if key not in known:
@@ -79,10 +80,9 @@ def few_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def few(few_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def few(few_folder: Path) -> Iterator[None]:
     """The project has six experiments: a command that names none composes all, which takes most of its time."""
-    for module in (cli, arguments):
-        monkeypatch.setattr(module, "configuration_folder", lambda: few_folder)
+    yield from command_line.configured_in(few_folder)
 
 
 @pytest.fixture
@@ -93,4 +93,4 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
         for path in paths:
             Image.new("L", (1, 1)).save(path)
 
-    monkeypatch.setattr("trimbench.papers.reporting.figures.drawing.draw", draw)
+    monkeypatch.setattr("trimbench.reproduction.reporting.figures.drawing.draw", draw)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import run_job_function
 from trimbench.papers.trimming.classifiers import Problem
-from trimbench.papers.vocabulary.cells import Experiment, Inputs
-from trimbench.papers.vocabulary.outcome import Outcome
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.execution.job import run_job_function
+from trimbench.reproduction.vocabulary.cells import Experiment, Inputs
+from trimbench.reproduction.vocabulary.outcome import Outcome
 
 from .command_line import PROJECT
 

@@ -15,13 +15,13 @@ import pytest
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from trimbench.papers.commands.arguments import SHARED_KEYS, Composer
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.page import Entry, part_of, render_pages
-from trimbench.papers.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally
-from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.planning import make_experiment
-from trimbench.papers.vocabulary.reported import Literature, Statement, check_numbers
+from trimbench.reproduction.commands.arguments import SHARED_KEYS, Composer
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.reporting.page import Entry, part_of, render_pages
+from trimbench.reproduction.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally
+from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.vocabulary.planning import make_experiment
+from trimbench.reproduction.vocabulary.reported import Literature, Statement, check_numbers
 
 from .command_line import PROJECT
 
@@ -50,7 +50,7 @@ def test_it_takes_at_most_15_megabytes() -> None:
 def test_the_readme_has_the_verdicts_of_the_committed_run() -> None:
     summary = pd.read_csv(kept("summary.csv"))
     # A new experiment is published with the next run; until then the gallery says that it is not.
-    assert set(PUBLISHED) <= set(Catalogue((configuration_folder(),)).names("experiment"))
+    assert set(PUBLISHED) <= set(Catalogue().names("experiment"))
     families = summary.groupby(summary["experiment"].str.split("/").str[0])[list(COLUMNS)].sum()
     for family, name in NAMES.items():
         line = " | ".join([name, *(str(families.loc[family, [*columns]].sum()) for columns in SHOWN.values())])
@@ -76,7 +76,7 @@ def test_every_experiment_has_its_provenance(name: str) -> None:
 
 LITERATURE = Literature.of(PROJECT)
 STATEMENTS = [(paper, *said) for paper, about in LITERATURE.papers.items() for said in about.statements.items()]
-ON_PAGE = yaml.safe_load((files("trimbench.papers.reporting") / "page" / "papers.yaml").read_text("utf-8"))
+ON_PAGE = yaml.safe_load((files("trimbench.reproduction.reporting") / "page" / "papers.yaml").read_text("utf-8"))
 
 
 def value_of(cell: Any) -> Any:

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from trimbench.papers import configuration
-from trimbench.papers.commands.arguments import SHARED_KEYS, Composer, setting
-from trimbench.papers.configuration import Catalogue, configuration_folder, plain
-from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.outcome import shown_name
-from trimbench.papers.vocabulary.reported import Literature
+from trimbench.reproduction import configuration
+from trimbench.reproduction.commands.arguments import SHARED_KEYS, Composer, setting
+from trimbench.reproduction.configuration import Catalogue, plain
+from trimbench.reproduction.project import project
+from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.vocabulary.outcome import shown_name
+from trimbench.reproduction.vocabulary.reported import Literature
 
 from .command_line import PROJECT
 
@@ -74,20 +75,8 @@ def test_a_declaration_that_cannot_be_read(catalogue: Catalogue, name: str, mess
 
 
 def test_paths_start_at_their_file(catalogue: Catalogue, tmp_path: Path) -> None:
-    assert catalogue.dataset_mapping("clinic")["path"] == str(tmp_path / "own/dataset/clinic.csv")
-    assert catalogue.dataset_mapping("deep/one")["path"] == str(tmp_path / "own/dataset/x.csv")
-
-
-def test_the_folder_is_found_in_both_layouts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    package = tmp_path / "site" / "trimbench" / "papers"
-    package.mkdir(parents=True)
-    monkeypatch.setattr(configuration, "__file__", str(package / "configuration.py"))
-    with pytest.raises(ConfigurationError, match=r"no folder 'conf' beside or inside .*; install trimbench again"):
-        configuration_folder()
-    for folder in (tmp_path / "site" / "conf", package / "conf"):
-        folder.mkdir()
-        (folder / "config.yaml").write_text("a: 1\n")
-        assert configuration_folder() == folder
+    assert catalogue.declared("dataset", "clinic")["path"] == str(tmp_path / "own/dataset/clinic.csv")
+    assert catalogue.declared("dataset", "deep/one")["path"] == str(tmp_path / "own/dataset/x.csv")
 
 
 def chain(link: str, n: int, first: str = "v0: &v0 [1, 2]") -> str:
@@ -159,7 +148,7 @@ def test_what_would_hide_the_length_of_values_is_refused() -> None:
 def test_printed_numbers_are_compared_with_the_settings_of_the_papers() -> None:
     pinned = yaml.safe_load(Path(__file__).with_name("paper_settings.yaml").read_text(encoding="utf-8"))
     assert set(pinned) == set(Literature.of(PROJECT).experiments)
-    with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+    with hydra.initialize_config_dir(str(project().configuration), version_base="1.3"):
         composer = Composer(PROJECT)
         for name, settings in pinned.items():
             found = composer.compose([setting("profile", "paper"), setting("experiment", name)])
@@ -170,10 +159,10 @@ def test_printed_numbers_are_compared_with_the_settings_of_the_papers() -> None:
 
 
 def test_files_that_are_the_projects_own_replace_nothing(tmp_path: Path) -> None:
-    text = (configuration_folder() / "dataset/digits.yaml").read_bytes()
+    text = (project().configuration / "dataset/digits.yaml").read_bytes()
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset/digits.yaml").write_bytes(text)
-    catalogue = Catalogue((tmp_path, configuration_folder()))
+    catalogue = Catalogue((tmp_path,))
     assert catalogue.replaced() == {}
     (tmp_path / "dataset/digits.yaml").write_bytes(text + b"# another\n")
     assert catalogue.replaced() == {"dataset/digits": tmp_path / "dataset/digits.yaml"}

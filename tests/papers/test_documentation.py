@@ -28,9 +28,9 @@ import trimbench
 import trimbench.estimators
 from tests.test_package import loaded_by
 from trimbench.papers.beyond.incomplete_methods import METHODS
-from trimbench.papers.commands import cli
-from trimbench.papers.commands.arguments import CommandLine
-from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder
+from trimbench.reproduction.commands import cli
+from trimbench.reproduction.commands.arguments import CommandLine
+from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue
 
 from . import pages
 from .command_line import Command
@@ -242,9 +242,9 @@ def test_the_tutorial_can_be_followed(command: Command, tmp_path: Path, monkeypa
 def test_the_reference_names_every_setting() -> None:
     text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
     rows = {name for row in re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
-    shared = yaml.safe_load((pages.ROOT / "conf/config.yaml").read_text(encoding="utf-8"))
+    shared = yaml.safe_load((SHARED_CONFIGURATION / "config.yaml").read_text(encoding="utf-8"))
     wanted = set(shared) - {"defaults", "hydra"} | {"experiment", "profile", "executor"}
-    for path in (pages.ROOT / "conf/executor").glob("*.yaml"):
+    for path in (SHARED_CONFIGURATION / "executor").glob("*.yaml"):
         keys = yaml.safe_load(path.read_text(encoding="utf-8"))
         wanted |= {key for key in keys if key not in ("kind", "_target_")}
     assert wanted - rows == set()
@@ -312,7 +312,7 @@ def test_the_gallery_names_what_is_not_published_yet(tmp_path: Path) -> None:
     assert text.endswith("\n## Not published yet\n\nThe published run is older than `trimming/table9`.\n")
 
 
-CATALOGUE = Catalogue((configuration_folder(),))
+CATALOGUE = Catalogue()
 
 
 @pytest.fixture
@@ -327,7 +327,7 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_help_fits_a_screen_names_the_commands_and_loads_no_heavy_package(said: Any) -> None:
-    modules, text = loaded_by("from trimbench.papers.commands.cli import main; main()", "--help")
+    modules, text = loaded_by("from trimbench.reproduction.commands.cli import main; main()", "--help")
     assert modules == []
     lines = said("--help", "--resolve")
     assert len(lines) <= 23

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from trimbench.papers.commands.arguments import SHARED_KEYS, CommandLine, Composer, setting
-from trimbench.papers.configuration import NOT_SETTINGS
 from trimbench.papers.conformant.tasks import Protocol
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.validation import ConfigurationError, must_be, settings, unknown, validated
-from trimbench.papers.vocabulary.cells import Inputs
-from trimbench.papers.vocabulary.planning import make_experiment
+from trimbench.reproduction.commands.arguments import SHARED_KEYS, CommandLine, Composer, setting
+from trimbench.reproduction.configuration import NOT_SETTINGS
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.validation import ConfigurationError, must_be, settings, unknown, validated
+from trimbench.reproduction.vocabulary.cells import Inputs
+from trimbench.reproduction.vocabulary.planning import make_experiment
 
 from .command_line import PROJECT, Command
 

@@ -62,5 +62,8 @@ def study(
     """
     check_installed(*_NEEDED, extra="papers", what="trimbench.papers.study")
     from trimbench.papers.own_table.study import study_table
+    from trimbench.papers.project import PROJECT
+    from trimbench.reproduction.project import use
 
+    use(PROJECT)
     return study_table(table, target, costs, budget, folder, n_jobs, settings)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.commands import tasks
-from trimbench.papers.commands.arguments import quoted
-from trimbench.papers.commands.cli import answer, completions
-from trimbench.papers.validation import ConfigurationError
+from trimbench.reproduction.commands import tasks
+from trimbench.reproduction.commands.arguments import quoted
+from trimbench.reproduction.commands.cli import answer, completions
+from trimbench.reproduction.validation import ConfigurationError
 
 from ..command_line import PROJECT, T4, T6, Command, write
 

@@ -8,11 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.commands import tasks
-from trimbench.papers.commands.arguments import SHARED_KEYS, TASKS, CommandLine, Composer, check_settings, setting
-from trimbench.papers.configuration import NOT_SETTINGS, configuration_folder
-from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.planning import make_experiment
+from trimbench.reproduction.commands import tasks
+from trimbench.reproduction.commands.arguments import (
+    SHARED_KEYS,
+    CommandLine,
+    Composer,
+    check_settings,
+    setting,
+    task_names,
+)
+from trimbench.reproduction.configuration import NOT_SETTINGS
+from trimbench.reproduction.project import project
+from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.vocabulary.planning import make_experiment
 
 from ..command_line import CURVE, FEW, OTHER, PROJECT, T4, T6, Command, write
 
@@ -25,7 +33,7 @@ SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profil
 SHARED += "task, verify, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
 TASK = "task must be one of compare, describe, fetch, list, plot, publish, report, run, study, got"
-EXPERIMENT_FOLDER = configuration_folder() / "experiment/trimming"
+EXPERIMENT_FOLDER = project().configuration / "experiment/trimming"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"
 UN = f"experiment must be one of {EXPERIMENTS}, got"
@@ -148,7 +156,7 @@ def test_a_mistake_is_explained_and_a_command_works_once_the_advice_is_followed(
     assert "Traceback" not in answer.err
     assert not list(tmp_path.iterdir())
     if (words, message) in ADVISED:
-        for task in TASKS:
+        for task in task_names():
             monkeypatch.setitem(tasks.PERFORM, task, lambda _: 0)
         assert command(*followed(words, answer.err), code=0).err == ""
 

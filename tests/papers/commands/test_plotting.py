@@ -13,11 +13,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.figures.drawing import read_points, write_figures
-from trimbench.papers.reporting.runs import make_run
-from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.outcome import FigureSettings, LineFigure
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.reporting.figures.drawing import read_points, write_figures
+from trimbench.reproduction.reporting.runs import make_run
+from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.vocabulary.outcome import FigureSettings, LineFigure
 
 from ..command_line import Command
 
@@ -184,4 +184,4 @@ def test_points_that_cannot_be_read_are_named(command: Command, root: Path) -> N
 
 
 def test_the_default_of_the_configuration_is_that_of_the_settings() -> None:
-    assert Catalogue((configuration_folder(),)).mapping("figure", "default") == dataclasses.asdict(FigureSettings())
+    assert Catalogue().mapping("figure", "default") == dataclasses.asdict(FigureSettings())

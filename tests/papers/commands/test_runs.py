@@ -8,20 +8,22 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from trimbench.papers.commands import cli, tasks
-from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.execution.store import provenance
-from trimbench.papers.files import settings_name
-from trimbench.papers.reporting import page as reporting_page
-from trimbench.papers.reporting import runs
+from trimbench.papers.project import PROJECT
+from trimbench.reproduction.commands import tasks
+from trimbench.reproduction.execution.store import provenance
+from trimbench.reproduction.files import settings_name
+from trimbench.reproduction.project import project
+from trimbench.reproduction.reporting import page as reporting_page
+from trimbench.reproduction.reporting import runs
 
-from ..command_line import OTHER, T4, YET_OTHER, Command, project_of, results, write
+from ..command_line import OTHER, T4, YET_OTHER, Command, configured_in, project_of, results, write
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -54,7 +56,7 @@ def test_a_declaration_of_ones_own_in_the_place_of_the_projects_is_another_setti
 ) -> None:
     command(*QUICKLY, code=0)
     before = results(tmp_path / "results")
-    text = (configuration_folder() / "experiment/trimming/table4.yaml").read_text()
+    text = (project().configuration / "experiment/trimming/table4.yaml").read_text()
     for number, folder in enumerate(("one", "two")):
         own = tmp_path / folder / "experiment/trimming"
         own.mkdir(parents=True)
@@ -87,7 +89,7 @@ def test_what_would_be_read_from_the_project_all_the_same_is_refused(
 
 
 def test_a_profile_of_ones_own_is_not_the_papers(command: Command, tmp_path: Path) -> None:
-    profile = (configuration_folder() / "profile/quick.yaml").read_text(encoding="utf-8")
+    profile = (project().configuration / "profile/quick.yaml").read_text(encoding="utf-8")
     write(tmp_path / "mine", {"profile/tiny.yaml": profile.replace("name: quick", "name: tiny")})
     answer = command("--config-dir", "mine", *QUICKLY, "profile=tiny", code=0)
     assert "\ncomplete, with other settings\n" in answer.out
@@ -98,7 +100,7 @@ def test_a_profile_of_ones_own_is_not_the_papers(command: Command, tmp_path: Pat
 def test_an_experiment_of_ones_own_may_have_any_name(command: Command, tmp_path: Path) -> None:
     own = tmp_path / "mine/experiment/own"
     own.mkdir(parents=True)
-    shutil.copyfile(configuration_folder() / "experiment/trimming/table4.yaml", own / "my tâble.yaml")
+    shutil.copyfile(project().configuration / "experiment/trimming/table4.yaml", own / "my tâble.yaml")
     words = ("--config-dir", "mine", "experiment='own/my tâble'", "executor=serial")
     assert "\ncomplete, beyond the papers\n" in command(*words, code=0).out
     assert (tmp_path / "results/quick/own/my tâble.csv").is_file()
@@ -108,7 +110,7 @@ def test_an_experiment_of_ones_own_may_have_any_name(command: Command, tmp_path:
 
 def test_git_does_not_see_a_run(command: Command, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    shutil.copyfile(configuration_folder().parent / ".gitignore", tmp_path / ".gitignore")
+    shutil.copyfile(project().configuration.parent / ".gitignore", tmp_path / ".gitignore")
     subprocess.run(["git", "-C", str(tmp_path), "add", "-A"], check=True)
     command(*QUICKLY, code=0)
     command("-m", *QUICKLY, SWEPT, code=0)
@@ -140,14 +142,14 @@ def test_a_run_must_not_be_named_like_anything_else(command: Command, tmp_path: 
 
 
 @pytest.fixture
-def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """What the program takes for its commit, with a configuration of one experiment."""
     folder = project_of(tmp_path / "conf", "trimming/table4")
-    monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
     state = {**provenance(), "commit": "a" * 40, "dirty": False}
     for module in (tasks, runs, reporting_page):
         monkeypatch.setattr(module, "provenance", lambda: dict(state))
-    return state
+    for _ in configured_in(folder):
+        yield state
 
 
 def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_path: Path) -> None:
@@ -240,9 +242,9 @@ def test_experiments_that_a_run_lacks_stay_as_published(
     command: Command, commit: dict[str, Any], tmp_path: Path
 ) -> None:
     name = "selection_bias/correlation_table"
-    declared = cli.configuration_folder() / f"experiment/{name}.yaml"
+    declared = project().configuration / f"experiment/{name}.yaml"
     declared.parent.mkdir()
-    shutil.copyfile(configuration_folder() / f"experiment/{name}.yaml", declared)
+    shutil.copyfile(PROJECT.configuration / f"experiment/{name}.yaml", declared)
     another = (f"experiment={name}", "executor=serial")
     command(*QUICKLY, code=0)
     alone = command("task=publish", "run=quick", code=2)

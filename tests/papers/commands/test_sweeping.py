@@ -19,10 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import DictConfig
 
-from trimbench.papers.commands.arguments import CommandLine, Composer
-from trimbench.papers.commands.cli import _compose, sweep_name, value_of
-from trimbench.papers.configuration import configuration_folder, plain
-from trimbench.papers.validation import ConfigurationError
+from trimbench.reproduction.commands.arguments import CommandLine, Composer
+from trimbench.reproduction.commands.cli import _compose, sweep_name, value_of
+from trimbench.reproduction.configuration import plain
+from trimbench.reproduction.project import project
+from trimbench.reproduction.validation import ConfigurationError
 
 from ..command_line import CURVE, OTHER, PROJECT, SMALL, T4, YET_OTHER, Command, results
 
@@ -150,7 +151,7 @@ def read(*words: str) -> list[Override]:
 
 
 def test_every_experiment_is_composed_as_by_hydra() -> None:
-    with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+    with hydra.initialize_config_dir(str(project().configuration), version_base="1.3"):
         composer = Composer(PROJECT)
         for experiment in EXPERIMENTS:
             slowly = plain(hydra.compose("config", overrides=[*SETTINGS, experiment]))
@@ -167,7 +168,7 @@ def test_every_experiment_is_composed_as_by_hydra() -> None:
     ],
 )
 def test_settings_of_an_experiment_are_composed_as_by_hydra(words: list[str]) -> None:
-    with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+    with hydra.initialize_config_dir(str(project().configuration), version_base="1.3"):
         slowly = plain(hydra.compose("config", overrides=words))
         assert Composer(PROJECT).compose(read(*words)) == slowly
 

@@ -14,11 +14,11 @@ import yaml
 
 import trimbench as tb
 from tests.networks.ace_encoder import encode_ace
-from trimbench.papers.commands.tasks import measured
-from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.execution.run import duration
-from trimbench.papers.reporting.runs import STUDY, make_run
 from trimbench.papers.trimming import examples
+from trimbench.reproduction.commands.tasks import measured
+from trimbench.reproduction.execution.run import duration
+from trimbench.reproduction.project import project
+from trimbench.reproduction.reporting.runs import STUDY, make_run
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, write
 from ..stored_runs import TABLE, run
@@ -76,7 +76,7 @@ def test_a_run_says_how_long_it_will_take(command: Command) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_costs_are_measured_from_the_records_of_a_run(command: Command, tmp_path: Path) -> None:
-    bench = run_path(str(configuration_folder().parent / "scripts/bench/cost.py"))
+    bench = run_path(str(project().configuration.parent / "scripts/bench/cost.py"))
     command(T4, "executor=serial", code=0)
     command(*SMALL, code=0)  # other settings than the profile's, which are in the names of its files
     found = bench["costs_of"](tmp_path / "results/quick", bench["stored"](tmp_path / "results/jobs"))
@@ -117,7 +117,7 @@ def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> 
 
 @pytest.mark.usefixtures("few")
 def test_list_continues_after_an_experiment_that_cannot_be_planned(command: Command, tmp_path: Path) -> None:
-    curve = (configuration_folder() / "experiment/trimming/breast_cancer.yaml").read_text()
+    curve = (project().configuration / "experiment/trimming/breast_cancer.yaml").read_text()
     write(tmp_path / "mine", {"experiment/odd.yaml": curve.replace("[breast_cancer]", "[nowhere]")})
     listed = command("--config-dir", "mine", "task=list", code=0)
     assert re.search(r"\| odd +\| +– \| +– \| +– \| +– \| – +\| cannot be planned: dataset must be one of", listed.out)
@@ -133,7 +133,7 @@ def test_fetch_without_a_network(command: Command) -> None:
     failed = [line for line in answer.out.splitlines() if line.startswith("FAILED: ")]
     missing = [name for line in failed for name in line.split(": ")[1].split(", ")]
     for name in PROJECT.names("network"):
-        if PROJECT.network_mapping(name)["format"] == "tables":
+        if PROJECT.declared("network", name)["format"] == "tables":
             assert f"{name}: here, given in its declaration" in here
         else:
             assert name in missing

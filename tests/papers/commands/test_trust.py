@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.papers.command_line import CURVE, T4, Command
-from trimbench.papers.configuration import configuration_folder
+from trimbench.reproduction.project import project
 
 pytestmark = pytest.mark.usefixtures("few")
 
@@ -54,7 +54,7 @@ def test_a_runner_from_elsewhere_is_imported_only_if_allowed(command: Command, c
 
 @pytest.mark.parametrize("name", ["sweeps/theirs", "jobs/theirs", "comparisons/a/b", "run", "index"])
 def test_an_experiment_takes_no_name_of_what_a_run_writes_besides(command: Command, name: str) -> None:
-    text = (configuration_folder() / "experiment/trimming/table4.yaml").read_text()
+    text = (project().configuration / "experiment/trimming/table4.yaml").read_text()
     write(f"mine/experiment/{name}.yaml", "# @package _global_\n" + text.removeprefix("# @package _global_\n"))
     answer = refusal(command, *MINE, f"experiment={name}", "executor=serial")
     taken = "jobs, sweeps, comparisons, run, summary, index"
@@ -85,7 +85,7 @@ OF_THE_RUN = {
     "cache_mode": "cache_mode: ignore",
     "offline": "offline: true",
     "executor": "executor: {workers: 1000}",
-    "executor ": "executor: {_target_: trimbench.papers.execution.remote.RayExecutor, address: 'evil:6379'}",
+    "executor ": "executor: {_target_: trimbench.reproduction.execution.remote.RayExecutor, address: 'evil:6379'}",
     "executor  ": "defaults: [override /executor: ray]",
     "executor   ": "defaults: [override /executor: theirs]",
 }
@@ -104,7 +104,7 @@ def test_what_is_done_and_where_comes_from_the_command_line_alone(command: Comma
         assert told.startswith(f"files in mine must not set {key.strip()}: they say what is computed, not how"), told
 
 
-THEIR_EXECUTOR = "_target_: trimbench.papers.execution.remote.RayExecutor\naddress: 127.0.0.1:1\nretries: 0\n"
+THEIR_EXECUTOR = "_target_: trimbench.reproduction.execution.remote.RayExecutor\naddress: 127.0.0.1:1\nretries: 0\n"
 
 
 def test_an_executor_of_a_folder_is_used_where_the_command_line_names_it(command: Command) -> None:

@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.conformant.curves import Figure3, NaiveBayesCrossing
+from trimbench.papers.conformant.curves import Figure3, NaiveBayesCrossing, stored_curves
 from trimbench.papers.conformant.figure1 import conforming_models
 from trimbench.papers.conformant.figure6 import Figure6, evidence_bars, image_grid
 from trimbench.papers.conformant.imputers import EmMice, ImputerOptions
@@ -33,11 +32,13 @@ from trimbench.papers.conformant.mask_sweep import (
 from trimbench.papers.conformant.solvers import solve_synthetic
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
 from trimbench.papers.conformant.tasks import Table2, Task, encoded_rows, fitted, make_task
-from trimbench.papers.data.masks import Missingness
-from trimbench.papers.execution.job import arguments_of
-from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.outcome import LineFigure, Number, Outcome
-from trimbench.papers.vocabulary.reported import interpolated, stored_curves
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.masks import Missingness
+from trimbench.reproduction.execution.job import arguments_of
+from trimbench.reproduction.project import project
+from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.vocabulary.outcome import LineFigure, Number, Outcome
+from trimbench.reproduction.vocabulary.reported import interpolated
 
 from ..command_line import PROJECT, Command, table_of, write
 from ..experiments import inputs_of, keys_of, outcome_of, points_of, rows_of, tables_of
@@ -125,7 +126,7 @@ def test_the_stored_curves() -> None:
 
 @pytest.mark.parametrize("name", PROJECT.names("protocol"))
 def test_protocols_say_what_they_are(name: str) -> None:
-    text = (configuration_folder() / f"protocol/{name}.yaml").read_text(encoding="utf-8")
+    text = (project().configuration / f"protocol/{name}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# ")
     assert PROJECT.mapping("protocol", name)["dataset"] in PROJECT.names("dataset")
 

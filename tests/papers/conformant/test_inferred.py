@@ -14,8 +14,7 @@ import yaml
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.conformant.curves import NaiveBayesCrossing, stored_contradiction
+from trimbench.papers.conformant.curves import NaiveBayesCrossing, stored_contradiction, stored_curves
 from trimbench.papers.conformant.tables_4_and_5 import (
     METHODS,
     Setup,
@@ -29,9 +28,10 @@ from trimbench.papers.conformant.tables_4_and_5 import (
     printed,
 )
 from trimbench.papers.conformant.tasks import distinct_rows, encoded_rows, fit_lbfgs, make_task, rows_at_hand
-from trimbench.papers.validation import ConfigurationError, validated
-from trimbench.papers.vocabulary.outcome import Explanation, Outcome
-from trimbench.papers.vocabulary.reported import printed_numbers, stored_curves
+from trimbench.reproduction.project import project
+from trimbench.reproduction.validation import ConfigurationError, validated
+from trimbench.reproduction.vocabulary.outcome import Explanation, Outcome
+from trimbench.reproduction.vocabulary.reported import printed_numbers
 
 from ..experiments import inputs_of
 
@@ -134,7 +134,7 @@ def test_means_of_a_setup_leave_out_complete_rows() -> None:
 
 @pytest.mark.parametrize("number", [4, 5])
 def test_declared_setups_differ_from_their_neighbours(number: int) -> None:
-    path = configuration_folder() / f"experiment/conformant/table{number}.yaml"
+    path = project().configuration / f"experiment/conformant/table{number}.yaml"
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     for name, setups in content["inferred"].items():
         found = [validated(Setup, setup, "inferred") for setup in setups]

@@ -28,10 +28,10 @@ from trimbench.papers.beyond.incomplete_methods import (
 )
 from trimbench.papers.beyond.missing_values import MissingValues, claim_lines, groups_of
 from trimbench.papers.conformant.tasks import feature_codes
-from trimbench.papers.data.masks import Missingness
-from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
-from trimbench.papers.vocabulary.outcome import mean_of
+from trimbench.reproduction.data.masks import Missingness
+from trimbench.reproduction.execution.job import arguments_of
+from trimbench.reproduction.vocabulary.outcome import mean_of
 
 from ..experiments import inputs_of, rows_of
 

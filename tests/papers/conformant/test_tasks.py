@@ -12,8 +12,6 @@ import yaml
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from trimbench.papers import vocabulary
-from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.conformant import tasks
 from trimbench.papers.conformant.imputers import ImputerOptions, evaluate_imputer
 from trimbench.papers.conformant.solvers import SOLVERS
@@ -27,11 +25,13 @@ from trimbench.papers.conformant.tasks import (
     make_task,
     rows_at_hand,
 )
-from trimbench.papers.data.dataset import Dataset
-from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.job import arguments_of
-from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.cells import Cell, dataset_of
+from trimbench.reproduction import vocabulary
+from trimbench.reproduction.data.dataset import Dataset
+from trimbench.reproduction.execution.code_hash import JobFunction
+from trimbench.reproduction.execution.job import arguments_of
+from trimbench.reproduction.project import project
+from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.vocabulary.cells import Cell, dataset_of
 
 from ..command_line import PROJECT
 from ..experiments import inputs_of
@@ -112,7 +112,7 @@ def test_3_versus_5_has_the_authors_images(given_folder: Path, monkeypatch: pyte
     monkeypatch.setattr(tasks, "_encode", None)
     np.testing.assert_array_equal(ours, encoded_rows(dataclasses.replace(task, split_seed=1)).test)
     assert sorted(map(bytes, theirs)) == sorted(map(bytes, ours))
-    shown = yaml.safe_load((configuration_folder() / "experiment/conformant/figure6.yaml").read_text("utf-8"))["rows"]
+    shown = yaml.safe_load((project().configuration / "experiment/conformant/figure6.yaml").read_text("utf-8"))["rows"]
     np.testing.assert_array_equal(ours[shown], theirs[[1, 4, 194, 570, 845]], err_msg="the images of Figure 6")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.data.cache import Cache
+from trimbench.reproduction.data.cache import Cache
 
 from .loopback import Loopback, serve
 
@@ -14,7 +14,7 @@ def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sends a request for 127.0.0.1 to a proxy, or pauses between downloads."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr("trimbench.papers.data.downloads._PAUSE_SECONDS", 0)
+    monkeypatch.setattr("trimbench.reproduction.data.downloads._PAUSE_SECONDS", 0)
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import rdata
 
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.dataset import Dataset, fingerprint
-from trimbench.papers.data.declarations import DatasetDeclaration, declare_dataset
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.dataset import Dataset, fingerprint
+from trimbench.reproduction.data.declarations import DatasetDeclaration, declare_dataset
 
 from .loopback import ARFF_PATH, DATASET_ID, FILE_BODY, FILE_PATH, PARQUET_PATH, Loopback
 

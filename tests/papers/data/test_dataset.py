@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.data.dataset import (
+from trimbench.reproduction.data.dataset import (
     Facts,
     build_dataset,
     canonical_order,
@@ -20,8 +20,8 @@ from trimbench.papers.data.dataset import (
     label_column,
     number_column,
 )
-from trimbench.papers.data.encodings import BinaryEncoding, categorize, encode_binary
-from trimbench.papers.validation import FactsMismatch
+from trimbench.reproduction.data.encodings import BinaryEncoding, categorize, encode_binary
+from trimbench.reproduction.validation import FactsMismatch
 
 TABLE = pd.DataFrame({"x": [1, 2, 3], "y": pd.Categorical(["b", "a", "b"], categories=["c", "b", "a"])})
 

@@ -21,27 +21,25 @@ from tests.networks.network_writers import encode_bif, encode_ergo
 from tests.test_package import HEAVY, loaded_by
 from trimbench.networks.formats.ace import read_problem
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.dataset import Dataset, Facts
-from trimbench.papers.data.declarations import (
-    DatasetDeclaration,
+from trimbench.papers.networks import (
     NetworkDeclaration,
     compare_with_files,
-    declare_dataset,
     declare_network,
-    is_here,
-    load_dataset,
     load_network,
+    network_input,
 )
-from trimbench.papers.data.downloads import CacheOnlyFile, FileDeclaration, UnverifiedFile
-from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
-from trimbench.papers.data.table_texts import MISSING_VALUES
-from trimbench.papers.execution.run import SerialExecutor
-from trimbench.papers.execution.store import JobStore
-from trimbench.papers.validation import ConfigurationError, DataUnavailable
-from trimbench.papers.vocabulary.cells import Inputs
-from trimbench.papers.vocabulary.planning import Surroundings
+from trimbench.papers.own_table.table_texts import MISSING_VALUES
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.dataset import Dataset, Facts
+from trimbench.reproduction.data.declarations import DatasetDeclaration, declare_dataset, is_here, load_dataset
+from trimbench.reproduction.data.downloads import CacheOnlyFile, FileDeclaration, UnverifiedFile
+from trimbench.reproduction.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
+from trimbench.reproduction.execution.run import SerialExecutor
+from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.validation import ConfigurationError, DataUnavailable
+from trimbench.reproduction.vocabulary.cells import Inputs
+from trimbench.reproduction.vocabulary.planning import Surroundings
 
 from .loopback import Loopback
 
@@ -323,8 +321,8 @@ def test_other_networks_run_beside_figures_that_are_no_network(tmp_path: Path, c
     inputs = inputs_of(tmp_path, FIGURES | {"prior": [0.1, 0.8]}, cache)
     (tmp_path / "network/ok.yaml").write_text(yaml.safe_dump(FIGURES))
     where = Surroundings(inputs, JobStore(tmp_path / "jobs"), SerialExecutor(), "default")
-    assert "network 'alarm': the distributions of 'thief'" in where.obstacle(inputs.network("alarm"))
-    assert where.obstacle(inputs.network("ok")) == ""
+    assert "network 'alarm': the distributions of 'thief'" in where.obstacle(network_input(inputs, "alarm"))
+    assert where.obstacle(network_input(inputs, "ok")) == ""
 
 
 def test_a_missing_file_is_explained(tmp_path: Path, cache: Cache) -> None:
@@ -356,7 +354,7 @@ def inputs_of(folder: Path, declaration: dict[str, Any], cache: Cache) -> Inputs
 def test_evidence_is_downloaded_and_read_where_it_is_asked_for(tmp_path: Path, loopback: Loopback) -> None:
     cache = Cache((), tmp_path / "cache")
     inputs = inputs_of(tmp_path, offered(loopback, "/* Evidence */ 1\n 1 0\n"), cache)
-    plain, given = inputs.network("alarm"), inputs.network("alarm", evidence=True)
+    plain, given = network_input(inputs, "alarm"), network_input(inputs, "alarm", evidence=True)
     assert plain.sha256 != given.sha256
     assert plain.name != given.name
     assert "evidence" not in plain.declared["files"]  # type: ignore[operator]
@@ -377,8 +375,8 @@ def test_a_network_with_unused_evidence_has_the_hash_that_it_has_without(tmp_pat
     declaration = offered(loopback, "0")
     inputs = inputs_of(tmp_path, declaration, Cache((), tmp_path / "cache"))
     del declaration["files"]["evidence"]
-    assert inputs.network("alarm").sha256 == declare_network("alarm", declaration).sha256
-    assert inputs.network("alarm").declared == declaration
+    assert network_input(inputs, "alarm").sha256 == declare_network("alarm", declaration).sha256
+    assert network_input(inputs, "alarm").declared == declaration
 
 
 @pytest.mark.parametrize(
@@ -409,7 +407,7 @@ def test_evidence_that_does_not_fit_the_network_is_named(tmp_path: Path, loopbac
 def test_evidence_that_is_not_declared_cannot_be_asked_for(tmp_path: Path, loopback: Loopback, file: Path) -> None:
     inputs = inputs_of(tmp_path, {"format": "bif", "path": str(file)}, Cache((), tmp_path / "cache"))
     with pytest.raises(ValueError, match=re.escape("'alarm' must be declared with an evidence file (files.evidence)")):
-        inputs.network("alarm", evidence=True)
+        network_input(inputs, "alarm", evidence=True)
 
 
 @pytest.mark.parametrize(
@@ -432,14 +430,14 @@ def test_what_the_file_does_not_hold_is_refused(file: Path, cache: Cache, more: 
         load_network(declared(file, **{"target": "thief", "positive": "yes", **more}), cache)
 
 
-PROJECT = Catalogue((configuration_folder(),))
+PROJECT = Catalogue()
 N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "voting": 16, "hepatitis": 19}
 
 
 @pytest.mark.parametrize("name", N_FEATURES)
 def test_the_declared_figures_are_those_of_the_files_to_the_last_bit(given_networks: Path, name: str) -> None:
     cache = Cache((given_networks,), given_networks, offline=True)
-    declaration = declare_network(name, PROJECT.network_mapping(name))
+    declaration = declare_network(name, PROJECT.declared("network", name))
     assert compare_with_files(declaration, cache)
     loaded = load_network(declaration, cache)
     problem = read_problem(given_networks / f"files/trimbn/{name}.net.search")
@@ -565,5 +563,5 @@ def test_network_files_come_from_fixed_commits() -> None:
 
 def test_declaring_a_data_set_loads_no_heavy_package() -> None:
     declaring = "declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})"
-    loaded, _ = loaded_by(f"from trimbench.papers.data.declarations import declare_dataset; {declaring}")
+    loaded, _ = loaded_by(f"from trimbench.reproduction.data.declarations import declare_dataset; {declaring}")
     assert {*HEAVY} & {*loaded} <= {"numpy"}

@@ -21,12 +21,12 @@ import pandas as pd
 import pytest
 import requests
 
-from trimbench.papers.data import downloads
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.dataset import Facts, fingerprint
-from trimbench.papers.data.declarations import is_here, load_dataset
-from trimbench.papers.data.downloads import FileDeclaration, _is_this_machine, stream
-from trimbench.papers.validation import DataUnavailable
+from trimbench.reproduction.data import downloads
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.dataset import Facts, fingerprint
+from trimbench.reproduction.data.declarations import is_here, load_dataset
+from trimbench.reproduction.data.downloads import FileDeclaration, _is_this_machine, stream
+from trimbench.reproduction.validation import DataUnavailable
 
 from .loopback import ARFF_PATH, FILE_PATH, PARQUET_PATH, Loopback
 from .offers import (

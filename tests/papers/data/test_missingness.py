@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, split_rows
-from trimbench.papers.data.sources import simulate_naive_bayes
+from trimbench.reproduction.data.masks import DEPENDENT, Mechanism, Missingness, split_rows
+from trimbench.reproduction.data.sources import simulate_naive_bayes
 
 NAMES = tuple(f"x{i}" for i in range(12))
 

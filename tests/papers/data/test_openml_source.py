@@ -12,10 +12,10 @@ from pathlib import Path
 import openml
 import pytest
 
-from trimbench.papers.data.cache import Cache, HostMemory
-from trimbench.papers.data.declarations import declare_dataset, is_here, load_dataset
-from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch
-from trimbench.papers.vocabulary.planning import held_against_servers
+from trimbench.reproduction.data.cache import Cache, HostMemory
+from trimbench.reproduction.data.declarations import declare_dataset, is_here, load_dataset
+from trimbench.reproduction.validation import DataUnavailable, DeclarationError, FactsMismatch
+from trimbench.reproduction.vocabulary.planning import held_against_servers
 
 from .loopback import ARFF_PATH, DATASET_ID, PARQUET_PATH, Loopback
 from .offers import DESCRIPTION_PATH, SHA256, SOURCE, TOY, assert_is_toy, contents, folder_of
@@ -104,7 +104,7 @@ def test_nothing_is_printed_and_nobody_is_warned(
 def test_silent_server_costs_one_bounded_wait(
     cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trimbench.papers.data.downloads._SILENT_SECONDS", 0.3)
+    monkeypatch.setattr("trimbench.reproduction.data.downloads._SILENT_SECONDS", 0.3)
     go_on = threading.Event()
     body: Callable[[str], bytes | None] = loopback.body
 
@@ -186,7 +186,7 @@ DAMAGED = ["apikey", "[FAKE", "apikey = a\napikey = b", "retry_policy = never", 
 READS_SETTINGS = f"""
 import sys
 from pathlib import Path
-from trimbench.papers.data.downloads import openml_package
+from trimbench.reproduction.data.downloads import openml_package
 for text in {DAMAGED!r}:
     Path(sys.argv[1]).write_text(text, encoding="utf-8")
     for name in [name for name in sys.modules if name.split(".")[0] == "openml"]:

@@ -22,11 +22,11 @@ import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer
 
-from trimbench.papers.data import downloads
-from trimbench.papers.data.cache import Cache, HostMemory
-from trimbench.papers.data.dataset import fingerprint
-from trimbench.papers.data.declarations import declare_dataset, is_here, load_dataset
-from trimbench.papers.validation import ConfigurationError, DataUnavailable, by_host
+from trimbench.reproduction.data import downloads
+from trimbench.reproduction.data.cache import Cache, HostMemory
+from trimbench.reproduction.data.dataset import fingerprint
+from trimbench.reproduction.data.declarations import declare_dataset, is_here, load_dataset
+from trimbench.reproduction.validation import ConfigurationError, DataUnavailable, by_host
 
 from ..command_line import CURVE, PROJECT, SMALL, Command, file_of, write
 from .loopback import FILE_BODY, FILE_PATH, Loopback
@@ -440,7 +440,7 @@ def test_a_run_on_a_machine_that_reaches_only_an_index_says_where_its_rows_are_f
     road = declared(body, columns=[], values={}, target="target")
     road["members"][0]["skip"] = 0
     file = {"path": "b.csv", "url": f"{closed_address}/b.csv", "sha256": "0" * 64}
-    facts = PROJECT.dataset_mapping("breast_cancer")["facts"]
+    facts = PROJECT.declared("dataset", "breast_cancer")["facts"]
     mine = {"kind": "csv", "file": file, "target": "target", "facts": facts, "roads": [road]}
     write(tmp_path / "mine", {"dataset/breast_cancer.yaml": yaml.safe_dump(mine)})
     words = ("--config-dir", "mine", "task=fetch", CURVE, "roads=[package]")

@@ -23,20 +23,26 @@ import xarray
 from rdata.conversion.to_r import DEFAULT_CLASS_MAP, build_r_object
 from rdata.parser import RObject, RObjectType
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache, HostMemory, one_line_reason
-from trimbench.papers.data.declarations import (
+from trimbench.papers.networks import declare_network
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache, HostMemory, one_line_reason
+from trimbench.reproduction.data.declarations import (
     DatasetDeclaration,
     Declaration,
     declare_dataset,
-    declare_network,
     is_here,
     load_dataset,
     obstacle,
 )
-from trimbench.papers.data.sources import _objects
-from trimbench.papers.validation import ConfigurationError, DataUnavailable, DeclarationError, FactsMismatch, Unreadable
-from trimbench.papers.vocabulary.planning import fetch
+from trimbench.reproduction.data.sources import _objects
+from trimbench.reproduction.validation import (
+    ConfigurationError,
+    DataUnavailable,
+    DeclarationError,
+    FactsMismatch,
+    Unreadable,
+)
+from trimbench.reproduction.vocabulary.planning import fetch
 
 from .loopback import Loopback
 from .offers import KEPT, R_PATH, TISSUES_SHA256, X, Y, contents, listing, r_file, tissues
@@ -165,16 +171,16 @@ def test_reason_is_one_short_line() -> None:
     assert long.endswith("...")
 
 
-PROJECT = Catalogue((configuration_folder(),))
+PROJECT = Catalogue()
 OPENML = "openml/org/openml/www/datasets/1590"
 NEEDS: dict[str, tuple[Declaration, list[str]]] = {
     "openml": (
-        declare_dataset("adult", PROJECT.dataset_mapping("adult")),
+        declare_dataset("adult", PROJECT.declared("dataset", "adult")),
         [f"{OPENML}/dataset_1590.pq", f"{OPENML}/description.xml", f"{OPENML}/features.xml"],
     ),
-    "r": (declare_dataset("colon", PROJECT.dataset_mapping("colon")), ["files/colon/colon.csv.gz"]),
+    "r": (declare_dataset("colon", PROJECT.declared("dataset", "colon")), ["files/colon/colon.csv.gz"]),
     "network": (
-        declare_network("cpcs54", PROJECT.network_mapping("cpcs54")),
+        declare_network("cpcs54", PROJECT.declared("network", "cpcs54")),
         ["files/uai2008/PE/uai-2006/BN_78.erg.gz", "files/uai2008_evidence/PE/uai-2006/BN_78.erg.evid.gz"],
     ),
 }
@@ -185,7 +191,7 @@ def test_a_file_that_cannot_be_read_is_an_obstacle_unless_there_is_a_good_copy(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need, paths = NEEDS[kind]
-    monkeypatch.setattr("trimbench.papers.data.downloads._may_be", lambda path, sha256: True)  # whatever it holds
+    monkeypatch.setattr("trimbench.reproduction.data.downloads._may_be", lambda path, sha256: True)  # whatever it holds
     first, second = tmp_path / "first", tmp_path / "second"
     cache = Cache((first,), first, offline=True)
     assert (is_here(need, cache), obstacle(need, cache)) == (False, "")
@@ -257,7 +263,7 @@ def test_a_folder_that_cannot_be_written_is_read_but_not_touched(
     def refuse(**_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("trimbench.papers.data.cache.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("trimbench.reproduction.data.cache.tempfile.TemporaryFile", refuse)
     folder = tmp_path / "shared"
     folder.mkdir(mode)
     before = listing(folder)
@@ -479,7 +485,7 @@ def ranged(n: int) -> bytes:
 
 
 def test_a_range_has_as_many_numbers_as_a_file_could_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.papers.data.sources._MAX_UNPACKED", 2**16)
+    monkeypatch.setattr("trimbench.reproduction.data.sources._MAX_UNPACKED", 2**16)
     path = tmp_path / "file.rda"
     path.write_bytes(ranged(2**13))
     assert [*_objects(path)["x"]] == [*range(1, 2**13 + 1)]
@@ -492,7 +498,7 @@ def test_a_range_has_as_many_numbers_as_a_file_could_write(tmp_path: Path, monke
 def test_what_becomes_too_long_or_is_packed_twice_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
-    monkeypatch.setattr("trimbench.papers.data.sources._MAX_UNPACKED", 2**16)
+    monkeypatch.setattr("trimbench.reproduction.data.sources._MAX_UNPACKED", 2**16)
     path = tmp_path / "file.rda"
     for content in (b"RDX2\n" + bytes(2**25), gzip.compress(b"RDX2\n")):
         path.write_bytes(pack(content))

@@ -18,13 +18,13 @@ import pytest
 from pyarrow import feather, parquet
 
 from scripts.bench.study import messier_table
-from trimbench.papers.data import table_files
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import declare_dataset, load_dataset
-from trimbench.papers.data.table_files import in_pandas, plain, read_file
-from trimbench.papers.data.table_reading import ColumnCard, ReadTable, read_table, suspicion
-from trimbench.papers.data.table_texts import TableSettings
-from trimbench.papers.validation import DeclarationError
+from trimbench.papers.own_table.table_files import in_pandas, plain, read_file
+from trimbench.papers.own_table.table_reading import ColumnCard, ReadTable, read_table, suspicion
+from trimbench.papers.own_table.table_texts import TableSettings
+from trimbench.reproduction.data import table_files
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.declarations import declare_dataset, load_dataset
+from trimbench.reproduction.validation import DeclarationError
 
 ROWS = 60
 CLASSES = ["ill" if row % 3 == 0 else "well" for row in range(ROWS)]

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from trimbench.papers.data.table_reading import ReadTable, read_table
-from trimbench.papers.data.table_texts import TableSettings
-from trimbench.papers.validation import DeclarationError
+from trimbench.papers.own_table.table_reading import ReadTable, read_table
+from trimbench.papers.own_table.table_texts import TableSettings
+from trimbench.reproduction.validation import DeclarationError
 
 from .test_table_reading import CLASSES, ROWS, cycled, refused, written
 

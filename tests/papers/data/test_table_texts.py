@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.data.column_reading import LIMIT, TextColumn
-from trimbench.papers.data.dataset import canonical_order
-from trimbench.papers.data.sources import CsvSource
-from trimbench.papers.data.table_files import _lines, _split_by_arrow
-from trimbench.papers.data.table_reading import equal_columns, read_table, suspicion
-from trimbench.papers.data.table_texts import TableSettings, day_first, days_of, number_of, signed
-from trimbench.papers.validation import DeclarationError
+from trimbench.papers.own_table.column_reading import LIMIT, TextColumn
+from trimbench.papers.own_table.table_files import _lines, _split_by_arrow
+from trimbench.papers.own_table.table_reading import equal_columns, read_table, suspicion
+from trimbench.papers.own_table.table_texts import TableSettings, day_first, days_of, number_of, signed
+from trimbench.reproduction.data.dataset import canonical_order
+from trimbench.reproduction.data.sources import CsvSource
+from trimbench.reproduction.validation import DeclarationError
 
 QUICK = settings(max_examples=60)
 NUMBERS = st.one_of(st.integers(-(10**15), 10**15), st.floats(allow_nan=False, allow_infinity=False))

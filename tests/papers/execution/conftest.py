@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trimbench.papers.execution.store import JobStore
+from trimbench.reproduction.execution.store import JobStore
 
 
 @pytest.fixture

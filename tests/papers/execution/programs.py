@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import TARGETS, Executor
-from trimbench.papers.execution.store import Record
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.run import TARGETS, Executor
+from trimbench.reproduction.execution.store import Record
 
 from . import sample_jobs
 
@@ -33,10 +33,10 @@ import sys
 from importlib import import_module
 from pathlib import Path
 sys.path[:0] = {paths!r}
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import run_jobs
-from trimbench.papers.execution.store import JobStore
-from trimbench.papers.execution.run import executor_of
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.run import run_jobs
+from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.execution.run import executor_of
 if __name__ == "__main__":
     jobs = import_module({module!r})
     sweep = [Job.create(getattr(jobs, {function!r}), {{**{shared!r}, {axis!r}: n}}) for n in range({n})]
@@ -94,7 +94,7 @@ def is_alive(pid: int) -> bool:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from trimbench.papers.files import make_temporary_folder
+from trimbench.reproduction.files import make_temporary_folder
 print(make_temporary_folder(Path(sys.argv[1]), sys.argv[2]), flush=True)
 time.sleep(600)
 """

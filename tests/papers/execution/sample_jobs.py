@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import COUNT, NOTHING, SHARE, fields, generator_for, job, listed
-from trimbench.papers.execution.store import remember
+from trimbench.reproduction.execution.code_hash import job_function
+from trimbench.reproduction.execution.job import COUNT, NOTHING, SHARE, fields, generator_for, job, listed
+from trimbench.reproduction.execution.store import remember
 
 
 class UnpicklableError(Exception):

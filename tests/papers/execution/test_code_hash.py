@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import trimbench.papers
-from trimbench.papers.execution import code_hash
-from trimbench.papers.execution.code_hash import code_version, is_job_function, resolve
+from trimbench.reproduction.execution import code_hash
+from trimbench.reproduction.execution.code_hash import code_version, is_job_function, resolve
 
 FAMILIES = ("trimming", "conformant", "selection_bias", "beyond", "own_table")
 CACHES = ("_after", "_targets", "_file", "_source", "_bound", "code_version")
@@ -68,7 +68,7 @@ FILES = {
     "method_xyz/child.py": "print(7)\n",
     "helper_xyz.py": "TWO = 2\nTABLE = {'f': lambda x: x}\n",
     "tables_xyz.py": "from __future__ import annotations\nimport helper_xyz\nfrom method_xyz import kernel\n"
-    "from trimbench.papers.execution.job import NUMBER, job\nimport lazy_xyz as lazy\n"
+    "from trimbench.reproduction.execution.job import NUMBER, job\nimport lazy_xyz as lazy\n"
     "from method_xyz.loop import least, total\n"
     "class Size:\n    rows = 5\n\n\n"
     "KNOWN = 5\n\n\n@job(x=NUMBER)\ndef cell(x: float, TWO=3, size: Size = None):\n"
@@ -142,9 +142,8 @@ class TestSmallProject:
         (folder / "own_xyz").mkdir(parents=True)
         (folder / "other_xyz.py").write_text("ELSE = 1\n")
         (folder / "own_xyz/__init__.py").write_text("LEVEL = 1\n")
-        text = (
-            "import other_xyz\nfrom own_xyz import LEVEL\nfrom trimbench.papers.execution.job import NUMBER, job\n\n\n"
-        )
+        text = "import other_xyz\nfrom own_xyz import LEVEL\n"
+        text += "from trimbench.reproduction.execution.job import NUMBER, job\n\n\n"
         (folder / "own_xyz/cells.py").write_text(
             f"{text}@job(x=NUMBER)\ndef cell():\n    return LEVEL + other_xyz.ELSE\n"
         )

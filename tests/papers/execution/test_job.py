@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution.code_hash import code_version
-from trimbench.papers.execution.job import (
+from trimbench.reproduction.execution.code_hash import code_version
+from trimbench.reproduction.execution.job import (
     COUNT,
     PERCENT,
     SHARE,

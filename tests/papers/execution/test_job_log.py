@@ -16,11 +16,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from trimbench.papers.execution import here
-from trimbench.papers.execution import run as execution_run
-from trimbench.papers.execution.here import ProcessExecutor, can_measure, memory_held
-from trimbench.papers.execution.job import Job, size_in_bytes
-from trimbench.papers.execution.run import (
+from trimbench.reproduction.execution import here
+from trimbench.reproduction.execution import run as execution_run
+from trimbench.reproduction.execution.here import ProcessExecutor, can_measure, memory_held
+from trimbench.reproduction.execution.job import Job, size_in_bytes
+from trimbench.reproduction.execution.run import (
     BoundedText,
     Executor,
     ExecutorError,
@@ -29,8 +29,8 @@ from trimbench.papers.execution.run import (
     shorten_file,
     take,
 )
-from trimbench.papers.execution.store import JobStore, Record
-from trimbench.papers.files import without_homes
+from trimbench.reproduction.execution.store import JobStore, Record
+from trimbench.reproduction.files import without_homes
 
 from . import sample_jobs
 from .programs import is_alive, run, squares, start_program, wait_for

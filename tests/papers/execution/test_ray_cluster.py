@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -20,12 +21,12 @@ from typing import Any
 import pytest
 
 from tests.networks.network_writers import encode_ergo
-from trimbench.papers.commands import arguments, cli
-from trimbench.papers.data.declarations import declare_network
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.remote import RayExecutor
-from trimbench.papers.execution.run import SerialExecutor, run_jobs
-from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.networks import declare_network
+from trimbench.reproduction import project as project_module
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.remote import RayExecutor
+from trimbench.reproduction.execution.run import SerialExecutor, run_jobs
+from trimbench.reproduction.execution.store import JobStore, Record
 
 from ..command_line import PROJECT, run_here, tables
 from . import sample_jobs
@@ -145,7 +146,7 @@ def test_a_cluster_of_a_killed_program_leaves_no_files(
 
 def test_no_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.is_initialized", lambda: False)
-    monkeypatch.setattr("trimbench.papers.execution.remote._ANSWER_SECONDS", 4.0)
+    monkeypatch.setattr("trimbench.reproduction.execution.remote._ANSWER_SECONDS", 4.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # as the head of a cluster that is about to end
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(RuntimeError, match=rf"got '{address}': what listens there does not answer like Ray for 4 "):
@@ -188,7 +189,7 @@ def put_networks_into_files(conf: Path, cache: Path) -> None:
     shutil.copytree(PROJECT.folders[0], conf)
     (cache / "files").mkdir(parents=True)
     for name in PROJECT.mapping("experiment", "trimming/table6")["networks"]:
-        found = declare_network(name, PROJECT.network_mapping(name)).source.load(name, {})
+        found = declare_network(name, PROJECT.declared("network", name)).source.load(name, {})
         content = encode_ergo(found.model.to_network())
         (cache / f"files/{name}.erg").write_text(content)
         file = {"path": f"{name}.erg", "url": f"https://localhost/{name}.erg"}
@@ -207,8 +208,9 @@ def test_table_6_on_nodes_that_fail_is_that_of_the_serial_executor_and_names_the
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     put_networks_into_files(tmp_path / "conf", tmp_path / "cache")
-    for module in (cli, arguments):
-        monkeypatch.setattr(module, "configuration_folder", lambda: tmp_path / "conf")
+    monkeypatch.setattr(
+        project_module, "_project", dataclasses.replace(project_module.project(), configuration=tmp_path / "conf")
+    )
     monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
     words = ("experiment=trimming/table6", "thresholds=[0.3,0.7]", "offline=true")
     run_here(*words, "results=serial", "executor=serial", code=0)

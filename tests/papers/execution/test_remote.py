@@ -26,11 +26,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import ray_task, remote
-from trimbench.papers.execution import run as execution_run
-from trimbench.papers.execution import task as tasks
-from trimbench.papers.execution.job import Job, JobLimits
-from trimbench.papers.execution.remote import (
+from trimbench.reproduction.execution import ray_task, remote
+from trimbench.reproduction.execution import run as execution_run
+from trimbench.reproduction.execution import task as tasks
+from trimbench.reproduction.execution.job import Job, JobLimits
+from trimbench.reproduction.execution.remote import (
     Cluster,
     RayCluster,
     RayExecutor,
@@ -39,10 +39,10 @@ from trimbench.papers.execution.remote import (
     TaskLost,
     ray_folder,
 )
-from trimbench.papers.execution.run import ExecutorError, execute, run_jobs
-from trimbench.papers.execution.store import JobStore, Record
-from trimbench.papers.execution.task import Terms, read_answer, run_task
-from trimbench.papers.files import user_cache
+from trimbench.reproduction.execution.run import ExecutorError, execute, run_jobs
+from trimbench.reproduction.execution.store import JobStore, Record
+from trimbench.reproduction.execution.task import Terms, read_answer, run_task
+from trimbench.reproduction.files import user_cache
 
 from . import sample_jobs
 from .programs import run, squares

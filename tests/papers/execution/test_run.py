@@ -13,13 +13,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import Report, SerialExecutor, Work, duration, run_jobs
-from trimbench.papers.execution.store import JobStore, Record
-from trimbench.papers.files import user_cache
-from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.planning import COST, expected_seconds, measured
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.run import Report, SerialExecutor, Work, duration, run_jobs
+from trimbench.reproduction.execution.store import JobStore, Record
+from trimbench.reproduction.files import user_cache
+from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.vocabulary.planning import COST, expected_seconds, measured
 
 from . import sample_jobs
 from .programs import start_program, wait_for
@@ -286,7 +286,7 @@ def test_costs_that_are_no_seconds_are_refused(tmp_path: Path, text: str) -> Non
     (tmp_path / COST).mkdir()
     (tmp_path / COST / "mine.yaml").write_text(text)
     with pytest.raises(ConfigurationError, match=r"cost/mine\.yaml must have the seconds of functions: f/e must be"):
-        measured(Catalogue((tmp_path, configuration_folder())), "mine")
+        measured(Catalogue((tmp_path,)), "mine")
 
 
 def test_a_profile_that_was_never_measured(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_a_profile_that_was_never_measured(tmp_path: Path) -> None:
 
 
 def test_costs_are_of_experiments_that_exist() -> None:
-    project = Catalogue((configuration_folder(),))
+    project = Catalogue()
     for profile in project.names(COST):
         costs = measured(project, profile)
         assert profile in project.names("profile")

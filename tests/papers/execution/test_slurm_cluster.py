@@ -12,11 +12,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from trimbench.papers.execution import remote, task
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.remote import SlurmExecutor
-from trimbench.papers.execution.run import ExecutorError, SerialExecutor
-from trimbench.papers.execution.store import Record
+from trimbench.reproduction.execution import remote, task
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.remote import SlurmExecutor
+from trimbench.reproduction.execution.run import ExecutorError, SerialExecutor
+from trimbench.reproduction.execution.store import Record
 
 from . import sample_jobs
 from .programs import ON_CLUSTER, run, squares

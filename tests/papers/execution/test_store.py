@@ -21,10 +21,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import store as store_module
-from trimbench.papers.execution.job import COUNT, Job, check_result, declare_result
-from trimbench.papers.execution.run import SerialExecutor, execute, run_jobs
-from trimbench.papers.execution.store import (
+from trimbench.reproduction.execution import store as store_module
+from trimbench.reproduction.execution.job import COUNT, Job, check_result, declare_result
+from trimbench.reproduction.execution.run import SerialExecutor, execute, run_jobs
+from trimbench.reproduction.execution.store import (
     JobStore,
     Record,
     _git_state,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution.here import ProcessExecutor
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import SerialExecutor, run_jobs
-from trimbench.papers.execution.store import JobStore
-from trimbench.papers.files import lock, remove_abandoned, remove_temporary_folders, temporary_folder, write_text
+from trimbench.reproduction.execution.here import ProcessExecutor
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.run import SerialExecutor, run_jobs
+from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.files import lock, remove_abandoned, remove_temporary_folders, temporary_folder, write_text
 
 from . import sample_jobs
 from .programs import held_elsewhere, run

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from trimbench.papers.execution.run import SerialExecutor
-from trimbench.papers.execution.store import JobStore
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.study import Study, prepared, run_study
-from trimbench.papers.vocabulary.planning import Surroundings
+from trimbench.reproduction.execution.run import SerialExecutor
+from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.vocabulary.planning import Surroundings
 
 from ..experiments import inputs_of
 

@@ -20,10 +20,6 @@ from sklearn.model_selection import StratifiedKFold
 
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.masks import Missingness, split_rows
-from trimbench.papers.data.table_reading import DETERMINES, ColumnCard, read_table
-from trimbench.papers.execution.job import seed_for
 from trimbench.papers.measures import calibration_error
 from trimbench.papers.own_table import study
 from trimbench.papers.own_table.report import (
@@ -39,6 +35,10 @@ from trimbench.papers.own_table.report import (
 from trimbench.papers.own_table.settings import StoredTable, StudySettings, keep_table
 from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, choose_budget, keeping, reliability
 from trimbench.papers.own_table.study import Study, prepared
+from trimbench.papers.own_table.table_reading import DETERMINES, ColumnCard, read_table
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.masks import Missingness, split_rows
+from trimbench.reproduction.execution.job import seed_for
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.result import wilson_interval
 

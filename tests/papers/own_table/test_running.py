@@ -18,17 +18,18 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from trimbench import papers
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.data.table_texts import MISSING_VALUES
-from trimbench.papers.execution.here import ProcessExecutor
-from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.own_table import steps
 from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, read_costs, stored_table
 from trimbench.papers.own_table.steps import CANDIDATES, by_sequential_selection, informative
 from trimbench.papers.own_table.study import OwnTable, Study, prepared
-from trimbench.papers.validation import ConfigurationError, validated
+from trimbench.papers.own_table.table_reading import read_table
+from trimbench.papers.own_table.table_texts import MISSING_VALUES
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.execution.here import ProcessExecutor
+from trimbench.reproduction.files import sealed, unsealed
+from trimbench.reproduction.project import project
+from trimbench.reproduction.validation import ConfigurationError, validated
 
 from ..command_line import Command
 from .studies import SMALL, iris, studied
@@ -242,11 +243,11 @@ def test_costs_and_budgets() -> None:
         with pytest.raises(ValueError, match=complaint):
             StudySettings(**changes)
     assert StudySettings(shares=[0.9]).shares == [0.9]
-    stated = yaml.safe_load((configuration_folder() / "study.yaml").read_text(encoding="utf-8"))
+    stated = yaml.safe_load((project().configuration / "study.yaml").read_text(encoding="utf-8"))
     values = {name: stated[name] for name in vars(StudySettings())}
     assert validated(StudySettings, values, "study") == StudySettings()
     # What help says of a setting does not begin with the head of its section.
-    assert Catalogue((configuration_folder(),)).comments("", "study")["budgets"].startswith("budgets to try")
+    assert Catalogue().comments("", "study")["budgets"].startswith("budgets to try")
     assert StudySettings().levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 5, 6]
     assert StudySettings(budget=4).levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 4, 5, 6]
     assert StudySettings(budget=9).levels({"a": 1.0, "b": 4.0}) == [0.25, 0.5, 1.0, 1.75, 3.0, 5.0]

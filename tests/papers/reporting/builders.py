@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.store import Record
-from trimbench.papers.reporting.verdicts import Judgement, compare
 from trimbench.papers.trimming import examples
-from trimbench.papers.vocabulary.outcome import Figure, LineFigure, Number, Outcome, Table
-from trimbench.papers.vocabulary.planning import Findings
-from trimbench.papers.vocabulary.reported import Reported, Rule
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.store import Record
+from trimbench.reproduction.reporting.verdicts import Judgement, compare
+from trimbench.reproduction.vocabulary.outcome import Figure, LineFigure, Number, Outcome, Table
+from trimbench.reproduction.vocabulary.planning import Findings
+from trimbench.reproduction.vocabulary.reported import Reported, Rule
 
 POINTS = pd.DataFrame({"series": ["s", "s"], "x": [1, 2], "y": [0.1 + 0.2, 1 / 3]})
 MAIN = Table.of("Main table", [{"row": "a", "value": 0.1 + 0.2}, {"row": "b"}], {"row": "", "value": ".3f"})

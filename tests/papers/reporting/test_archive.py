@@ -14,10 +14,10 @@ from urllib.parse import unquote
 
 import pytest
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.execution.store import JobStore
-from trimbench.papers.reporting.archive import write_archive
-from trimbench.papers.validation import ConfigurationError
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.reporting.archive import write_archive
+from trimbench.reproduction.validation import ConfigurationError
 
 from .. import stored_runs
 from ..command_line import OTHER, PROJECT, T4, Command

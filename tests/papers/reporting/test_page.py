@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import store
-from trimbench.papers.reporting import page as reporting_page
-from trimbench.papers.reporting.page import (
+from trimbench.reproduction.execution import store
+from trimbench.reproduction.reporting import page as reporting_page
+from trimbench.reproduction.reporting.page import (
     Entry,
     as_ranges,
     assets,
@@ -30,12 +30,12 @@ from trimbench.papers.reporting.page import (
     render_pages,
     table_part,
 )
-from trimbench.papers.reporting.runs import read_about, write_findings
-from trimbench.papers.reporting.verdicts import CAUSES, NOT_ATTEMPTED, Counted, compare, counted_once, once
-from trimbench.papers.validation import ConfigurationError, Json
-from trimbench.papers.vocabulary.outcome import Explanation, FigureSettings, Number, Probability, Table
-from trimbench.papers.vocabulary.planning import Findings
-from trimbench.papers.vocabulary.reported import Literature, Paper, ReportedExperiment
+from trimbench.reproduction.reporting.runs import read_about, write_findings
+from trimbench.reproduction.reporting.verdicts import CAUSES, NOT_ATTEMPTED, Counted, compare, counted_once, once
+from trimbench.reproduction.validation import ConfigurationError, Json
+from trimbench.reproduction.vocabulary.outcome import Explanation, FigureSettings, Number, Probability, Table
+from trimbench.reproduction.vocabulary.planning import Findings
+from trimbench.reproduction.vocabulary.reported import Literature, Paper, ReportedExperiment
 
 from .builders import findings, record, reported
 

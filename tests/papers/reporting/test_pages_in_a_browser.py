@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.reporting.comparison import compare_runs, write_comparison
-from trimbench.papers.reporting.page import facts_of, render
-from trimbench.papers.reporting.runs import read_run
-from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
-from trimbench.papers.vocabulary.outcome import FigureSettings, Table
+from trimbench.reproduction.project import project
+from trimbench.reproduction.reporting.comparison import compare_runs, write_comparison
+from trimbench.reproduction.reporting.page import facts_of, render
+from trimbench.reproduction.reporting.runs import read_run
+from trimbench.reproduction.reporting.sweeps import SweepPoint, write_sweep
+from trimbench.reproduction.vocabulary.outcome import FigureSettings, Table
 
 from ..stored_runs import REPORTED, TABLE, run
 from .builders import findings
@@ -68,7 +68,7 @@ def test_pages_fit_the_screen(make: Callable[[Path], None], browser: Any, tmp_pa
         assert messages == []
 
 
-PUBLISHED = configuration_folder().parent / "results/published"
+PUBLISHED = project().configuration.parent / "results/published"
 
 
 def test_the_published_pages_are_short_and_fit_with_everything_unfolded(browser: Any) -> None:

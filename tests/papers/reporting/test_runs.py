@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.execution.store import Record
-from trimbench.papers.files import safe_name, settings_name
-from trimbench.papers.reporting.figures import drawing as figure_files
-from trimbench.papers.reporting.runs import (
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.execution.store import Record
+from trimbench.reproduction.files import safe_name, settings_name
+from trimbench.reproduction.reporting.figures import drawing as figure_files
+from trimbench.reproduction.reporting.runs import (
     Overview,
     check_profile,
     make_run,
@@ -27,9 +27,9 @@ from trimbench.papers.reporting.runs import (
     unattempted,
     write_findings,
 )
-from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.vocabulary.outcome import FigureSettings, Table
-from trimbench.papers.vocabulary.reported import Literature
+from trimbench.reproduction.reporting.verdicts import compare
+from trimbench.reproduction.vocabulary.outcome import FigureSettings, Table
+from trimbench.reproduction.vocabulary.reported import Literature
 
 from ..command_line import results
 from .builders import POINTS, findings, judged, line_figure, record, reported

@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from trimbench.papers.reporting.figures.drawing import StoredFigure
-from trimbench.papers.reporting.runs import write_findings
-from trimbench.papers.reporting.sweeps import (
+from trimbench.reproduction.reporting.figures.drawing import StoredFigure
+from trimbench.reproduction.reporting.runs import write_findings
+from trimbench.reproduction.reporting.sweeps import (
     MOST_FIGURES,
     MOST_LINES,
     Measured,
@@ -24,8 +24,8 @@ from trimbench.papers.reporting.sweeps import (
     sweep_figures,
     write_sweep,
 )
-from trimbench.papers.validation import Json
-from trimbench.papers.vocabulary.outcome import FigureSettings, LineFigure, Table
+from trimbench.reproduction.validation import Json
+from trimbench.reproduction.vocabulary.outcome import FigureSettings, LineFigure, Table
 
 from .builders import findings, line_figure, record
 

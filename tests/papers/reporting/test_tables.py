@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from trimbench.papers.files import _tame, as_it_was, write_csv
-from trimbench.papers.reporting.figures.drawing import read_points, write_figures
-from trimbench.papers.reporting.page import render_pages
-from trimbench.papers.reporting.runs import read_about, write_findings
-from trimbench.papers.reporting.tables import (
+from trimbench.reproduction.files import _tame, as_it_was, write_csv
+from trimbench.reproduction.reporting.figures.drawing import read_points, write_figures
+from trimbench.reproduction.reporting.page import render_pages
+from trimbench.reproduction.reporting.runs import read_about, write_findings
+from trimbench.reproduction.reporting.tables import (
     asked,
     comparison,
     differences,
@@ -32,9 +32,16 @@ from trimbench.papers.reporting.tables import (
     printable,
     side_by_side,
 )
-from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.vocabulary.outcome import Explanation, FigureSettings, LineFigure, Number, Probability, Table
-from trimbench.papers.vocabulary.reported import Literature
+from trimbench.reproduction.reporting.verdicts import compare
+from trimbench.reproduction.vocabulary.outcome import (
+    Explanation,
+    FigureSettings,
+    LineFigure,
+    Number,
+    Probability,
+    Table,
+)
+from trimbench.reproduction.vocabulary.reported import Literature
 
 from .builders import findings, judged, line_figure, record, reported
 

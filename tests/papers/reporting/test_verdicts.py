@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.reporting.tables import differences
-from trimbench.papers.reporting.verdicts import (
+from trimbench.reproduction.reporting.tables import differences
+from trimbench.reproduction.reporting.verdicts import (
     COLUMNS,
     DIFFERENCES,
     VERDICTS_ON,
@@ -24,8 +24,8 @@ from trimbench.papers.reporting.verdicts import (
     judge,
     tally,
 )
-from trimbench.papers.vocabulary.outcome import Explanation, Interval, IntervalKind, Number, Probability
-from trimbench.papers.vocabulary.reported import SUBJECTS
+from trimbench.reproduction.vocabulary.outcome import Explanation, Interval, IntervalKind, Number, Probability
+from trimbench.reproduction.vocabulary.reported import SUBJECTS
 
 from .builders import judged, reported
 

@@ -16,11 +16,11 @@ from sklearn.naive_bayes import BernoulliNB
 
 from trimbench.papers.beyond.noise import METHODS, Drawn, Noise, SimulatedSets, cross_validated, folds_of, wrong_by_k
 from trimbench.papers.beyond.prior_calibration import VARIANTS, PriorCalibration, Sizes, draw_mixture
-from trimbench.papers.configuration import Catalogue
 from trimbench.papers.selection_bias.colon import Colon
 from trimbench.papers.selection_bias.mixture import Mixture, MixturePrior
 from trimbench.papers.selection_bias.simulated_cases import PriorSettings
-from trimbench.papers.validation import ConfigurationError
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.validation import ConfigurationError
 
 from ..command_line import PROJECT, Command, table_of, write
 from ..experiments import keys_of, outcome_of, points_of, rows_of, tables_of

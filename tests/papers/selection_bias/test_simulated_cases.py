@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.selection_bias.correlations import CorrelationTable, SelectionScatter
 from trimbench.papers.selection_bias.simulated_cases import PriorSettings
 from trimbench.papers.selection_bias.simulation import AlphaPosterior, Calibration, Runtime, Simulation, gains
-from trimbench.papers.vocabulary.outcome import Interval
-from trimbench.papers.vocabulary.reported import Literature
+from trimbench.reproduction.reporting.verdicts import compare
+from trimbench.reproduction.vocabulary.outcome import Interval
+from trimbench.reproduction.vocabulary.reported import Literature
 
 from ..command_line import PROJECT
 from ..experiments import inputs_of, keys_of, outcome_of, points_of, tables_of, values_of

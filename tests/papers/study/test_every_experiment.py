@@ -14,21 +14,22 @@ import pandas as pd
 import pytest
 import yaml
 
-from trimbench.papers.commands.arguments import SHARED_KEYS, CommandLine, Composer
-from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.data.declarations import DatasetDeclaration, Declaration, Figures
-from trimbench.papers.reporting import runs
-from trimbench.papers.reporting.runs import write_findings
-from trimbench.papers.vocabulary.cells import Cell
-from trimbench.papers.vocabulary.planning import Findings, make_experiment
-from trimbench.papers.vocabulary.reported import Literature
+from trimbench.papers.networks import Figures
+from trimbench.reproduction.commands.arguments import SHARED_KEYS, CommandLine, Composer
+from trimbench.reproduction.data.declarations import DatasetDeclaration, Declaration
+from trimbench.reproduction.project import project
+from trimbench.reproduction.reporting import runs
+from trimbench.reproduction.reporting.runs import write_findings
+from trimbench.reproduction.vocabulary.cells import Cell
+from trimbench.reproduction.vocabulary.planning import Findings, make_experiment
+from trimbench.reproduction.vocabulary.reported import Literature
 
 from ..command_line import PROJECT, Command
 from ..experiments import inputs_of, keys_of
 
 
 def declared(name: str) -> dict[str, Any]:
-    text = (configuration_folder() / f"experiment/{name}.yaml").read_text(encoding="utf-8")
+    text = (project().configuration / f"experiment/{name}.yaml").read_text(encoding="utf-8")
     content: dict[str, Any] = yaml.safe_load(text)
     return content
 

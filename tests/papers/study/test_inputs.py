@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job, located
-from trimbench.papers.validation import DataUnavailable, FactsMismatch
-from trimbench.papers.vocabulary.cells import Cell, Input, Inputs, check_axis, dataset_of, network_of
+from trimbench.papers.networks import network_input, network_of
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.execution.job import Job, located
+from trimbench.reproduction.validation import DataUnavailable, FactsMismatch
+from trimbench.reproduction.vocabulary.cells import Cell, Input, Inputs, check_axis, dataset_of
 
 from ..command_line import Command, file_of, table_of, write
 from ..execution.sample_jobs import numpy_result, square
@@ -39,7 +40,7 @@ def inputs(tmp_path: Path) -> Inputs:
         (tmp_path / group / f"{name}.yaml").write_text(text)
     (tmp_path / "dataset/clinic.csv").write_text("age,state\n1,ill\n2,well\n3,well\n")
     (tmp_path / "network/wet.bif").write_text(NETWORK.format(p=0.25, q=0.75))
-    return Inputs(Catalogue((tmp_path, configuration_folder())), Cache((), tmp_path / "cache", offline=True))
+    return Inputs(Catalogue((tmp_path,)), Cache((), tmp_path / "cache", offline=True))
 
 
 def as_parameter(found: Input) -> Input:
@@ -53,7 +54,7 @@ def test_a_declared_hash_is_taken_without_reading_the_data(inputs: Inputs) -> No
     assert (colon.group, colon.name) == ("dataset", "colon")
     assert colon.sha256 == colon.declared["facts"]["sha256"]
     assert colon.declaration.name == "colon"
-    pima = inputs.network("pima")
+    pima = network_input(inputs, "pima")
     assert (pima.group, pima.declaration.name, len(pima.sha256)) == ("network", "pima", 64)
 
 
@@ -73,7 +74,7 @@ def test_a_job_takes_figures_whose_features_are_in_any_order(inputs: Inputs, tmp
     figures = "prior: [0.3, 0.7], likelihoods: {Rash: [[0.4, 0.6], 0.5], Cough: [[0.7, 0.3], 0.5]}"
     text = f"{{format: tables, target: C, positive: '0', {figures}}}"
     (tmp_path / "network/noted.yaml").write_text(text)
-    assert set(network_of(as_parameter(inputs.network("noted"))).features) == {"Rash", "Cough"}
+    assert set(network_of(as_parameter(network_input(inputs, "noted"))).features) == {"Rash", "Cough"}
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.cells import successes
-from trimbench.papers.vocabulary.outcome import (
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.vocabulary.cells import successes
+from trimbench.reproduction.vocabulary.outcome import (
     Draws,
     Explanation,
     Interval,
@@ -28,7 +28,7 @@ from trimbench.papers.vocabulary.outcome import (
     number_of,
     numbers_of,
 )
-from trimbench.papers.vocabulary.reported import Literature, Reported, Rule, check_numbers, printed_numbers
+from trimbench.reproduction.vocabulary.reported import Literature, Reported, Rule, check_numbers, printed_numbers
 
 REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for quantity in ("error", "seconds")]
 ERROR, SECONDS = Number("vote", "error", 0.5), Number("vote", "seconds", 2.0)
@@ -111,7 +111,7 @@ def test_a_time_can_only_be_at_most_the_printed_one(kind: Any) -> None:
         Rule(kind=kind, subject="time")
 
 
-PROJECT = Literature.of(Catalogue((configuration_folder(),)))
+PROJECT = Literature.of(Catalogue())
 
 
 def test_the_papers_of_the_project_are_in_the_order_of_the_readme() -> None:

@@ -5,25 +5,27 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from trimbench.papers.commands import cli
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.run import SerialExecutor
-from trimbench.papers.execution.store import JobStore
+from trimbench.papers.networks import network_input
 from trimbench.papers.trimming.examples import best_threshold
-from trimbench.papers.validation import ConfigurationError, settings
-from trimbench.papers.vocabulary.cells import Cell, Input, Inputs
-from trimbench.papers.vocabulary.outcome import Number, Outcome, Table
-from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, make_experiment, run_plans
-from trimbench.papers.vocabulary.reported import Reported, Rule
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.execution.run import SerialExecutor
+from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.project import project
+from trimbench.reproduction.validation import ConfigurationError, settings
+from trimbench.reproduction.vocabulary.cells import Cell, Input, Inputs
+from trimbench.reproduction.vocabulary.outcome import Number, Outcome, Table
+from trimbench.reproduction.vocabulary.planning import Findings, Plan, Surroundings, make_experiment, run_plans
+from trimbench.reproduction.vocabulary.reported import Reported, Rule
 
-from ..command_line import SMALL, Command, file_of, table_of, write
+from ..command_line import SMALL, Command, configured_in, file_of, table_of, write
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -67,21 +69,21 @@ def test_failed_jobs_are_rows_with_their_error_and_run_again(command: Command) -
 
 
 @pytest.fixture
-def few_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def few_experiments(tmp_path: Path) -> Iterator[Path]:
     """A configuration folder with a quick experiment, one whose jobs fail and one that cannot be planned."""
     folder = tmp_path / "conf"
-    shutil.copytree(configuration_folder(), folder)
+    shutil.copytree(project().configuration, folder)
     curve = (folder / "experiment/trimming/breast_cancer.yaml").read_text()
     curve = re.sub(r"(?m)^budgets: .*", "budgets: [1]", curve).replace("${profile.splits}", "1")
     shutil.rmtree(folder / "experiment")
     texts = {
         "a/unplanned.yaml": curve.replace("[breast_cancer]", "[nowhere]"),
         "b/failing.yaml": curve.replace("positive: null", "positive: nonsense"),
-        "trimming/table4.yaml": (configuration_folder() / "experiment/trimming/table4.yaml").read_text(),
+        "trimming/table4.yaml": (project().configuration / "experiment/trimming/table4.yaml").read_text(),
     }
     write(folder / "experiment", texts)
-    monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
-    return folder
+    for _ in configured_in(folder):
+        yield folder
 
 
 def test_the_rest_runs_when_an_experiment_fails(few_experiments: Path, command: Command, tmp_path: Path) -> None:
@@ -120,7 +122,11 @@ class Sample:
     seed: int = 0
 
     def cells(self, inputs: Inputs) -> list[Cell]:
-        found: list[Input | None] = [None, *map(inputs.dataset, self.datasets), *map(inputs.network, self.networks)]
+        found: list[Input | None] = [
+            None,
+            *map(inputs.dataset, self.datasets),
+            *(network_input(inputs, name) for name in self.networks),
+        ]
         cells = []
         for place, needed in enumerate(found):
             instances = [[0.5, 0.1 + place / 10, 0.1][: self.n_entries]]
@@ -159,7 +165,7 @@ def test_a_trusted_module_that_is_not_found_has_a_next_step() -> None:
 OTHERS = [None, "", "Sample", "nowhere:Sample", f"{__name__}:Absent", "json:dumps", ":x", "this", "this:s"]
 
 
-@pytest.mark.parametrize("runner", [*OTHERS, "trimbench.papers.vocabulary.outcome:Table"])
+@pytest.mark.parametrize("runner", [*OTHERS, "trimbench.reproduction.vocabulary.outcome:Table"])
 def test_a_runner_that_is_no_experiment_of_the_package_is_not_imported(
     monkeypatch: pytest.MonkeyPatch, runner: str | None
 ) -> None:

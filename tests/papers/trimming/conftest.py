@@ -9,7 +9,7 @@ import pytest
 
 import trimbench as tb
 from tests.networks.network_writers import encode_ergo
-from trimbench.papers.configuration import Catalogue
+from trimbench.reproduction.configuration import Catalogue
 
 from ..command_line import PROJECT
 

@@ -13,10 +13,10 @@ import yaml
 
 import trimbench as tb
 from tests.networks.ace_encoder import encode_ace
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.execution.job import arguments_of
 from trimbench.papers.trimming.authors_networks import AuthorsNetworks, Recipe, _blocks, _written
-from trimbench.papers.validation import ConfigurationError, validated
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.execution.job import arguments_of
+from trimbench.reproduction.validation import ConfigurationError, validated
 
 from ..command_line import PROJECT, Command, table_of, write
 from ..experiments import inputs_of, keys_of, rows_of

@@ -12,16 +12,16 @@ from scipy.stats import rankdata
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.papers.data.encodings import categorize
-from trimbench.papers.data.masks import split_rows
-from trimbench.papers.execution.job import seed_for
 from trimbench.papers.trimming import examples
 from trimbench.papers.trimming.classifiers import two_classes
 from trimbench.papers.trimming.examples import Quiz
 from trimbench.papers.trimming.figure5 import Figure5, is_share, stated_sizes
-from trimbench.papers.validation import validated
-from trimbench.papers.vocabulary.outcome import Draws
-from trimbench.papers.vocabulary.reported import printed_numbers
+from trimbench.reproduction.data.encodings import categorize
+from trimbench.reproduction.data.masks import split_rows
+from trimbench.reproduction.execution.job import seed_for
+from trimbench.reproduction.validation import validated
+from trimbench.reproduction.vocabulary.outcome import Draws
+from trimbench.reproduction.vocabulary.reported import printed_numbers
 
 from ..experiments import TOY, inputs_of, rows_of, values_of
 

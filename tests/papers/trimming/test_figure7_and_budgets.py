@@ -18,8 +18,8 @@ from tests.networks.test_contraction import enumerated
 from tests.trimming import brute_force
 from trimbench.papers.beyond.budgets import AccuracyByBudget, AgreementByBudget, Scaling, TwoSides
 from trimbench.papers.beyond.rows import METHODS, BudgetedProblem, Rows
-from trimbench.papers.configuration import Catalogue
 from trimbench.papers.trimming.figure7 import Figure7, binary_roots, draw_class
+from trimbench.reproduction.configuration import Catalogue
 
 from ..experiments import TOY, points_of, rows_of, values_of
 
@@ -36,7 +36,7 @@ TWO_SIDES = {"cancer": TwoSides(dataset="breast_cancer", positive=["malignant"],
 def test_figure_7_is_what_its_definition_says(catalogue: Catalogue) -> None:
     experiment = Figure7(networks=["small"], thresholds=THRESHOLDS, classes=3)
     rows = rows_of(experiment, catalogue)
-    network = tb.BayesianNetwork.read(catalogue.network_mapping("small")["path"])
+    network = tb.BayesianNetwork.read(catalogue.declared("network", "small")["path"])
     leaves = [node for node in network.nodes if not network.children(node)]
     assert sorted(rows["target"]) == sorted(node for node in network.nodes if not network.parents(node))
     for row in rows.to_dict("records"):
@@ -182,7 +182,7 @@ def test_the_limit_on_operations_is_that_of_the_settings(catalogue: Catalogue) -
 
 
 def test_classes_are_drawn_without_repetition(catalogue: Catalogue) -> None:
-    network = tb.BayesianNetwork.read(catalogue.network_mapping("small")["path"])
+    network = tb.BayesianNetwork.read(catalogue.declared("network", "small")["path"])
     drawn = [draw_class(binary_roots(network), "small", draw, 7) for draw in range(3)]
     assert len(set(drawn)) == 3
     assert [draw_class(binary_roots(network), "small", draw, 7) for draw in range(3)] == drawn
@@ -328,7 +328,7 @@ def test_curves_are_the_best_trimmings_of_every_budget(catalogue: Catalogue) -> 
     rows = rows_of(experiment, catalogue)
     outcome = experiment.outcome(rows)
     smallest, lines = (table.frame for table in outcome.tables)
-    network = tb.BayesianNetwork.read(catalogue.network_mapping("small")["path"])
+    network = tb.BayesianNetwork.read(catalogue.declared("network", "small")["path"])
     leaves = [node for node in network.nodes if not network.children(node) and node != "r0"]
     for line in lines.to_dict("records"):
         classifier = tb.BayesianClassifier(network, "r0", positive="1", features=leaves, threshold=line["T"])

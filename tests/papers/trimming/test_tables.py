@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.execution.job import timed_warm
-from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.trimming.examples import best_threshold
 from trimbench.papers.trimming.figure5 import contradiction, is_share, possible_sizes, stated_sizes
 from trimbench.papers.trimming.table6 import Table6
-from trimbench.papers.vocabulary.reported import Literature, Reported, Rule, printed_numbers
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.execution.job import timed_warm
+from trimbench.reproduction.reporting.verdicts import compare
+from trimbench.reproduction.vocabulary.reported import Literature, Reported, Rule, printed_numbers
 
 from ..command_line import PROJECT, write
 from ..experiments import outcome_of, rows_of, tables_of, values_of

@@ -10,10 +10,22 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, POSITIVE, SHARE, fields, job, listed, timed, timed_warm
+from trimbench.papers.networks import classifier_of, network_input
 from trimbench.papers.trimming.classifiers import NAMES, SIZES, TESTED, TRIMMED, LearnedOnSplits, Learning, Split
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.code_hash import JobFunction
+from trimbench.reproduction.execution.job import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    POSITIVE,
+    SHARE,
+    fields,
+    job,
+    listed,
+    timed,
+    timed_warm,
+)
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.bounds import CertifiedEngine
@@ -410,7 +422,7 @@ class AgreementByBudget:
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network and threshold."""
         return [
-            vocab.Cell.of(one, trim_to_every_budget, self, network=inputs.network(one["network"]))
+            vocab.Cell.of(one, trim_to_every_budget, self, network=network_input(inputs, one["network"]))
             for one in vocab.grid(network=self.networks, threshold=self.thresholds)
         ]
 
@@ -459,7 +471,7 @@ def trim_to_every_budget(
 
     The class and its positive state are the declared ones by default.
     """
-    classifier = vocab.classifier_of(network, threshold, target, positive)
+    classifier = classifier_of(network, threshold, target, positive)
     trimmings = trimming_curve(classifier, range(classifier.n_features + 1))
     return {
         "n_features": classifier.n_features,

@@ -18,12 +18,12 @@ from trimbench.conformant.conform import IncompleteRows, conform, fit_incomplete
 from trimbench.conformant.distribution import logsumexp
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.logistic_regression import fit_logistic_regression
-from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
 from trimbench.papers.conformant.tasks import EncodedRows, Task, encoded_rows, feature_codes
-from trimbench.papers.data.masks import Missingness, split_rows
-from trimbench.papers.execution.job import COUNT, PERCENT, POSITIVE, SHARE, TEXT, fields, job, listed, timed
 from trimbench.papers.measures import accuracy, brier_score, calibration_error, log_loss
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.masks import Missingness, split_rows
+from trimbench.reproduction.execution.job import COUNT, PERCENT, POSITIVE, SHARE, TEXT, fields, job, listed, timed
 
 _LEAST_VARIANCE = 1e-3  # of that of the whole column
 

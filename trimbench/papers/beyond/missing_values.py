@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
-from trimbench.papers import vocabulary as vocab
 from trimbench.papers.beyond.incomplete_methods import METHODS, OK, Shape, compare_with_gaps
 from trimbench.papers.conformant.mask_sweep import check_missing
 from trimbench.papers.conformant.tasks import Task, make_task
-from trimbench.papers.data.masks import Mechanism, Missingness
-from trimbench.papers.execution.job import seed_for
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.masks import Mechanism, Missingness
+from trimbench.reproduction.execution.job import seed_for
 
 # Every split is a random one, also where a protocol has a split of its own.
 _ANY_SPLIT = {"test_rows": [], "test_rows_file": ""}

@@ -13,10 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import POSITIVE, SHARE, job, seed_for, timed
 from trimbench.papers.measures import prediction_quality
 from trimbench.papers.selection_bias.simulated_cases import check_ks, class_counts, correlation
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import POSITIVE, SHARE, job, seed_for, timed
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.fit import fit_selection_corrected
 

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import COUNT, SHARE, job, listed, seed_for
 from trimbench.papers.selection_bias import simulated_cases as sim
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import COUNT, SHARE, job, listed, seed_for
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.mixture import mixture_priors
 from trimbench.selection_bias.prior import Prior

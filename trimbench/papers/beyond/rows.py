@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 
-from trimbench.papers import vocabulary as vocab
 from trimbench.papers.beyond.budgets import POSITIVE_SIDE, TwoSides, is_exact
-from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
 from trimbench.papers.trimming.classifiers import NAMES, SIZES, TESTED, LearnedOnSplits, Learning, Split
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
 from trimbench.trimming.baselines import information_gains
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.bounds import CertifiedEngine

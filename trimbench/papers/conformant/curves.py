@@ -9,10 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant import mask_sweep as sweep
 from trimbench.papers.conformant.tasks import Encoding, make_task
-from trimbench.papers.data.masks import Missingness
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.masks import Missingness
+from trimbench.reproduction.project import project
 
 # The encoding of the runs that the authors stored.
 _STORED: Encoding = "authors"
@@ -68,7 +69,7 @@ class Figure3(sweep.Sweep):
                 tables.append(sweep.means_table(f"{title}, encoding of the paper", summary, f"{stem}_{encoding}"))
                 continue
             tables.append(sweep.means_table(title, summary, stem))
-            stored = vocab.stored_curves(name, measure)
+            stored = stored_curves(name, measure)
             found = list(_distances(name, measure, done, stored))
             distances += found
             numbers += [
@@ -277,7 +278,7 @@ def _crossing_numbers(name: str, line: Mapping[str, Any], done: pd.DataFrame) ->
 
 def _both_stored(name: str, measure: str) -> pd.DataFrame:
     """Return both of the authors' curves in a measure; none if one of them is not stored."""
-    found = vocab.stored_curves(name, measure)
+    found = stored_curves(name, measure)
     both = found[found["method"].isin(_BOTH)]
     return both if both["method"].nunique() == len(_BOTH) else both[:0]
 
@@ -379,3 +380,22 @@ def _least_lead(done: pd.DataFrame, measure: str) -> dict[str, object] | None:
     low, high = vocab.mean_of(lead).ends
     columns = ("least lead (points)", *_INTERVAL, "at missing (%)")
     return {"masks": len(lead), **dict(zip(columns, (least, low, high, percent), strict=True))}
+
+
+# The curves that the authors stored with their code.
+
+
+def stored_curves(dataset: str, measure: str) -> pd.DataFrame:
+    """Return the authors' stored results of one data set, by method and share of missing features.
+
+    The columns are method, percent, mean, std and runs; a data set without stored results has no rows. For Adult they
+    stored a micro-averaged F1, which for one label per row is the accuracy.
+    """
+    table = pd.read_csv(project().configuration / "reported" / "conformant_curves.csv")
+    measures = {measure, "f1_micro"} if measure == "accuracy" else {measure}
+    chosen = table[(table["dataset"] == dataset) & table["measure"].isin(measures)]
+    return (
+        chosen.rename(columns={"missing_percent": "percent"})
+        .sort_values(["method", "percent"])[["method", "percent", "mean", "std", "runs"]]
+        .reset_index(drop=True)
+    )

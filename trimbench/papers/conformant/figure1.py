@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from trimbench._typing import Vector
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import COUNT, NUMBER, SHARE, fields, job, listed
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import COUNT, NUMBER, SHARE, fields, job, listed
 
 _MODELS = ("P1", "P2")
 _TITLE = "Classification and probability of each instance"

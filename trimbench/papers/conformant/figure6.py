@@ -13,10 +13,21 @@ from numpy.typing import ArrayLike
 from trimbench.conformant.distribution import checked_row
 from trimbench.conformant.explanations import SufficientExplanation
 from trimbench.conformant.model import ConformantModel
-from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.mask_sweep import conformant_model
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, make_task, rows_at_hand
-from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, SHARE, TEXT, fields, job, listed, timed
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import (
+    COUNT,
+    NOTHING,
+    NUMBER,
+    POSITIVE,
+    SHARE,
+    TEXT,
+    fields,
+    job,
+    listed,
+    timed,
+)
 
 # What a job returns about a row that is shown.
 _Shown = Mapping[str, Any]

@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.mask_sweep import (
     FILLS,
     QUALITY,
@@ -25,8 +24,9 @@ from trimbench.papers.conformant.mask_sweep import (
     measures,
 )
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
-from trimbench.papers.data.masks import Missingness
-from trimbench.papers.execution.job import PERCENT, POSITIVE, job
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.masks import Missingness
+from trimbench.reproduction.execution.job import PERCENT, POSITIVE, job
 
 Part = Literal["train", "test"]
 

@@ -20,7 +20,6 @@ from trimbench.conformant.conform import conform, conform_to_statistics
 from trimbench.conformant.layout import CHUNK_ROWS, FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import Solution
-from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.tasks import (
     EncodedRows,
     Encoding,
@@ -31,11 +30,12 @@ from trimbench.papers.conformant.tasks import (
     make_task,
     rows_at_hand,
 )
-from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, Rounding
-from trimbench.papers.execution.code_hash import code_version
-from trimbench.papers.execution.job import COUNT, PERCENT, POSITIVE, SHARE, generator_for, job, seed_for, timed
-from trimbench.papers.execution.store import Arrays, remember
 from trimbench.papers.measures import accuracy, cross_entropy, weighted_f1
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.masks import DEPENDENT, Mechanism, Missingness, Rounding
+from trimbench.reproduction.execution.code_hash import code_version
+from trimbench.reproduction.execution.job import COUNT, PERCENT, POSITIVE, SHARE, generator_for, job, seed_for, timed
+from trimbench.reproduction.execution.store import Arrays, remember
 
 
 @vocab.settings
@@ -56,7 +56,7 @@ class MissingFeatures(Sweep):
     """Every method against the share of missing features, on data sets of the user's choice.
 
     Data sets need no protocol. `mechanism`, `rounding` and `rates` are those of a
-    `trimbench.papers.data.masks.Missingness`; `repetitions` counts the random masks for each fraction.
+    `trimbench.reproduction.data.masks.Missingness`; `repetitions` counts the random masks for each fraction.
     """
 
     encoding: Encoding = "paper"

@@ -15,10 +15,10 @@ import pandas as pd
 from trimbench.conformant.conform import Solver, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
-from trimbench.papers import vocabulary as vocab
 from trimbench.papers.conformant.programs import ProgramSolution, solve_cvxpy, solve_gpkit
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
-from trimbench.papers.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, job, listed, timed
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, job, listed, timed
 
 SolverName = Literal["newton", "gpkit", "cvxpy"]
 SOLVERS: dict[SolverName, Solver] = {"newton": "newton", "gpkit": solve_gpkit, "cvxpy": solve_cvxpy}

@@ -10,10 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from trimbench.papers import vocabulary as vocab
+from trimbench.papers.conformant.curves import stored_curves
 from trimbench.papers.conformant.mask_sweep import Sweep, check_missing, evaluation_cells, summarise
 from trimbench.papers.conformant.tasks import Encoding, make_task
-from trimbench.papers.data.masks import Missingness, Rounding, Unit
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.masks import Missingness, Rounding, Unit
 
 FILLS = {"min": "Min", "max": "Max", "mean": "Mean", "median": "Median"}
 METHODS = {**FILLS, "nacl": "NaCL"}
@@ -391,7 +392,7 @@ class Tables4And5(Sweep):
         lines = []
         for labels, group in vocab.groups(rows[(rows["setup"] == "")], "dataset", "missing", "rounding"):
             if labels["rounding"] == AS_RUN_ROUNDING:
-                curves = vocab.stored_curves(labels["dataset"], self.measure)
+                curves = stored_curves(labels["dataset"], self.measure)
                 percent = float(group["missing_percent"].mean())
                 values = (vocab.interpolated(curves[curves["method"] == method], percent) for method in METHODS)
                 means = (None if value is None else 100 * value for value in values)

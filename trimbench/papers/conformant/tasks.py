@@ -19,19 +19,19 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.conform import linear_scores
 from trimbench.conformant.logistic_regression import fit_logistic_regression
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import DatasetDeclaration, is_here
-from trimbench.papers.data.encodings import BinaryEncoding, CutRule, encode_binary
-from trimbench.papers.data.masks import split_rows
-from trimbench.papers.execution.code_hash import code_version
-from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, TEXT, job, listed, seed_for
-from trimbench.papers.execution.store import Arrays, remember
 from trimbench.papers.measures import accuracy, weighted_f1
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.declarations import DatasetDeclaration, is_here
+from trimbench.reproduction.data.encodings import BinaryEncoding, CutRule, encode_binary
+from trimbench.reproduction.data.masks import split_rows
+from trimbench.reproduction.execution.code_hash import code_version
+from trimbench.reproduction.execution.job import COUNT, NUMBER, POSITIVE, SHARE, TEXT, job, listed, seed_for
+from trimbench.reproduction.execution.store import Arrays, remember
+from trimbench.reproduction.project import project
 
 if TYPE_CHECKING:
-    from trimbench.papers.data.dataset import Dataset
+    from trimbench.reproduction.data.dataset import Dataset
 
 
 Encoding = Literal["paper", "authors"]
@@ -68,7 +68,7 @@ class Protocol:
         Indicator columns that together are one feature.
     cut : CutRules
     bins, cuts, distinct
-        As in `trimbench.papers.data.encodings.BinaryEncoding`.
+        As in `trimbench.reproduction.data.encodings.BinaryEncoding`.
     image : list of int
         Height and width where the features are pixels.
     test_rows : list of int
@@ -323,7 +323,7 @@ def _split(
 
 def _listed_rows(protocol: Protocol) -> list[int]:
     """Return the test rows of the protocol's file, which must be the declared one: jobs depend on what it says."""
-    content = (configuration_folder() / "protocol" / protocol.test_rows_file).read_bytes()
+    content = (project().configuration / "protocol" / protocol.test_rows_file).read_bytes()
     got = hashlib.sha256(content).hexdigest()
     if got != protocol.test_rows_sha256:
         raise vocab.ConfigurationError(

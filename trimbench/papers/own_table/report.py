@@ -13,9 +13,6 @@ import pandas as pd
 
 from trimbench.papers.beyond.incomplete_methods import METHODS, OK
 from trimbench.papers.beyond.missing_values import MEASURES, MECHANISMS, Group, groups_of
-from trimbench.papers.data.table_reading import DETERMINES, ReadTable
-from trimbench.papers.data.table_texts import TableSettings, text_of
-from trimbench.papers.files import own_homes
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.steps import (
     CANDIDATES,
@@ -26,10 +23,13 @@ from trimbench.papers.own_table.steps import (
     SEQUENTIAL_ROWS,
     TRIMMING,
 )
-from trimbench.papers.reporting.page import facts_of, filled, render, table_parts
-from trimbench.papers.reporting.runs import read_about
-from trimbench.papers.vocabulary.outcome import LineFigure, Table
-from trimbench.papers.vocabulary.planning import Findings
+from trimbench.papers.own_table.table_reading import DETERMINES, ReadTable
+from trimbench.papers.own_table.table_texts import TableSettings, text_of
+from trimbench.reproduction.files import own_homes
+from trimbench.reproduction.reporting.page import facts_of, filled, render, table_parts
+from trimbench.reproduction.reporting.runs import read_about
+from trimbench.reproduction.vocabulary.outcome import LineFigure, Table
+from trimbench.reproduction.vocabulary.planning import Findings
 from trimbench.trimming.result import wilson_interval
 
 
@@ -606,7 +606,7 @@ def model_lines(found: Steps, source: str | None, target: str) -> str:
     arguments = f"budget={chosen['budget']!r}, {'costs=costs, ' * priced}time_limit={own.time_limit!r}"
     parts = [
         "from trimbench.estimators import TrimmedClassifier",
-        f"from trimbench.papers.data.table_reading import {'TableSettings, ' if reading else ''}read_table",
+        f"from trimbench.papers.own_table.table_reading import {'TableSettings, ' if reading else ''}read_table",
         "from trimbench.papers.own_table.settings import StoredTable",
         "",
         f"table = read_table({read}, {target!r}{f', TableSettings({reading})' if reading else ''}){remark}",

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from trimbench.papers.beyond.incomplete_methods import METHODS
-from trimbench.papers.data.cache import Cache, Label
-from trimbench.papers.data.dataset import fingerprint
-from trimbench.papers.data.masks import DEPENDENT, Mechanism, check_fraction, split_rows
-from trimbench.papers.data.table_files import read_file
-from trimbench.papers.data.table_reading import ReadTable
-from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings
-from trimbench.papers.execution.job import seed_for
-from trimbench.papers.files import sealed, unsealed, write_bytes
-from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, some, unknown
-from trimbench.papers.vocabulary.cells import Axis
+from trimbench.papers.own_table.table_files import read_file
+from trimbench.papers.own_table.table_reading import ReadTable
+from trimbench.papers.own_table.table_texts import MISSING_VALUES, TableSettings
+from trimbench.reproduction.data.cache import Cache, Label
+from trimbench.reproduction.data.dataset import fingerprint
+from trimbench.reproduction.data.masks import DEPENDENT, Mechanism, check_fraction, split_rows
+from trimbench.reproduction.execution.job import seed_for
+from trimbench.reproduction.files import sealed, unsealed, write_bytes
+from trimbench.reproduction.validation import ConfigurationError, did_you_mean, quoted, settings, shown, some, unknown
+from trimbench.reproduction.vocabulary.cells import Axis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +40,9 @@ def _or_usual(missing_values: object) -> object:
     if isinstance(missing_values, list):  # after a validator, no list becomes a tuple by itself
         return tuple(missing_values)
     return MISSING_VALUES if missing_values is None else missing_values
+
+
+STUDY = "study"  # profile and experiment of a study's run, which no command can choose
 
 
 @settings

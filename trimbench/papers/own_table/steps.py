@@ -25,12 +25,12 @@ from trimbench.estimators.selection_corrected import SelectionCorrectedNB
 from trimbench.estimators.trimmed import TrimmedClassifier
 from trimbench.networks.discretize import IdentifierColumnWarning
 from trimbench.papers.beyond.incomplete_methods import Training, first_line, hidden_copies, learn_by
-from trimbench.papers.data.masks import Missingness
-from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.execution.job import seed_for, timed
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
 from trimbench.papers.own_table.settings import StoredTable, some_rows, stored_table
-from trimbench.papers.validation import Json, validated
+from trimbench.reproduction.data.masks import Missingness
+from trimbench.reproduction.execution.code_hash import job_function
+from trimbench.reproduction.execution.job import seed_for, timed
+from trimbench.reproduction.validation import Json, validated
 from trimbench.trimming.result import wilson_interval
 
 

@@ -13,15 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimbench.estimators.trimmed import TrimmedClassifier
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.here import ProcessExecutor
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.run import Executor, SerialExecutor
-from trimbench.papers.execution.store import JobStore
-from trimbench.papers.files import write_text
 from trimbench.papers.own_table.report import (
     Share,
     Steps,
@@ -35,6 +26,7 @@ from trimbench.papers.own_table.report import (
     tables_of,
 )
 from trimbench.papers.own_table.settings import (
+    STUDY,
     StoredTable,
     StudySettings,
     checked_costs,
@@ -53,12 +45,21 @@ from trimbench.papers.own_table.steps import (
     predict_with_gaps,
     select_within,
 )
-from trimbench.papers.reporting.runs import STUDY, make_run, write_findings
-from trimbench.papers.reporting.tables import cut, markdown
-from trimbench.papers.validation import ConfigurationError, Json, fitted, terminal_width, validated
-from trimbench.papers.vocabulary.cells import Cell, Inputs, Label
-from trimbench.papers.vocabulary.outcome import FigureSettings, Outcome
-from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, run_plans
+from trimbench.papers.own_table.table_reading import read_table
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.execution.code_hash import JobFunction
+from trimbench.reproduction.execution.here import ProcessExecutor
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.run import Executor, SerialExecutor
+from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.files import write_text
+from trimbench.reproduction.reporting.runs import make_run, write_findings
+from trimbench.reproduction.reporting.tables import cut, markdown
+from trimbench.reproduction.validation import ConfigurationError, Json, fitted, terminal_width, validated
+from trimbench.reproduction.vocabulary.cells import Cell, Inputs, Label
+from trimbench.reproduction.vocabulary.outcome import FigureSettings, Outcome
+from trimbench.reproduction.vocabulary.planning import Findings, Plan, Surroundings, run_plans
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +128,7 @@ class Study:
     @property
     def figures(self) -> dict[str, Figure]:
         """The figures, drawn for a notebook to show."""
-        from trimbench.papers.reporting.figures.drawing import drawn, style
+        from trimbench.reproduction.reporting.figures.drawing import drawn, style
 
         settings = FigureSettings()
         shown = [figure for figure in self.findings.outcome.figures if not figure.points.empty]
@@ -256,7 +257,7 @@ def study_table(
         plan,
         str(Path(table).resolve()) if isinstance(table, str | Path) else None,
         target,
-        Surroundings(Inputs(Catalogue((configuration_folder(),)), cache), store, executor, "default"),
+        Surroundings(Inputs(Catalogue(), cache), store, executor, "default"),
         sys.stdout.write,
     )
     files = () if place is None else write_study(studied, place, FigureSettings())

@@ -9,11 +9,11 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.data.declarations import DatasetDeclaration
-from trimbench.papers.execution.job import COUNT, POSITIVE, job, listed, seed_for
 from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS, QUALITY, PriorSettings, both, quality_of
 from trimbench.papers.selection_bias.simulation import LOSSES, gains
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.declarations import DatasetDeclaration
+from trimbench.reproduction.execution.job import COUNT, POSITIVE, job, listed, seed_for
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.fit import cross_validate_selection

@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln, gammaln
 
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import NUMBER, SHARE, job, listed
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.papers.selection_bias.simulation import overall_tables
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import NUMBER, SHARE, job, listed
 from trimbench.selection_bias.selection import select
 
 

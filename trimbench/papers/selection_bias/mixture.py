@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import FLAG, NOTHING, NUMBER, POSITIVE, SHARE, job, seed_for, timed
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.papers.selection_bias.simulation import comparison_figures, comparison_tables, gains
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import FLAG, NOTHING, NUMBER, POSITIVE, SHARE, job, seed_for, timed
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.mixture import LEAST_SAMPLE_SIZE, R_HAT_LIMIT, mixture_priors

@@ -12,10 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.job import POSITIVE, SHARE, Kind, seed_for
 from trimbench.papers.measures import prediction_quality
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.code_hash import JobFunction
+from trimbench.reproduction.execution.job import POSITIVE, SHARE, Kind, seed_for
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.prior import Prior
 

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from trimbench._typing import Vector
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, listed, timed
 from trimbench.papers.measures import calibration
 from trimbench.papers.selection_bias import simulated_cases as sim
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, listed, timed
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior

@@ -12,11 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from trimbench.networks.formats.ace import ParameterClause, read_blocks, read_literal_map
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import DatasetDeclaration, Figures, declare_network
-from trimbench.papers.data.encodings import categorize
-from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, fields, job, listed, number
+from trimbench.papers.networks import Figures, declare_network, network_input, network_of
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.declarations import DatasetDeclaration
+from trimbench.reproduction.data.encodings import categorize
+from trimbench.reproduction.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, fields, job, listed, number
 
 # Both sides are decimal numbers of few digits: a smaller difference is rounding.
 _EQUAL = 1e-12
@@ -42,7 +43,7 @@ class AuthorsNetworks:
         """Return one job for each network; raise ValueError if the positive class is not one of the data set."""
         cells = []
         for name in self.networks:
-            recipe, network = self.recipes[name], inputs.network(name)
+            recipe, network = self.recipes[name], network_input(inputs, name)
             dataset = inputs.dataset(recipe.dataset)
             declaration = dataset.declaration
             classes = list(declaration.facts.classes) if isinstance(declaration, DatasetDeclaration) else []
@@ -214,7 +215,7 @@ _PARAMETER = fields(
 @job(n_rows=COUNT, n_positive=COUNT, parameters=listed(_PARAMETER))
 def compare_parameters(network: vocab.Input, dataset: vocab.Input, recipe: Recipe) -> dict[str, vocab.Json]:
     """Compare every parameter in the files of a network input with the counts of a data set."""
-    problem, loaded = vocab.network_of(network), vocab.dataset_of(dataset)
+    problem, loaded = network_of(network), vocab.dataset_of(dataset)
     states, is_missing = _states(loaded.features, recipe)
     in_class = [(loaded.target == recipe.positive).to_numpy(), (loaded.target != recipe.positive).to_numpy()]
     if len(problem.features) != states.shape[1] or problem.target is None:

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from trimbench.networks.learning import learn
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.data.encodings import categorize
-from trimbench.papers.data.masks import split_rows
-from trimbench.papers.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, listed, seed_for
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.encodings import categorize
+from trimbench.reproduction.data.masks import split_rows
+from trimbench.reproduction.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, listed, seed_for
 from trimbench.trimming.classifier import BayesianClassifier
 
 # What jobs return.

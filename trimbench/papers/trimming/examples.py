@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from trimbench._typing import Vector
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, seed_for
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, seed_for
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.model import Cut, Instances, best_cut, is_positive
 from trimbench.trimming.trim import expected_agreement

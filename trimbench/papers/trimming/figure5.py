@@ -11,8 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.job import COUNT, PERCENT, SHARE, job, listed
 from trimbench.papers.trimming.classifiers import (
     NAMES,
     PROBLEM_ENTRIES,
@@ -23,6 +21,8 @@ from trimbench.papers.trimming.classifiers import (
     Split,
     two_classes,
 )
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.job import COUNT, PERCENT, SHARE, job, listed
 from trimbench.trimming.baselines import folds_of, select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import make_engine

@@ -14,10 +14,11 @@ import pandas as pd
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.learning import learn
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.data.encodings import categorize
-from trimbench.papers.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
+from trimbench.papers.networks import network_input, network_of
 from trimbench.papers.trimming.classifiers import NAMES, PROBLEM_ENTRIES, TRIMMED, Problem
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.data.encodings import categorize
+from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import Engine, EngineName, TableLimits, make_engine
@@ -58,7 +59,7 @@ def trim_drawn_class(
     A network that is declared with its class keeps it. Draws count from 0; the seed shuffles the roots. If the input
     has evidence, every probability is conditional on it, and only leaves and roots that were not observed are taken.
     """
-    loaded = vocab.network_of(network)
+    loaded = network_of(network)
     model = loaded.model if isinstance(loaded.model, BayesianNetwork) else loaded.model.to_network()
     roots = [node for node in binary_roots(model) if node not in loaded.evidence]
     free = [node for node in loaded.features if node not in loaded.evidence]
@@ -377,7 +378,7 @@ class Figure7:
                 limits=limits,
             )
             for names, given in ((self.networks, False), (self.evidence_networks, True))
-            for name, network in ((name, inputs.network(name, evidence=given)) for name in names)
+            for name, network in ((name, network_input(inputs, name, evidence=given)) for name in names)
             # A network that is declared with its class keeps it.
             for draw in range(1 if network.declared.get("target") else self.classes)
         ]

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from trimbench.papers import vocabulary as vocab
-from trimbench.papers.execution.code_hash import JobFunction
-from trimbench.papers.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, timed, timed_warm
+from trimbench.papers.networks import classifier_input, classifier_of
 from trimbench.papers.trimming.classifiers import SEARCHED, TRIMMED
+from trimbench.reproduction import vocabulary as vocab
+from trimbench.reproduction.execution.code_hash import JobFunction
+from trimbench.reproduction.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, timed, timed_warm
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import EngineName, SignedMeasure, make_engine
@@ -211,7 +212,7 @@ def trim_by_algorithm_1(
 
 
 def _problem(network: vocab.Input, threshold: float, budget_divisor: int) -> tuple[BayesianClassifier, int]:
-    classifier = vocab.classifier_of(network, threshold)
+    classifier = classifier_of(network, threshold)
     return classifier, classifier.n_features // budget_divisor
 
 
@@ -245,7 +246,7 @@ class Table6:
     def cells(self, inputs: vocab.Inputs) -> list[vocab.Cell]:
         """Return one job for each network, threshold and method."""
         return [
-            vocab.Cell.of(one, _METHODS[one["method"]], self, network=inputs.classifier(one["network"]))
+            vocab.Cell.of(one, _METHODS[one["method"]], self, network=classifier_input(inputs, one["network"]))
             for one in vocab.grid(network=self.networks, threshold=self.thresholds, method=_METHODS)
         ]
 

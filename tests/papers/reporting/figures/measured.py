@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.figures.drawing import drawn, style
-from trimbench.papers.validation import validated
-from trimbench.papers.vocabulary.outcome import Figure, FigureSettings
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.reporting.figures.drawing import drawn, style
+from trimbench.reproduction.validation import validated
+from trimbench.reproduction.vocabulary.outcome import Figure, FigureSettings
 
 # Boxes may share so much of a pixel; sizes are sums.
 _ROUNDING = 0.01
@@ -26,7 +26,7 @@ def picture(figure: Figure, settings: FigureSettings | None = None) -> Any:
 
 def preset(name: str, **changes: Any) -> FigureSettings:
     """Return the settings in a file of the group `figure`."""
-    return validated(FigureSettings, Catalogue((configuration_folder(),)).mapping("figure", name) | changes, name)
+    return validated(FigureSettings, Catalogue().mapping("figure", name) | changes, name)
 
 
 def texts_of(canvas: Any) -> list[Text]:

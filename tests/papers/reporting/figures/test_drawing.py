@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from trimbench.papers.reporting.figures.drawing import draw, drawn
-from trimbench.papers.reporting.figures.lines import draw_axes, series_of
-from trimbench.papers.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
+from trimbench.reproduction.reporting.figures.drawing import draw, drawn
+from trimbench.reproduction.reporting.figures.lines import draw_axes, series_of
+from trimbench.reproduction.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
 
 from ..builders import line_figure
 from .measured import assert_readable, described, picture, texts_of

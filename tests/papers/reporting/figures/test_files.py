@@ -21,10 +21,16 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from trimbench.papers.reporting.figures.drawing import StoredFigure, draw, read_points, write_figures, write_pictures
-from trimbench.papers.reporting.figures.lines import line_style, series_of
-from trimbench.papers.validation import ConfigurationError
-from trimbench.papers.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
+from trimbench.reproduction.reporting.figures.drawing import (
+    StoredFigure,
+    draw,
+    read_points,
+    write_figures,
+    write_pictures,
+)
+from trimbench.reproduction.reporting.figures.lines import line_style, series_of
+from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
 
 from ... import pages
 from ..builders import line_figure

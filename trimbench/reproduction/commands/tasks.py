@@ -1,0 +1,580 @@
+"""The tasks of the command: run, report, plot, list, fetch, compare and publish."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from trimbench.reproduction.commands.arguments import PUBLISHED, SHARED_KEYS, Invocation, Point
+from trimbench.reproduction.configuration import NOT_SETTINGS
+from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.declarations import (
+    DatasetDeclaration,
+    Declaration,
+    declare,
+    groups_of_data,
+    is_here,
+    obstacle,
+)
+from trimbench.reproduction.execution.run import Work, duration, executor_of, n_workers
+from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit, provenance
+from trimbench.reproduction.files import remove_temporary_folders, safe_name, settings_name, temporary_folder, write_csv
+from trimbench.reproduction.project import project
+from trimbench.reproduction.reporting.archive import write_archive
+from trimbench.reproduction.reporting.figures.drawing import StoredFigure, write_pictures
+from trimbench.reproduction.reporting.page import Part, count
+from trimbench.reproduction.reporting.runs import (
+    NOT_FAMILIES,
+    Overview,
+    check_profile,
+    described_in,
+    folder_of,
+    is_run,
+    make_run,
+    read_about,
+    read_run,
+    runs_in,
+    say,
+    write_profile,
+    write_summary,
+)
+from trimbench.reproduction.reporting.sweeps import SweepPoint, write_sweep
+from trimbench.reproduction.reporting.tables import cut, markdown, markdown_rows
+from trimbench.reproduction.validation import (
+    ConfigurationError,
+    Json,
+    by_host,
+    terminal_width,
+    ways_out,
+)
+from trimbench.reproduction.vocabulary.cells import Experiment, Inputs
+from trimbench.reproduction.vocabulary.outcome import FigureSettings, Table
+from trimbench.reproduction.vocabulary.planning import (
+    Plan,
+    Surroundings,
+    expected_seconds,
+    held_against_servers,
+    make_experiment,
+    measured,
+    run_plans,
+)
+from trimbench.reproduction.vocabulary.planning import fetch as fetch_one
+from trimbench.reproduction.vocabulary.reported import Literature, NumbersError
+
+# Rows of a sweep's table on the terminal; the files have the others.
+_MOST_ROWS = 40
+# Keys of configurations other than the settings of an experiment, its seed and its profile.
+_NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, *NOT_SETTINGS) if key not in ("seed", "profile"))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One experiment of one point, and who reports it."""
+
+    name: str
+    point: Point
+    experiment: Experiment
+    stem: str
+    reporter: Overview | SweepPoint
+
+
+def surroundings(invocation: Invocation, cache_mode: str) -> Surroundings:
+    """Return what the experiments of a command share: data, store and executor."""
+    settings = invocation.settings
+    cache = dataclasses.replace(Cache.from_environment(offline=settings.offline), roads=tuple(settings.roads or ()))
+    remove_temporary_folders(cache.writable, ".partial")  # of downloads that were killed
+    store, executor = JobStore(invocation.root / "jobs"), executor_of(invocation.executor)
+    return Surroundings(Inputs(invocation.catalogue, cache), store, executor, cache_mode)
+
+
+def _make(invocation: Invocation, name: str, point: Point) -> Experiment:
+    if name.partition("/")[0] in (taken := (*NOT_FAMILIES, "run", "summary", "index")):
+        raise ConfigurationError(
+            f"the name of an experiment must not begin with {', '.join(taken)}, got {name!r}; move its file"
+        )
+    return make_experiment(name, point.experiments[name], SHARED_KEYS, invocation.code)
+
+
+def run(invocation: Invocation, cache_mode: str | None = None) -> int:
+    """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed."""
+    literature, figure = Literature.of(invocation.catalogue), invocation.figure
+    folder = invocation.root / invocation.run
+    first, *_ = invocation.points
+    suffix = f"__{settings_name(first.named)}" if first.named and not invocation.sweep else ""
+    overview = Overview(folder, invocation.catalogue, literature, figure, profile=invocation.profile, suffix=suffix)
+    found = [SweepPoint(point.swept) for point in invocation.points]
+    # Everything is made before the first job runs, so that a mistake, even in the last point of a sweep, costs no time.
+    tasks = [
+        _Task(name, point, _make(invocation, name, point), f"{name}{suffix}", one if invocation.sweep else overview)
+        for point, one in zip(invocation.points, found, strict=True)
+        for name in sorted(
+            literature.in_order(point.experiments), key=lambda name: name != project().first
+        )  # it begins with that
+    ]
+    where = surroundings(invocation, cache_mode or invocation.settings.cache_mode)
+    _check_writable(invocation.settings.results)
+    check_profile(folder, invocation.profile)
+    if "git says" in (unknown := no_commit()):
+        sys.stderr.write(f"The commit of this program is not known, so results do not name it; {unknown}\n")
+    draws = any(hasattr(task.experiment, "seed") for task in tasks)
+    if not draws and any(text.startswith("seed=") for text in first.named):
+        sys.stderr.write("seed changes nothing here: no experiment that runs has a setting of this name\n")
+    _run_all(tasks, literature, where, invocation)
+    if invocation.sweep:
+        return _report_sweep(found, folder / "sweeps" / invocation.sweep, invocation)
+    return overview.close(summary=not invocation.chosen)
+
+
+def report(invocation: Invocation) -> int:
+    """Write tables and figures again, from stored results alone, and an archive of the run if one is asked for."""
+    code = run(invocation, cache_mode="only")
+    if invocation.settings.archive:
+        folder, store = invocation.root / invocation.run, JobStore(invocation.root / "jobs")
+        path = invocation.root / "archives" / f"{invocation.run}.zip"
+        n_records = write_archive(folder, store, invocation.catalogue, path, _NO_SETTINGS)
+        with_records = f"with {n_records:,} records of jobs" if n_records else f"but no job is stored in {store.folder}"
+        say(f"\nThe archive of the run {invocation.run}, an RO-Crate, {with_records}:\n  {path}")
+    return code
+
+
+def _run_all(tasks: Sequence[_Task], literature: Literature, where: Surroundings, invocation: Invocation) -> None:
+    """Plan all experiments, then run their jobs as one set. If only one was chosen, its error ends the command."""
+    strict = invocation.chosen and not invocation.sweep
+
+    @contextmanager
+    def noted(task: _Task, *fatal: type[Exception]) -> Iterator[None]:
+        try:
+            yield
+        except fatal:
+            raise
+        except Exception as error:
+            if strict and not isinstance(error, NumbersError):
+                raise
+            task.reporter.note_failure(task.name, error)
+
+    plans: dict[Plan, _Task] = {}
+    for task in tasks:
+        with noted(task):
+            settings, reported = task.point.experiments[task.name], literature.reported(task.name)
+            altered, stem = task.point.altered, task.stem
+            plan = Plan.of(task.name, settings, task.experiment, reported, where, altered=altered, stem=stem)
+            plans[plan] = task
+
+    def conclude(plan: Plan, records: Mapping[str, Record]) -> None:
+        # If the files of one experiment cannot be written, neither can those of the others.
+        with noted(plans[plan], OSError):
+            plans[plan].reporter.note(plan.findings(records))
+
+    if len(plans) > 1 and where.cache_mode != "only":
+        _say_data(list(plans), where.inputs.cache)
+    typical = measured(invocation.catalogue, invocation.profile)
+    expected: dict[str, float] = {}
+    for one in plans:
+        expected.update(expected_seconds(one.jobs, one.done, typical.get(one.name, {})))
+    label = tasks[0].name if len(tasks) == 1 else f"{len(tasks)} {'points' if invocation.sweep else 'experiments'}"
+    if where.cache_mode != "only":
+        make_run(invocation.root / invocation.run, invocation.profile)
+    run_plans(list(plans), where, conclude, label=label, expected=expected)
+
+
+def _say_data(plans: Sequence[Plan], cache: Cache) -> None:
+    inputs = {found.place: found for plan in plans for cell in plan.cells for found in cell.inputs}
+    roads: dict[str, list[str]] = {}
+    for _, found in sorted(inputs.items()):
+        roads.setdefault(found.declaration.road(cache), []).append(found.name)
+    if here := [f"  {road}: {', '.join(names)}" for road, names in sorted(roads.items()) if road]:
+        say("\n".join(["Data on this machine:", *here]))
+    missing = sorted({name for plan in plans for name in plan.missing})
+    if missing:
+        say(f"Missing: {', '.join(missing)}")
+        for what, names in (
+            ("Experiments that cannot run", [plan.name for plan in plans if not plan.jobs]),
+            ("Experiments that can run only in part", [plan.name for plan in plans if plan.missing and plan.jobs]),
+        ):
+            say(f"{what}: {', '.join(names) or 'none'}")
+
+
+def _check_writable(folder: str) -> None:
+    """Raise an error if a folder cannot be written to. It is not created yet: other settings may still be wrong."""
+    path = Path(folder).absolute()
+    existing = next(place for place in (path, *path.parents) if os.path.lexists(place))  # also a link to nowhere
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ConfigurationError(
+            f"results must be a folder that can be written, got {folder!r}; {existing} cannot, choose another folder"
+        )
+
+
+def _report_sweep(points: Sequence[SweepPoint], folder: Path, invocation: Invocation) -> int:
+    records = [record for point in points for found in point.findings for record in found.records]
+    if records and all(record.status == "missing" for record in records):
+        say("No results are stored for this sweep, so nothing was written; task=run computes them.")
+        return 1
+    make_run(invocation.root / invocation.run, invocation.profile)
+    table, notes, _ = write_sweep(points, folder, invocation.figure)
+    shown = cut(table, _MOST_ROWS)
+    say(f"\n## {shown.title}\n\n{markdown(shown, terminal_width())}")
+    for note in notes:
+        say(f"\n{note}")
+    say(f"\n{table.title}: {count(len(points), 'point')}\n  {folder / 'index.html'}")
+    return 1 if any(point.failures or any(found.failures for found in point.findings) for point in points) else 0
+
+
+# The task ``list``: what is stored of each experiment, what data it lacks, and what the rest will cost.
+
+_COUNTS = ("jobs", "done", "failed", "missing")
+_COLUMNS = ("experiment", *_COUNTS, "processor time to run the rest", "data")
+
+
+def list_experiments(invocation: Invocation) -> int:
+    """Print each experiment with its jobs, the cost of those that are still to run, and its data; then the sum."""
+    where = surroundings(invocation, "only")
+    experiments = {name: _make(invocation, name, invocation.points[0]) for name in invocation.experiments}
+    typical = measured(invocation.catalogue, invocation.profile)
+    rows: list[list[str]] = []
+    stored: dict[str, Glance | None] = {}
+    expected: dict[str, float] = {}
+    for name, experiment in experiments.items():
+        try:
+            cells = experiment.cells(where.inputs)
+        except Exception as error:
+            if invocation.chosen:
+                raise
+            rows.append([name, *("–" for _ in _COUNTS), duration(None), f"cannot be planned: {error}"])
+            continue
+        jobs = {cell.job.key: cell.job for cell in cells}
+        found = {key: where.store.glance(job) for key, job in jobs.items()}
+        done = {key: one.seconds for key, one in found.items() if one and one.ok}
+        costs = expected_seconds(jobs.values(), done, typical.get(name, {}))
+        needs = {one.place: one.declaration for cell in cells for one in cell.inputs}
+        rows.append([name, *_counted(found, costs), _data(needs, where.inputs.cache)])
+        # A job that several experiments share runs once.
+        stored, expected = stored | found, costs | expected
+    if len(experiments) > 1:
+        rows.append(["all, shared jobs once", *_counted(stored, expected), ""])
+    # Without pandas, whose import would take half a second.
+    say(markdown_rows(_COLUMNS, rows, [column in _COUNTS for column in _COLUMNS], terminal_width()))
+    workers = n_workers(where.executor)
+    if left := Work(_to_run(stored), expected, workers).seconds_left:
+        at_once = "one after the other" if workers == 1 else f"{workers} at a time"
+        say(f"\nRunning the rest takes about {duration(left)}, {at_once}.")
+    return 0
+
+
+def _to_run(stored: Mapping[str, Glance | None]) -> list[str]:
+    return [key for key, found in stored.items() if not (found and found.ok)]
+
+
+def _counted(stored: Mapping[str, Glance | None], expected: Mapping[str, float]) -> list[str]:
+    """Return how many jobs there are, and what those that are not done are expected to cost."""
+    rest, missing = _to_run(stored), [*stored.values()].count(None)
+    seconds = sum(expected[key] for key in rest) if expected.keys() >= {*rest} else None
+    return [*map(str, (len(stored), len(stored) - len(rest), len(rest) - missing, missing)), duration(seconds)]
+
+
+def _data(needs: Mapping[str, Declaration], cache: Cache) -> str:
+    """Say whether the data is here and, if it is not, what stands in the way or is to be fetched."""
+    if not needs:
+        return "none needed"
+    absent = {name: obstacle(need, cache) for name, need in needs.items() if not is_here(need, cache)}
+    parts = [f"{name}: {reason}" for name, reason in absent.items() if reason]
+    wanted = [name for name, reason in absent.items() if not reason]
+    if wanted:
+        parts.append(
+            f"{len(wanted)} of {len(needs)} to be fetched ({project().command} task=fetch): {', '.join(wanted)}"
+        )
+    return "; ".join(parts) or "here"
+
+
+# The task ``fetch``: download and verify data.
+
+
+def fetch(invocation: Invocation) -> int:
+    """Download and verify the data of the experiment, or everything declared; return 1 if some is not available.
+
+    With `verify`, a table compares what each server has with what is declared, whatever the cache holds; a file also
+    gives addresses and reasons.
+    """
+    cache, verify = surroundings(invocation, "only").inputs.cache, invocation.settings.verify
+    lines: list[dict[str, str]] = []
+    failures: dict[str, str] = {}
+    declarations = [*_declarations(invocation, cache)]
+    if not declarations:
+        say("No data is needed.")
+    for declaration in declarations:
+        try:
+            how = fetch_one(declaration, cache, verify=verify)
+        except Exception as error:  # noqa: BLE001 - a host that is down must not keep the rest from being fetched
+            failures[declaration.name] = str(error)
+        else:
+            say(f"{declaration.name}: here, {how}")
+        if verify and isinstance(declaration, DatasetDeclaration):
+            lines += held_against_servers(declaration, cache)
+    if lines:
+        table = Table.of("", lines, [*lines[0]])
+        short = table.frame.assign(**{"from": [urlsplit(one).netloc or one for one in table.frame["from"]]})
+        say(markdown(dataclasses.replace(table, frame=short.drop(columns="why")), terminal_width()))
+        invocation.root.mkdir(parents=True, exist_ok=True)
+        say(f"\nWith addresses and reasons:\n  {write_csv(table.frame, invocation.root / 'verified.csv')}\n")
+    for line in by_host(failures):
+        say(f"FAILED: {line}")
+    if ways := ways_out(failures.values()):
+        say(f"To get what is missing, {ways}.")
+    return 1 if failures or any(line["what it has"] == "other rows" for line in lines) else 0
+
+
+def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]:
+    catalogue = invocation.catalogue
+    if not invocation.chosen:
+        for group in groups_of_data():
+            yield from (declare(group, name, catalogue.declared(group, name)) for name in catalogue.names(group))
+        return
+    experiments = [_make(invocation, name, invocation.points[0]) for name in invocation.experiments]
+    cells = [cell for one in experiments for cell in one.cells(Inputs(catalogue, cache))]
+    yield from {need.place: need.declaration for cell in cells for need in cell.inputs}.values()
+
+
+# The task ``plot``: draw the figures of a run again, from their points.
+
+# The folder of pictures with other settings, beside those of the runs.
+_PLOTS = "plots"
+
+
+def plot(invocation: Invocation) -> int:
+    """Draw the figures of a run, of one experiment or of all; return 1 if there are none, or if points are missing.
+
+    Pictures are written beside the points, with the settings of the run; those of the published run only where they are
+    missing. With other settings, they go to a folder named after these.
+    """
+    root, run = Path(invocation.settings.results), invocation.settings.run or PUBLISHED
+    found = [
+        StoredFigure(description, path.parent)
+        for path, about in described_in(folder_of(root, run))
+        if not invocation.chosen or about["experiment"] in invocation.experiments
+        for description in about.get("figures", ())
+    ]
+    what = f"{', '.join(invocation.experiments)} in the run {run}" if invocation.chosen else f"the run {run}"
+    if not found:
+        say(f"There are no figures of {what}.")
+        return 1
+    drawn = [(figure, *_wanted(figure, root, run, invocation)) for figure in found]
+    drawn = [one for one in drawn if one[1]]
+    if not drawn:
+        elsewhere = f"with other settings, such as figure=column, they are drawn into {root / _PLOTS / run}"
+        say(f"Nothing to draw: every picture of {what} is there; {elsewhere}.")
+        return 0
+    say(f"Drawing {count(len(drawn), 'figure')} of {what}:")
+    done = [_draw(*one) for one in drawn]
+    return 0 if all(done) else 1
+
+
+def _wanted(figure: StoredFigure, root: Path, run: str, invocation: Invocation) -> tuple[list[Path], FigureSettings]:
+    if invocation.figure_name == "default":
+        return [path for path in figure.pictures if run != PUBLISHED or not path.exists()], figure.settings
+    settings = invocation.figure
+    folder = root / _PLOTS / run / invocation.figure_name / figure.folder.relative_to(root / run)
+    return [folder / f"{figure.pictures[0].stem}.{ending}" for ending in settings.formats], settings
+
+
+def _draw(figure: StoredFigure, pictures: Sequence[Path], settings: FigureSettings) -> bool:
+    try:
+        found = figure.figure()
+    except (OSError, ConfigurationError) as error:
+        absent = f"cannot be drawn without {figure.points}; task=report writes it from stored jobs"
+        say(f"  {absent if isinstance(error, OSError) else error}")
+        return False
+    for path in write_pictures(found, pictures, settings):
+        say(f"  {path}")
+    return True
+
+
+# The task ``compare``: what differs between two finished runs.
+
+
+def compare(invocation: Invocation) -> int:
+    """Print and write what differs between two runs; return 0, whether or not something does."""
+    # It loads pandas.
+    from trimbench.reproduction.reporting.comparison import compare_runs, summarised, write_comparison
+
+    root, runs = Path(invocation.settings.results), invocation.settings.runs
+    if len(runs) != 2:
+        got = ", ".join(map(repr, runs)) or "none"
+        raise ConfigurationError(f"runs must be the names of two runs, got {got}; write runs=[a,b]; {_choice(root)}")
+    first, second = (read_run(name, _folder(name, root)) for name in runs)
+    comparison = compare_runs(first, second)
+    say(f"# {first.name} and {second.name}\n\n{summarised(comparison)}\n")
+    name = safe_name(*runs)
+    for path in write_comparison(comparison, root / "comparisons" / name):
+        say(f"  {path}")
+    return 0
+
+
+def _folder(name: str, root: Path) -> Path:
+    """Return the folder of a run, given by its name below the results or by its path."""
+    for folder in (root / name, Path(name).expanduser()):
+        if is_run(folder):
+            return folder
+    raise ConfigurationError(f"runs must name finished runs or their folders, got {name!r}; {_choice(root)}")
+
+
+def _choice(root: Path) -> str:
+    names = runs_in(root)
+    return f"the runs in {root} are: {', '.join(names)}" if names else f"there is no run in {root} yet"
+
+
+# The task ``publish``: replace published experiments by those of a run.
+
+# The published run is part of every clone.
+_MOST_MEGABYTES = 15
+_STEM = "publishing"  # of temporary folders
+_AGAIN = "write it again with task=report"
+_RESTORE = f"restore results/{PUBLISHED} with git, or publish a run that has this experiment"
+
+
+def publish(invocation: Invocation) -> int:
+    """Publish the experiments of a run, which this commit must have written; those it lacks stay as published.
+
+    The page and the counts of verdicts cover both. For the published run itself, only these are written again.
+    """
+    target = invocation.root / PUBLISHED
+    source = folder_of(invocation.root, invocation.run)
+    check_profile(source, invocation.profile)
+    _undo_killed(target)
+    here = provenance()
+    if here["commit"] is None or here["dirty"]:
+        found = "changes that are not committed" if here["commit"] else no_commit() or "no git repository"
+        raise ConfigurationError(f"task=publish needs a clean commit of {project().name}, got {found}; commit first")
+    names = invocation.catalogue.names("experiment")
+    renewed = [name for name in names if name in invocation.experiments and (source / f"{name}.json").is_file()]
+    if source == target:
+        renewed = []
+    elif not renewed:
+        raise ConfigurationError(f"run must have an experiment to publish, got none in {source}; {_AGAIN}")
+    folders = {name: source if name in renewed else target for name in names}
+    for name in renewed:
+        _check(name, _about(source, name), invocation.experiments[name], str(here["commit"]))
+    if len(renewed) < len(names):
+        check_profile(target, invocation.profile)
+    _replace(target, folders, invocation)
+    if source == target:
+        say(f"The page and the summary in {target} are written again; commit them.")
+    else:
+        _say_new(target, folders, source)
+    return 0
+
+
+def _about(folder: Path, name: str) -> Mapping[str, Any]:
+    file = folder / f"{name}.json"
+    try:
+        content = read_about(folder, name)
+        content["written_with"]["commit"], content["written_with"]["dirty"]
+    except (OSError, ValueError, KeyError) as error:
+        if folder.name == PUBLISHED and (file.exists() or (folder / f"{name}.csv").exists()):
+            raise ConfigurationError(
+                f"the published run must say in {file} how {name} was run, got {error}; {_RESTORE}"
+            ) from error
+        raise ConfigurationError(
+            f"run must have every experiment that is not published yet, got none for {name} ({error}); run it first"
+        ) from error
+    return content
+
+
+def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], here: str) -> None:
+    """Raise ConfigurationError unless this commit wrote an experiment, with the settings of its declaration."""
+    found = about["configuration"]
+    ignored = {*SHARED_KEYS} - {"seed", "profile"}  # these change nothing in what it finds
+    wanted, has = ({key: value for key, value in one.items() if key not in ignored} for one in (declared, found))
+    if wanted != has:
+        raise ConfigurationError(f"run must have the settings of the declarations, got others for {name}; {_AGAIN}")
+    commit, dirty = about["written_with"]["commit"], about["written_with"]["dirty"]
+    if commit != here or dirty:
+        got = f"{name} of {str(commit)[:12]}{' with changes' if dirty else ''}"
+        raise ConfigurationError(f"run must be written by the present commit {here[:12]}, got {got}; {_AGAIN}")
+
+
+def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) -> None:
+    """Make a new folder with the files of all experiments, and then replace the old one by it."""
+    with temporary_folder(target.parent, _STEM) as beside:
+        new, old = beside / "new", beside / "old"
+        parts = [_copied(name, folder, new) for name, folder in folders.items()]
+        literature = Literature.of(invocation.catalogue)
+        write_summary(parts, literature, new, run=PUBLISHED, profile=invocation.profile, place=target)
+        write_profile(new, invocation.profile)
+        size = _megabytes(new)
+        if size > _MOST_MEGABYTES:
+            raise ConfigurationError(
+                f"a published run must take at most {_MOST_MEGABYTES} MB, got {size:.1f} MB; run it with fewer formats "
+                "of figures or smaller tables"
+            )
+        try:
+            if target.exists():
+                target.rename(old)
+            new.rename(target)
+        except BaseException:
+            if old.exists() and not target.exists():
+                old.rename(target)
+            raise
+
+
+def _undo_killed(target: Path) -> None:
+    """Put back the published run if a kill came between the two renames, and remove what was left over."""
+    for old in target.parent.glob(f"{_STEM}.*.tmp/old"):
+        if not target.exists():
+            old.rename(target)
+    remove_temporary_folders(target.parent, _STEM)
+
+
+def _copied(name: str, folder: Path, new: Path) -> Part:
+    """Copy what belongs to an experiment, and return what the page shows of it.
+
+    Raises ConfigurationError if a file is missing, or a job is not done.
+    """
+    which, again = ("the published run", _RESTORE) if folder.name == PUBLISHED else ("run", _AGAIN)
+    about, path = _about(folder, name), folder / f"{name}.json"
+    part: Part = about["page"]
+    for file in (path.with_name(file) for file in about["files"]):
+        copy = new / file.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(file, copy)
+        except FileNotFoundError as error:
+            raise ConfigurationError(f"{which} must have all files of {name}, got no {file}; {again}") from error
+    if part["status"] != "complete":
+        raise ConfigurationError(
+            f"{which} must have all jobs of each experiment, got {name} with {part['status']}; run it again"
+        )
+    return part
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def _say_new(target: Path, folders: Mapping[str, Path], source: Path) -> None:
+    kept: dict[str, list[str]] = {}
+    for name in [name for name, folder in folders.items() if folder != source]:
+        kept.setdefault(str(_about(target, name)["written_with"]["commit"]), []).append(name)
+    for commit, names in kept.items():
+        say(f"Unchanged, written by commit {commit[:12]}: {', '.join(names)}.")
+    n_new = sum(folder == source for folder in folders.values())
+    say(f"{n_new} of {len(folders)} experiments are new in {target}, {_megabytes(target):.1f} MB; commit them.")
+
+
+# The tasks of the command line by name. Importing this module loads numpy and pandas, which `--help` does without.
+
+PERFORM: Mapping[str, Callable[[Invocation], int]] = {
+    "run": run,
+    "report": report,
+    "publish": publish,
+    "list": list_experiments,
+    "fetch": fetch,
+    "compare": compare,
+    "plot": plot,
+}

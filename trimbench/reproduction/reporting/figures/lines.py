@@ -1,0 +1,470 @@
+"""Line figures: lines, points and intervals over one axis, with a legend below."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from trimbench.reproduction.reporting.figures.text import (
+    GREY,
+    fit,
+    fit_upwards,
+    name_size,
+    points_to_pixels,
+    readable,
+    set_scale,
+    set_ticks,
+    set_title,
+    slots,
+    thin_labels,
+)
+from trimbench.reproduction.vocabulary.outcome import FigureSettings, LineFigure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.legend import Legend
+
+
+# The axes have at least this share of the height that was asked for; else the picture grows.
+_LEAST_HEIGHT = 0.6
+# Adjusting labels and the height changes the layout, which may need further adjustments.
+_MOST_ROUNDS = 4
+
+
+def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> None:
+    """Draw lines and their intervals over one axis, with a legend below."""
+    series = series_of(figure, settings.colours)
+    axes = canvas.add_subplot()
+    if series:
+        draw_axes(axes, figure, series)
+        set_ticks(axes.xaxis, *_places(figure.points))
+        set_ticks(axes.yaxis)
+        draw_legend(canvas, _samples(figure, series), note_on_intervals(figure, series), name_size(settings))
+    else:
+        axes.text(0.5, 0.5, "no point is known", ha="center", transform=axes.transAxes)
+        axes.set(xlabel=figure.x_label, ylabel=figure.y_label, xticks=[], yticks=[])
+    if settings.title:
+        set_title(canvas, figure.title, settings)
+    _make_room(axes, figure, settings)
+
+
+def _places(points: pd.DataFrame) -> tuple[list[float], list[float]]:
+    """Return the places of points, and those that several series share, which alone deserve ticks."""
+    known = points[np.isfinite(points["x"])]
+    n_series = known.groupby("x")["series"].nunique()
+    shared = n_series.index[n_series >= min(2, known["series"].nunique())]
+    return [float(x) for x in n_series.index], [float(x) for x in shared]
+
+
+def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
+    """Wrap the labels of the axes, and make the picture high enough for the axes between title and legend."""
+    canvas: Any = axes.figure
+    least = _LEAST_HEIGHT * settings.height
+    now: tuple[str, str, float] | None = None
+    for _ in range(_MOST_ROUNDS):
+        box = axes.get_window_extent()
+        fit(axes.xaxis.label, figure.x_label, box.width)
+        fit_upwards(axes.yaxis.label, figure.y_label, max(box.height, least * canvas.dpi))
+        around = [*canvas.texts, *canvas.legends, axes.xaxis.label]
+        taken = sum(artist.get_window_extent().height for artist in around) / canvas.dpi
+        canvas.set_figheight(max(canvas.get_figheight(), taken + least))
+        before, now = now, (axes.get_xlabel(), axes.get_ylabel(), canvas.get_figheight())
+        if now == before:
+            break
+        canvas.get_layout_engine().execute(canvas)
+        lack = least - axes.get_window_extent().height / canvas.dpi
+        canvas.set_figheight(canvas.get_figheight() + max(lack, 0))
+    if thin_labels(axes):
+        canvas.get_layout_engine().execute(canvas)
+    canvas.set_layout_engine("none")
+
+
+# Lines, points and intervals in their axes.
+
+# With more points than this, intervals are bands instead of bars.
+MOST_BARS = 40
+# With more lines, intervals wider than this share of the span of all lines stand side by side, so many points apart.
+_MOST_BANDS, _WIDE, _APART = 2, 0.05, 2.2
+# Points nearer than this share of the axis coincide; differences below that share of the values are rounding.
+_HARDLY, _ROUNDING = 0.005, 1e-9
+# Lines coincide if this share of their points does.
+_MOSTLY = 0.75
+
+
+def draw_axes(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
+    """Draw everything that lies inside the axes, and their labels and ticks."""
+    beside = _places_beside(series)
+    axes.margins(x=0.08 if beside else None)
+    for place, one in enumerate(series):
+        _draw_series(axes, one, 3 - place / (1 + len(series)), beside.get(one.name))
+    for level in levels_of(figure):
+        axes.axhline(level.at, linestyle=level.dashes, color=level.colour, linewidth=1, zorder=1)
+    for vertical in verticals_of(figure):
+        axes.axvline(vertical.at, linestyle=vertical.dashes, color=vertical.colour, linewidth=1, zorder=1)
+    axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
+    for text in (axes.xaxis.label, axes.yaxis.label):
+        text.set_parse_math(False)
+    places = np.unique(np.concatenate([one.points["x"].to_numpy(dtype=float) for one in series]))
+    set_scale(axes, "x", figure.x_scale, [*places, *(vertical.at for vertical in verticals_of(figure))])
+    set_scale(axes, "y", figure.y_scale, _heights(figure, series))
+    _set_limits(axes, figure, series)
+
+
+def _places_beside(series: Sequence[Series]) -> dict[str, float]:
+    """Return by how many points lines are moved to the right, so that many wide intervals stand side by side."""
+    lines = [one for one in series if one.mark == "line" and len(intervals(one.points))]
+    if len(lines) <= _MOST_BANDS:
+        return {}
+    y, low, high = np.concatenate([intervals(one.points)[["y", "low", "high"]].to_numpy(float) for one in lines]).T
+    if (high - low).mean() < _WIDE * np.ptp(y):
+        return {}
+    return {one.name: _APART * (place - (len(lines) - 1) / 2) for place, one in enumerate(lines)}
+
+
+def _draw_series(axes: Axes, one: Series, order: float, moved: float | None) -> None:
+    from matplotlib.transforms import ScaledTranslation
+
+    known = intervals(one.points)
+    style = line_style(one)
+    style["zorder"] = {"cloud": 1, "guide": 1, "reference": 4, "points": 4, "highlight": 4}.get(one.mark, order)
+    # All points are within the limits, but a marker at the edge reaches beyond them.
+    drawn: list[Artist] = [*axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **style)]
+    if known.empty:
+        return
+    x, low, high = (known[column].to_numpy(dtype=float) for column in ("x", "low", "high"))
+    if one.mark not in ("highlight", "points") and moved is None:  # nothing lies between points
+        axes.fill_between(x, low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=0.5)
+    # Darker and in front of the line, so that even an interval narrower than it is visible, but behind the markers.
+    bars: dict[str, Any] = {"color": readable(one.colour), "zorder": order + 1}
+    above = style | {"linestyle": "", "zorder": order + 2}
+    drawn += axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **above)
+    if len(known) <= MOST_BARS:
+        drawn.append(axes.vlines(x, low, high, linewidth=0.9, **bars))
+    for end in (low, high):
+        caps = {"marker": "_", "markersize": 7 if moved is None else 4, "markeredgewidth": 0.9, "linewidth": 0}
+        drawn += axes.plot(x, end, clip_on=False, **bars, **(caps if len(known) <= MOST_BARS else {"linewidth": 0.8}))
+    if moved is not None:
+        scale: Any = axes.figure.dpi_scale_trans
+        for artist in drawn:
+            artist.set_transform(axes.transData + ScaledTranslation(moved / 72, 0, scale))
+
+
+def _heights(figure: LineFigure, series: Sequence[Series]) -> list[float]:
+    columns = [one.points[name] for one in series for name in ("y", "low", "high") if name in one.points]
+    return [*(float(value) for column in columns for value in column.dropna()), *(one.at for one in levels_of(figure))]
+
+
+def _set_limits(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
+    low, high = axes.get_ylim()
+    drawn = _heights(figure, series)
+    if figure.y_scale == "linear" and min(drawn) >= 0 and max(drawn) <= 1 < high:
+        # Shares and probabilities end at 1.
+        high = 1 + 0.02 * (1 - min(low, 0.99))
+    # Fixed, because ticks are chosen for them.
+    axes.set_ylim(low, high)
+    axes.set_xlim(axes.get_xlim())
+
+
+def _coincide(figure: LineFigure, one: Series, other: Series) -> bool:
+    scale = np.log if figure.y_scale == "log" else np.asarray
+    if len(one.points) != len(other.points) or (one.points["x"].to_numpy() != other.points["x"].to_numpy()).any():
+        return False
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = scale(figure.points["y"].to_numpy(dtype=float))
+        values = values[np.isfinite(values)]
+        apart = abs(scale(one.points["y"].to_numpy(dtype=float)) - scale(other.points["y"].to_numpy(dtype=float)))
+    spread = max(float(np.ptp(values)), _ROUNDING * float(abs(values).max())) if len(values) else 0.0
+    return bool((apart <= _HARDLY * spread).mean() >= _MOSTLY)
+
+
+# What the legend shows.
+
+
+def _samples(figure: LineFigure, series: Sequence[Series]) -> list[Artist]:
+    from matplotlib.lines import Line2D
+
+    own = [_sample(one) for one in series if one.mark != "reference"]
+    lines = [
+        Line2D([], [], linestyle=one.dashes, color=one.colour, linewidth=1, label=one.name)
+        for one in (*levels_of(figure), *verticals_of(figure))
+    ]
+    return [*own, *_references(series), *lines]
+
+
+def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
+    """Return what bars or bands are, and how lines that coincide are drawn; empty if there is nothing to say."""
+    longest = max((len(intervals(one.points)) for one in series), default=0)
+    notes = [f"{'bars' if longest <= MOST_BARS else 'bands'}: {figure.interval}"] if figure.interval and longest else []
+    notes += ["lines are moved sideways to show them all"] if _places_beside(series) else []
+    notes += ["lines that coincide take turns"] if any(one.turn[1] > 1 for one in series) else []
+    return "; ".join(notes)
+
+
+def _references(series: Sequence[Series]) -> list[Artist]:
+    from matplotlib.lines import Line2D
+
+    lines = {one.colour for one in series if one.mark == "line"}
+    samples: list[Artist] = []
+    for one in (one for one in series if one.mark == "reference"):
+        if one.colour in lines:
+            style = line_style(one) | {"linestyle": (0, one.dashes[1]), "color": GREY}
+            samples.append(Line2D([], [], **style, label=kind_of(one.name)))
+        else:
+            samples.append(_sample(one))
+    return samples
+
+
+def _sample(one: Series) -> Artist:
+    from matplotlib.lines import Line2D
+
+    style = line_style(one) | ({"linestyle": "-"} if one.turn[1] > 1 else {})
+    return Line2D([], [], **style | {"markersize": min(max(style.get("markersize", 0), 4), 6)}, label=one.name)
+
+
+# A legend below the axes, in as many columns as fit.
+
+_MOST_COLUMNS = 6
+# In units of the size of its text.
+_LENGTHS = {"handlelength": 2.6, "handletextpad": 0.6, "columnspacing": 1.4, "labelspacing": 0.4, "borderpad": 0.2}
+
+
+def draw_legend(canvas: Canvas, samples: Sequence[Artist], note: str, size: float) -> Legend:
+    """Draw a legend below the axes of a picture with a constrained layout: a note, and rows of similar length.
+
+    Of samples with one label, the first is shown.
+    """
+    from matplotlib.font_manager import FontProperties
+
+    first: dict[str, Artist] = {}
+    for sample in samples:
+        first.setdefault(str(sample.get_label()), sample)
+    shown = list(first.values())
+    for n_columns in range(min(len(shown), _MOST_COLUMNS), 1, -1):
+        # As many rows, but no more columns than they need.
+        legend = _legend(canvas, shown, math.ceil(len(shown) / math.ceil(len(shown) / n_columns)), size)
+        if legend.get_window_extent().width <= canvas.bbox.width:
+            break
+        legend.remove()
+    else:
+        legend = _legend(canvas, shown, 1, size)
+    around = _LENGTHS["handlelength"] + _LENGTHS["handletextpad"] + 2 * _LENGTHS["borderpad"] + 1
+    for text, name in zip(legend.get_texts(), first, strict=True):
+        fit(text, name, canvas.bbox.width - points_to_pixels(canvas, size * around))
+    if note:
+        legend.set_title(" ", FontProperties(size=size))
+        legend.get_title().set_parse_math(False)
+        fit(legend.get_title(), note, canvas.bbox.width - points_to_pixels(canvas, size))
+    return legend
+
+
+def _legend(canvas: Canvas, samples: Sequence[Artist], n_columns: int, size: float) -> Legend:
+    legend = canvas.legend(
+        list(samples),
+        [str(sample.get_label()) for sample in samples],
+        loc="outside lower center",
+        ncols=n_columns,
+        fontsize=size,
+        frameon=False,
+        borderaxespad=0.2,
+        **_LENGTHS,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return legend
+
+
+# How each series of a line figure looks: its colour, its marker and its dashes.
+
+# As matplotlib takes them: an offset, and the lengths of dashes and gaps.
+Dashes: TypeAlias = tuple[float, tuple[float, ...]] | Literal["-"]
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+# Dashes of lines that share a colour: they are of one method, or there are more lines than colours.
+_LINES: Sequence[Dashes] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+# Dashes of references, by their kind, and of levels and verticals.
+_REFERENCES: Sequence[tuple[float, ...]] = ((5, 4), (1.5, 1.5), (7, 1.5, 1.5, 1.5))
+_LEVELS: Sequence[Dashes] = (
+    (0, (5, 3)),
+    (0, (1, 1.5)),
+    (0, (7, 2, 1, 2)),
+    (0, (12, 4)),
+    (0, (4, 2, 1, 2, 1, 2)),
+    (0, (1, 4)),
+    (0, (12, 2, 4, 2)),
+    (0, (2, 2)),
+)
+_LIGHT_GREY = "#9a9a9a"
+# The length of a dash of lines that coincide, in units of their width.
+_DASH = 4.0
+# Lines with more points have no markers.
+_MOST_MARKERS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A series of a figure: its points, by x, and how it is drawn.
+
+    Of n lines that coincide, the one whose turn is (i, n) has every n-th dash and marker, from the i-th on.
+    """
+
+    name: str
+    mark: str
+    colour: str
+    marker: str
+    dashes: Dashes
+    points: pd.DataFrame
+    turn: tuple[int, int] = (0, 1)
+
+
+def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
+    """Return the series of a figure that have points, in the order in which the figure names them."""
+    names = list(dict.fromkeys(figure.points["series"]))
+    methods = _methods(figure, names)
+    places = _places_series(methods, len(colours))
+    references = [name for name in names if figure.marks.get(name) == "reference"]
+    kinds = list(dict.fromkeys(map(kind_of, references)))
+    found = []
+    # If colours stand for methods that are tried on several things, markers stand for the things.
+    tried = Counter(methods[name] for name in names if figure.marks.get(name) == "highlight")
+    for name in names:
+        mark = figure.marks.get(name, "line")
+        place = places.get(name, 0)
+        again = place // len(colours) + _lines_before(figure, methods, name)
+        colour = {"cloud": _LIGHT_GREY, "guide": GREY}.get(mark, colours[place % len(colours)])
+        dashes = _LINES[again % len(_LINES)]
+        if mark == "reference":
+            pattern = _REFERENCES[kinds.index(kind_of(name)) % len(_REFERENCES)]
+            # Shifted, so that references that coincide take turns.
+            dashes = (sum(pattern) * references.index(name) / len(references), pattern)
+        is_tried = mark == "highlight" and max(tried.values()) > 1
+        marker = "o" if mark == "cloud" else _MARKERS[(again if is_tried else place + again) % len(_MARKERS)]
+        points = figure.points[figure.points["series"] == name].sort_values("x")
+        drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
+        if len(drawn):
+            found.append(Series(name, mark, colour, marker, dashes, drawn))
+    return [_taking_turns(figure, one, found) for one in found]
+
+
+def _taking_turns(figure: LineFigure, one: Series, series: Sequence[Series]) -> Series:
+    """Return a series with its turn among the lines that coincide with it, if there are some."""
+    together = [other for other in series if other is one or (other.mark == one.mark and _coincide(figure, one, other))]
+    if one.mark != "line" or len(together) == 1:
+        return one
+    place, count = together.index(one), len(together)
+    return replace(one, dashes=(-_DASH * place, (_DASH, _DASH * (count - 1))), turn=(place, count))
+
+
+def kind_of(reference: str) -> str:
+    """Return the kind of a reference, the last part of its name, in parentheses: the authors' line, say."""
+    return reference.rpartition("(")[2].rstrip(")")
+
+
+def intervals(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the points whose interval is known."""
+    return points.dropna(subset=["low", "high"]) if {"low", "high"} <= set(points) else points[:0]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal or a vertical line for comparison."""
+
+    name: str
+    at: float
+    dashes: Dashes
+    colour: str = GREY
+
+
+def levels_of(figure: LineFigure) -> list[Level]:
+    """Return the horizontal lines that can be drawn, each with dashes of its own."""
+    return _levels(figure.levels, 0)
+
+
+def verticals_of(figure: LineFigure) -> list[Level]:
+    """Return the vertical lines that can be drawn, each with dashes of its own."""
+    return _levels(figure.verticals, len(levels_of(figure)))
+
+
+def line_style(one: Series) -> dict[str, Any]:
+    """Return how the line or the points of a series are drawn, in the axes and in the legend."""
+    style: dict[str, Any] = {"color": one.colour, "linestyle": one.dashes}
+    points = {"marker": one.marker, "linewidth": 0, "color": one.colour}
+    match one.mark:
+        case "cloud":
+            return points | {"markersize": 2.2, "markeredgewidth": 0}
+        case "points":
+            return points | {"markersize": 5}
+        case "highlight":
+            # Hollow, and of a size that follows from the shape, so that several at one place are visible.
+            size = {"o": 6, "s": 10.5}.get(one.marker, 9)
+            return points | {"markersize": size, "markerfacecolor": "none", "markeredgewidth": 1.8}
+        case "guide":
+            return style | {"linewidth": 1, "linestyle": "--"}
+        case "reference":
+            # Thin, dark and in front of the line that it is held against, which has the same colour.
+            style |= {"linewidth": 1, "color": readable(one.colour, 9)}
+        case _:
+            style |= {"linewidth": 1.6}
+    # Markers show where a line was computed; on a dense grid they would hide it. A single point has nothing else.
+    if len(one.points) == 1 or (one.mark == "line" and len(one.points) <= _MOST_MARKERS):
+        style |= {"marker": one.marker, "markersize": 4.0}
+    return style
+
+
+def _levels(places: Mapping[str, float], n_before: int) -> list[Level]:
+    # Names that differ only in spaces stand for one name that several lines share.
+    names = list(dict.fromkeys(name.strip() for name in places))
+    return [
+        Level(name.strip(), float(place), _LEVELS[(n_before + names.index(name.strip())) % len(_LEVELS)])
+        for name, place in places.items()
+        if math.isfinite(place)
+    ]
+
+
+def _methods(figure: LineFigure, names: Sequence[str]) -> dict[str, str]:
+    """Return the method whose colour each series has; series in grey have none.
+
+    Where all lines are of one method, or too many to be told apart by their dashes, only the first has its colour.
+    """
+    found: dict[str, str] = {}
+    before = ""
+    for name in names:
+        mark = figure.marks.get(name)
+        if mark == "reference":
+            found[name] = figure.methods.get(name) or before or name
+        elif mark not in ("cloud", "guide"):
+            found[name] = before = figure.methods.get(name, name)
+    lines = [name for name in found if figure.marks.get(name) != "reference"]
+    counts = Counter(found[name] for name in lines)
+    if len(counts) == 1 or max(counts.values(), default=0) > len(_LINES):
+        seen: set[str] = set()
+        for name in lines:
+            method = found[name]
+            found[name] = name if method in seen else method
+            seen.add(method)
+    return found
+
+
+def _lines_before(figure: LineFigure, methods: Mapping[str, str], name: str) -> int:
+    """Return how many lines of the same method come before this one: dashes and markers tell them apart."""
+    lines = [other for other in methods if figure.marks.get(other) != "reference"]
+    if name not in lines:
+        return 0
+    return sum(methods[other] == methods[name] for other in lines[: lines.index(name)])
+
+
+def _places_series(methods: Mapping[str, str], n_colours: int) -> dict[str, int]:
+    """Return the place of each series in the palette; a place beyond it is moved to one that is free, if there is one.
+
+    Series that remain beyond it reuse colours, with other dashes.
+    """
+    wanted = dict(zip(methods, slots(list(methods.values())), strict=True))
+    free = iter(sorted(set(range(n_colours)) - set(wanted.values())))
+    moved = {slot: slot if slot < n_colours else next(free, slot) for slot in sorted(set(wanted.values()))}
+    return {name: moved[slot] for name, slot in wanted.items()}

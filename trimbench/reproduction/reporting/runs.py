@@ -1,0 +1,599 @@
+"""Runs as files: what an experiment found, written whole or not at all, and read again."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.execution.job import NOTHING, NUMBER, TEXT, Kind, faults, fields
+from trimbench.reproduction.execution.job import listed as each
+from trimbench.reproduction.execution.store import computed_with, provenance
+from trimbench.reproduction.files import (
+    beside,
+    csv_ending,
+    remove_temporary_folders,
+    without_homes,
+    write_csv,
+    write_text,
+)
+from trimbench.reproduction.project import project
+from trimbench.reproduction.reporting.figures.drawing import write_figures
+from trimbench.reproduction.reporting.page import (
+    PAGE,
+    SHORT_KEY,
+    SHOWN,
+    Entry,
+    Part,
+    assets,
+    count,
+    counted,
+    part_of,
+    read_texts,
+    render_pages,
+)
+from trimbench.reproduction.reporting.tables import (
+    comparison,
+    differences,
+    latex,
+    markdown,
+    markdown_page,
+    side_by_side,
+)
+from trimbench.reproduction.reporting.verdicts import (
+    COLUMNS,
+    NOT_ATTEMPTED,
+    PAPER,
+    Judgement,
+    compare,
+    counted_once,
+    in_words,
+    tally,
+)
+from trimbench.reproduction.validation import (
+    ConfigurationError,
+    Json,
+    brief,
+    by_host,
+    fitted,
+    reason,
+    terminal_width,
+    unknown,
+    ways_out,
+)
+from trimbench.reproduction.vocabulary.outcome import FigureSettings, Table
+from trimbench.reproduction.vocabulary.planning import NO_DATA, Findings
+from trimbench.reproduction.vocabulary.reported import Literature, NumbersError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_ABSENT = object()  # differs from every value of a setting
+
+
+def write_findings(
+    findings: Findings,
+    judgements: Sequence[Judgement],
+    folder: Path,
+    figure: FigureSettings,
+    *,
+    drawn: bool = True,
+    status: str = "complete",
+    about: str = "",
+) -> list[Path]:
+    """Write all files of an experiment below `folder`, and return them.
+
+    ``<stem>.csv`` has one row for each reported number (or is the main table, if nothing is reported or settings were
+    changed), ``<stem>_<table>.csv`` each other table (``.csv.gz`` if it is long), and ``<stem>_rows.csv.gz`` one row
+    for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each of them. Figures are drawn as
+    ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false; their points are in
+    ``<stem>_points.csv`` (``.csv.gz`` if there are many). ``<stem>.json`` has the provenance, what is needed to draw
+    the figures from their points, the names of these files, and what else the page of a run shows, with the `status` of
+    the jobs and what the experiment is `about`. Files that an earlier run listed there and this one does not write, for
+    example a figure of other settings, are removed.
+    """
+    stem = folder / findings.stem
+    tables = list(findings.outcome.tables)
+    compared = [] if findings.altered else judgements
+    main = comparison(compared).frame if compared else tables[0].frame
+    listed = [table for table in tables if table.listed]
+    if compared:
+        differing = differences(compared)
+        listed += [side_by_side(compared), *([differing] if len(differing.frame) else [])]
+    written = [
+        write_csv(main, beside(stem, "", ".csv")),
+        write_csv(flat(findings.rows), beside(stem, "rows", ".csv.gz")),
+        *(
+            write_csv(table.frame, beside(stem, table.name or "table", csv_ending(table.frame)))
+            for table in tables
+            if table.frame is not main
+        ),
+        *(
+            write_text(latex(one, f"tab:{findings.name}-{name}"), beside(stem, name, ".tex"))
+            for one, name in ((table, table.name or "table") for table in listed)
+        ),
+    ]
+    files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
+    pictures = [(one["title"], shown_picture(one["pictures"])) for one in figures]
+    text = markdown_page(findings.stem, pictures=pictures, tables=listed, notes=_notes(findings))
+    written += [*files, write_text(text, beside(stem, "", ".md"))]
+    page = part_of(Entry(findings.name, status, about, judgements, findings), folder)
+    return described(
+        written, {**provenance_of([findings]), "figures": figures, "page": page}, beside(stem, "", ".json")
+    )
+
+
+def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Path) -> list[Path]:
+    """Write the provenance and the names of some files to `about`, and return all; remove others that it listed."""
+    paths = [*written, about]
+    names = [path.name for path in paths]
+    earlier: set[str] = set()
+    with contextlib.suppress(OSError, ConfigurationError):
+        earlier.update(_said_in(about).get("files", ()))
+    write_text(json.dumps({**provenance, "files": names}, indent=1, ensure_ascii=False) + "\n", about)
+    for name in earlier.difference(names):
+        about.with_name(name).unlink(missing_ok=True)
+    return paths
+
+
+def nothing_stored(findings: Findings) -> bool:
+    """Tell whether an experiment has jobs and none of them is stored."""
+    return bool(findings.records) and all(record.status == "missing" for record in findings.records)
+
+
+def unattempted(findings: Findings) -> str:
+    """Return why reported numbers have no counterpart in this run; empty if unknown."""
+    if findings.altered:
+        return f"not the paper's settings: {', '.join(findings.altered)}"
+    if findings.missing:
+        return f"data not available: {', '.join(sorted(findings.missing))}"
+    if findings.failures:
+        return f"{count(findings.failures, 'job')} failed; see the rows"
+    if any(record.status == "missing" for record in findings.records):
+        return "no stored result; run the experiment"
+    return ""
+
+
+def provenance_of(findings: Sequence[Findings]) -> dict[str, Json]:
+    """Return what one or several experiments were run with: common settings, data, jobs, versions and machines."""
+    records = [record for one in findings for record in one.records]
+    jobs = {record.job.key: record for record in records}
+    first, *others = [dict(one.settings) for one in findings] or [{}]
+    common = {key: value for key, value in first.items() if all(one.get(key, _ABSENT) == value for one in others)}
+    return {
+        "experiment": ", ".join(dict.fromkeys(one.name for one in findings)),
+        "configuration": json.loads(without_homes(json.dumps(common, ensure_ascii=False))),
+        "data": dict(sorted(entry for record in jobs.values() for entry in record.job.data)),
+        "missing": {place: why for one in findings for place, why in one.missing.items()},
+        "roads": {place: road for one in findings for place, road in one.roads.items()},
+        "jobs": {key[:SHORT_KEY]: record.status for key, record in sorted(jobs.items())},
+        "computed_with": computed_with(records),
+        "written_with": provenance(),
+    }
+
+
+def _notes(findings: Findings) -> list[str]:
+    if not findings.failures:
+        return findings.notes
+    failed = f"{findings.failures} of {len(findings.rows)} jobs failed"
+    return [*findings.notes, f"{failed}, the first with: {findings.first_failure}"]
+
+
+def shown_picture(names: Sequence[str]) -> str:
+    """Return the first picture that Markdown and browsers show, not a PDF; empty if there is none."""
+    return next((name for name in names if name.endswith(SHOWN)), "")
+
+
+def flat(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with lists as JSON text, which a reader of the CSV can parse."""
+
+    def text(value: object) -> object:
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+    return rows.map(text)
+
+
+# The runs in a folder of results: each has a folder of its own, which belongs to one profile.
+
+_ABOUT = "run.json"
+
+
+def runs_in(root: Path) -> list[str]:
+    """Return the names of the runs below a folder of results."""
+    return sorted(path.parent.name for path in root.glob(f"*/{_ABOUT}"))
+
+
+def folder_of(root: Path, name: str) -> Path:
+    """Return the folder of a run; raise ConfigurationError, which names those that exist, if there is none."""
+    if name not in runs_in(root):
+        if not runs_in(root):
+            raise ConfigurationError(f"no run has written to {str(root)!r} yet; start one with task=run")
+        raise unknown("run", runs_in(root), name)
+    return root / name
+
+
+def profile_of(folder: Path) -> str:
+    """Return the profile of a run; empty if the folder holds no run, or its file is damaged."""
+    about = folder / _ABOUT
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+        # Reading a pipe in its place would wait forever.
+        said = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {"profile": ""}
+        digest = hashlib.sha256((profile := str(said["profile"])[:100]).encode()).hexdigest()
+        if said in ({"profile": profile}, {"profile": profile, "sha256": digest}):  # formerly without a hash
+            return profile
+    return ""
+
+
+def check_profile(folder: Path, profile: str) -> None:
+    """Raise ConfigurationError if a folder holds a run of another profile."""
+    found = profile_of(folder)
+    if found not in ("", profile):
+        way = "" if {found, profile} & {*project().tasks} else f"add profile={found}, or "
+        raise ConfigurationError(
+            f"run must have one profile: {folder.name!r} has profile={found}, got profile={profile}; "
+            f"{way}name another run"
+        )
+
+
+def make_run(folder: Path, profile: str) -> None:
+    """Make the folder of a run with this profile, unless it exists; git ignores it and the jobs beside it."""
+    if not profile_of(folder):
+        for place in (folder, folder.parent / "jobs"):
+            place.mkdir(parents=True, exist_ok=True)
+            write_text("*\n", place / ".gitignore")
+        write_profile(folder, profile)
+    remove_temporary_folders(folder, "writing")  # of a program that was killed here
+
+
+def write_profile(folder: Path, profile: str) -> None:
+    """Write the file that makes an existing folder a run with this profile."""
+    digest = hashlib.sha256(profile.encode()).hexdigest()
+    write_text(json.dumps({"profile": profile, "sha256": digest}) + "\n", folder / _ABOUT)
+
+
+# What the files of a finished run say: the tables of its experiments, and what they were run with.
+
+# Folders of other commands, beside the runs or inside one.
+NOT_FAMILIES = ("jobs", "sweeps", "comparisons")
+# Names of the tables that have no part of the file's name to be called by; the part with points of a figure ends so.
+REPORTED, MAIN, POINTS = "reported numbers", "table", "points"
+
+
+@dataclass(frozen=True, eq=False)
+class StoredExperiment:
+    """The tables of an experiment and the points of its figures, by part, with cells as text, and its provenance.
+
+    The stem is that of its files, for example "trimming/table6__engine-sdd" of the experiment "trimming/table6".
+    """
+
+    stem: str
+    name: str
+    tables: Mapping[str, pd.DataFrame]
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRun:
+    """The experiments of a run by stem."""
+
+    name: str
+    experiments: Mapping[str, StoredExperiment]
+
+
+# What a run, which may be from somebody else, says of an experiment or a sweep: its files are beside what it says.
+_ANY = Kind("anything", lambda _: True)
+_BESIDE = TEXT.when(
+    "the name of a file beside it, of at most 255 bytes",
+    lambda t: t.isprintable() and Path(t).name == t not in ("", "..") and len(t.encode()) <= 255,
+)
+_PICTURE = _BESIDE.when("the name of a picture beside it", lambda name: name.endswith((*SHOWN, ".pdf")))
+_MAPPING, _TEXTS, _NUMBERS = fields(**{"*": _ANY}), fields(**{"*": TEXT}), fields(**{"*": NUMBER})
+_FIGURE = fields(
+    kind=TEXT,
+    points=_BESIDE,
+    pictures=each(_PICTURE).when("at least one", bool),
+    **dict.fromkeys(("levels*", "verticals*"), _NUMBERS),
+    **{"marks*": _TEXTS, "methods*": _TEXTS, "drawn_with*": _ANY, "*": TEXT},
+)
+_ENVIRONMENT = {"commit*": TEXT | NOTHING, "packages*": _MAPPING, "*": _ANY}
+_SAID = {
+    "experiment": TEXT,
+    "configuration": _MAPPING,
+    "data": _TEXTS,
+    "missing": _TEXTS,
+    "jobs": _TEXTS,
+    "computed_with": each(fields(**{"time*": TEXT, **_ENVIRONMENT})),
+    "written_with": fields(time=TEXT, **_ENVIRONMENT),
+    "files": each(_BESIDE),
+    "figures": each(_FIGURE),
+    "page": _MAPPING,
+}
+_NEEDED = ("experiment", "configuration", "files", "written_with", "page")
+
+
+def files_in(folder: Path, pattern: str = "*") -> list[Path]:
+    """Return the files below a folder, without those that are being written or that git alone reads."""
+    found = [path for path in sorted(folder.rglob(pattern)) if path.is_file()]
+    parts = {path: path.relative_to(folder).parts for path in found}
+    return [path for path in found if not any(one.startswith(".") or one.endswith(".tmp") for one in parts[path])]
+
+
+def described_in(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the files below a folder that say how an experiment or a sweep was run, and what they say.
+
+    Raises ConfigurationError if one cannot be read, or names a file that is not beside it.
+    """
+    for path in files_in(folder, "*.json"):
+        if content := _said_in(path):
+            yield path, content
+
+
+def read_about(folder: Path, stem: str) -> dict[str, Any]:
+    """Return what a run says about an experiment besides its tables, with what the page shows of it.
+
+    Raises OSError or ConfigurationError if ``<stem>.json`` cannot be read, or is not as `write_findings` writes it.
+    """
+    content = _said_in(path := folder / f"{stem}.json", page=True)
+    name = content["experiment"]
+    if not _is_of(stem, name) or content["page"]["name"] != name:
+        raise ConfigurationError(f"{path} must be about {stem}, got {brief(name)}; task=report writes it again")
+    return content
+
+
+def _is_of(stem: str, name: str) -> bool:
+    """Tell whether files are those of an experiment, with settings after two underscores or, formerly, a comma."""
+    return stem == name or stem.startswith((f"{name}__", f"{name},"))
+
+
+def _said_in(path: Path, *, page: bool = False) -> dict[str, Any]:
+    """Return what a file says about an experiment or a sweep; empty if it is about something else, without `page`."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = found if isinstance(found, dict) and "experiment" in found else {}
+        wrong = faults(content, {key: _SAID.get(key, _ANY) for key in (*content, *(_NEEDED if page else ()))})
+        if wrong or (page and (wrong := faults(content["page"], PAGE))):
+            raise ValueError(wrong)
+        json.dumps(content, ensure_ascii=False).encode()  # lone surrogates cannot be shown
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {reason(error)}; task=report writes it again") from error
+    return content
+
+
+def is_run(folder: Path) -> bool:
+    """Tell whether a folder has the files of an experiment."""
+    return next(_descriptions(folder), None) is not None
+
+
+def read_run(name: str, folder: Path) -> StoredRun:
+    """Return what the files of a run say; ConfigurationError if one is missing or cannot be read."""
+    found = {}
+    for path, stem, about in _descriptions(folder):
+        found[stem] = StoredExperiment(stem, str(about["experiment"]), _tables(path, about["files"]), about)
+    return StoredRun(name, dict(sorted(found.items())))
+
+
+def _descriptions(folder: Path) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
+    for family in folder.iterdir() if folder.is_dir() else ():
+        for path, about in described_in(family) if family.is_dir() and family.name not in NOT_FAMILIES else ():
+            stem = path.relative_to(folder).with_suffix("").as_posix()
+            # In the folder above several runs, the stem begins with the name of a run.
+            if "files" in about and _is_of(stem, about["experiment"]):
+                yield path, stem, about
+
+
+def _tables(about: Path, files: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Return the tables and the points of figures, but not the rows of jobs, which both summarise."""
+    stem, tables = about.name.removesuffix(".json"), {}
+    for name in files:
+        plain = name.removesuffix(".gz")
+        if plain.endswith(".csv") and not plain.endswith("_rows.csv"):
+            frame = read_texts(about.with_name(name))
+            part = plain.removeprefix(stem).removesuffix(".csv").lstrip("_") or MAIN
+            tables[REPORTED if {"cell", "reproduced", "verdict"} <= set(frame) else part] = frame
+    return tables
+
+
+# The page of a run over all its experiments, and the summary at the end of a command.
+
+FAILED = "failed"
+_COMPLETE = "complete"
+# The words that are green or red on a terminal with colours, which add nothing to them.
+_OUTCOME = re.compile(
+    r"(?P<none>\b0\s+of\s+[\d,]+\s+\w+\s+\w+|→ reproduced)"
+    r"|\b(?:(?P<good>reproduced|holds?|followed|shorter)|differs?|fails?|(?i:failed)|unexplained)\b"
+)
+
+
+@dataclass(eq=False)
+class Overview:
+    """Writes the files of each experiment as it ends, prints its tables, and keeps a line for the summary.
+
+    The files are in the `folder` of the run; the names of those for the whole run end with `suffix`, which tells the
+    settings that were changed.
+    """
+
+    folder: Path
+    catalogue: Catalogue
+    literature: Literature
+    figure: FigureSettings
+    profile: str
+    suffix: str = ""
+    _entries: list[Entry] = field(default_factory=list, init=False)
+
+    def note(self, findings: Findings) -> None:
+        """Write and print what an experiment found. If none of its jobs is stored, leave earlier files alone."""
+        reported = self.literature.reported(findings.name)
+        judgements = compare(reported, findings.numbers, unattempted(findings))
+        status = _status(findings)
+        entry = self._keep(findings.name, status, judgements, findings)
+        say(f"\n## {findings.stem}{f': {status}' if status != _COMPLETE else ''}\n")
+        if nothing_stored(findings):
+            files = f"{self.folder / findings.stem}.*"
+            say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
+            return
+        make_run(self.folder, self.profile)
+        write_findings(findings, judgements, self.folder, self.figure, status=entry.status, about=entry.about)
+        for table in findings.outcome.tables:
+            if table.listed and len(table.frame):
+                say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
+        if judgements and findings.altered:
+            say(f"The paper reports nothing for {', '.join(findings.altered)}, so nothing is compared.\n")
+        elif judgements:
+            say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements), terminal_width())}\n")
+        if findings.failures:
+            say(f"{count(findings.failures, 'job')} failed, the first with: {findings.first_failure}\n")
+        say(_headline(entry, self.profile))
+
+    def note_failure(self, name: str, error: Exception) -> None:
+        """Keep an experiment that could not run as a line of the summary."""
+        reason = without_homes(str(error))
+        self._keep(name, FAILED, compare(self.literature.reported(name), (), reason), None, reason)
+        # The declared numbers are wrong, not the program, so a traceback would not help.
+        text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
+        say(f"\n## {name}: {FAILED}\n\n{text}")
+
+    def close(self, *, summary: bool) -> int:
+        """Report missing data, write the summary or else a page of each experiment, and return the exit code."""
+        found = [entry.findings for entry in self._entries]
+        if found and all(one is not None and nothing_stored(one) for one in found):
+            say("\nNo results are stored for this command, so nothing was written; task=run computes them.")
+            self._say_runs()
+            return 1
+        missing = {name: reason for one in found if one for name, reason in one.missing.items()}
+        if missing:
+            ways = ways_out(missing.values())
+            say(f"\nData that is not available{f' ({ways})' if ways else ''}:")
+            for line in by_host(missing):
+                say(f"  {line}")
+        if any(record.status == "missing" for one in found if one for record in one.records):
+            self._say_runs()
+        if summary:
+            self._summarise()
+        for entry in () if summary else self._entries:
+            if entry.findings and not nothing_stored(entry.findings):
+                say(f"  {self._page(entry, entry.findings.stem)}")
+        return 1 if any(one is None or one.failures for one in found) else 0
+
+    def _keep(
+        self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None, error: str = ""
+    ) -> Entry:
+        about = self.catalogue.about("experiment", name) if name in self.catalogue.names("experiment") else ""
+        entry = Entry(name, status, about, judgements, findings, error)
+        self._entries.append(entry)
+        return entry
+
+    def _summarise(self) -> None:
+        parts = [self._part(entry) for entry in self._entries]
+        make_run(self.folder, self.profile)
+        table, page = write_summary(
+            parts, self.literature, self.folder, run=self.folder.name, profile=self.profile, suffix=self.suffix
+        )
+        say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
+        say(f"{len(parts)} experiments\n  {page}")
+
+    def _page(self, entry: Entry, stem: str) -> Path:
+        parts, run = [self._part(entry)], self.folder.name
+        pages = render_pages(parts, self.literature, run=run, profile=self.profile, folder=self.folder, alone=True)
+        for name, text in assets().items():
+            write_text(text, self.folder / name)
+        return write_text(pages[entry.name], self.folder / f"{stem}.html")
+
+    def _part(self, entry: Entry) -> Part:
+        """Return what the page shows of an experiment; without stored results, that is not from earlier files."""
+        if entry.findings is None or nothing_stored(entry.findings):
+            return part_of(dataclasses.replace(entry, findings=None), self.folder)
+        part: Part = read_about(self.folder, entry.findings.stem)["page"]
+        return part
+
+    def _say_runs(self) -> None:
+        """Name the other runs here that have another profile, for which jobs may be stored."""
+        for name in runs_in(self.folder.parent):
+            if (profile := profile_of(self.folder.with_name(name))) not in ("", *project().tasks, self.profile):
+                say(f"\nThis was for profile={self.profile}; for the run {name}, add profile={profile}.")
+
+
+def _status(findings: Findings) -> str:
+    n_rows = len(findings.rows)
+    counts = findings.rows["status"].value_counts()
+    if counts.get("ok", 0) == n_rows:
+        return _COMPLETE
+    if counts.get(NO_DATA, 0) == n_rows:
+        return NO_DATA
+    return ", ".join(f"{count} of {n_rows} jobs {status}" for status, count in counts.items())
+
+
+def _headline(entry: Entry, profile: str) -> str:
+    """Say in a line how the jobs went, unless all is well, and what was reproduced."""
+    attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
+    ours = counted_once(entry.judgements)
+    compared = in_words(ours, detailed=True, profile=profile) if attempted and not entry.altered else ""
+    if entry.status != _COMPLETE:
+        return "; ".join(filter(None, [entry.status, compared]))
+    if entry.altered:
+        return "complete, with other settings"
+    return compared or "complete, beyond the papers"
+
+
+def say(text: str) -> None:
+    """Print a line at once, also where the output is read by another program; a terminal shows outcomes in colour."""
+    text = fitted(text)
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if coloured:
+        text = _OUTCOME.sub(lambda w: w[0] if w["none"] else f"\033[{32 if w['good'] else 31}m{w[0]}\033[0m", text)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+# The files of a whole run: the counts of verdicts by experiment, and the page.
+
+
+def _counts(parts: Sequence[Part], literature: Literature, profile: str) -> Table:
+    by_name = {part["name"]: part for part in parts}
+    ordered = [by_name[name] for name in literature.in_order(by_name)]
+    lines = [
+        {
+            "experiment": part["name"],
+            "table": literature.table(part["name"]) or "beyond the papers",
+            "status": ": ".join(filter(None, [part["status"], part["error"]])),
+            **tally(counted(part)),
+        }
+        for part in ordered
+    ]
+    title = "Reported and reproduced" + (f", with profile={profile}" if profile != PAPER else "")
+    return Table.of(title, lines, ["experiment", "table", "status", *COLUMNS])
+
+
+def write_summary(
+    parts: Sequence[Part],
+    literature: Literature,
+    folder: Path,
+    *,
+    run: str,
+    profile: str,
+    suffix: str = "",
+    place: Path | None = None,
+) -> tuple[Table, Path]:
+    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the pages of the run.
+
+    A `suffix` of these names says which settings were changed; `place` is where the folder will stand, if it is moved
+    there. Returns the counts and the path of the first page, ``index.html``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    table = _counts(parts, literature, profile)
+    pages = render_pages(parts, literature, run=run, profile=profile, folder=folder, place=place, suffix=suffix)
+    for name, text in (assets() | {f"{name}{suffix}.html": text for name, text in pages.items()}).items():
+        write_text(text, folder / name)
+    write_csv(table.frame, folder / f"summary{suffix}.csv")
+    write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md")
+    return table, folder / f"index{suffix}.html"

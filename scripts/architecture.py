@@ -136,7 +136,8 @@ def _box(room: str, x: float, y: float, imported: set[str]) -> Iterator[str]:
     """Yield the box of a room with its name and, for one of the papers, what it uses of the other parts."""
     used = [other for other in sorted(imported, key=lambda one: (part_of(one), one)) if part_of(other) != part_of(room)]
     on = textwrap.wrap(f"on {', '.join(other.rpartition('.')[2] for other in used)}", _LINE) if used else []
-    yield f'<rect x="{x - _BOX / 2:.0f}" y="{y:.0f}" width="{_BOX}" height="{_HEIGHT}" rx="4" fill="#fff" stroke="#333" />'
+    shape = f'x="{x - _BOX / 2:.0f}" y="{y:.0f}" width="{_BOX}" height="{_HEIGHT}" rx="4"'
+    yield f'<rect {shape} fill="#fff" stroke="#333" />'
     first = y + _HEIGHT / 2 + 5 - 6.5 * len(on)
     yield f'<text x="{x:.0f}" y="{first:.0f}">{html.escape(room.rpartition(".")[2])}</text>'
     for place, line in enumerate(on, 1):

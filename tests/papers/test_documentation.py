@@ -31,6 +31,7 @@ from trimbench.papers.beyond.incomplete_methods import METHODS
 from trimbench.reproduction.commands import cli
 from trimbench.reproduction.commands.arguments import CommandLine
 from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue
+from trimbench.reproduction.project import SHARED_CONFIGURATION
 
 from . import pages
 from .command_line import Command

@@ -24,7 +24,7 @@ class Project:
     Attributes
     ----------
     reference : str
-        How another process finds the project: ``"module:NAME"``.
+        How another process finds the project: ``"module:NAME"``, or the whole path of its folder.
     name : str
         Of the project, as its pages, its archives and the user's cache folder have it.
     command : str
@@ -51,6 +51,8 @@ class Project:
         Keys that are mappings of names which no file of the configuration can list, such as those of columns.
     title : str
         What the help says first.
+    citation : str
+        Of a paper that does not give its own.
     usage : tuple of str
         Further lines of the help: a command and what it does.
     colours : sequence of groups
@@ -78,6 +80,7 @@ class Project:
     tasks: Mapping[str, str] = field(default_factory=dict)
     open_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     title: str = ""
+    citation: str = ""
     usage: tuple[str, ...] = ()
     colours: Sequence[Sequence[Sequence[str]]] = ()
     first: str = ""
@@ -109,10 +112,10 @@ def project() -> Project:
     return _project
 
 
-def use(given: Project | str) -> None:
-    """Make a project, given as itself or by its `reference`, that of this process."""
+def use(given: Project) -> None:
+    """Make a project that of this process."""
     global _project
-    _project = loaded(given) if isinstance(given, str) else given
+    _project = given
     for forget in _dependent:
         forget()
 

@@ -32,13 +32,14 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, checked_text, load, plain
 from trimbench.reproduction.files import is_accepted, named_folder
-from trimbench.reproduction.project import project
+from trimbench.reproduction.project import DISTRIBUTION, project, use
+from trimbench.reproduction.project_folder import project_of
 from trimbench.reproduction.validation import ConfigurationError, Json, brief, must_be, settings, unknown, validated
 
 if TYPE_CHECKING:
     from trimbench.reproduction.vocabulary.outcome import FigureSettings
 
-Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch"]
+Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "new"]
 
 
 def task_names() -> tuple[str, ...]:
@@ -47,7 +48,7 @@ def task_names() -> tuple[str, ...]:
 
 
 # Keys that say what is done and where: the command line alone may set them, not files from elsewhere.
-OF_THE_RUN = ("task", "run", "runs", "results", "cache_mode", "offline", "archive", "executor")
+OF_THE_RUN = ("task", "project", "run", "runs", "results", "cache_mode", "offline", "archive", "executor")
 # The run with the committed results, to which only task=publish writes.
 PUBLISHED = "published"
 # Folders beside those of the runs.
@@ -68,6 +69,7 @@ class CommonSettings:
     roads: list[Literal["openml", "file", "package"]] | None
     verify: bool = False
     archive: bool = False
+    project: str | None = None
 
     def __post_init__(self) -> None:
         if self.results.startswith("~") or "://" in self.results:
@@ -96,6 +98,11 @@ class CommonSettings:
             raise ConfigurationError(
                 f"roads must have one or more of openml, file and package, each once, got {brief(self.roads)}; write "
                 "for example roads=[package], or offline=true to download nothing"
+            )
+        if (self.project is None) == (self.task == "new"):
+            raise ConfigurationError(
+                f"project must be the folder that task=new writes, and is for that task alone, got {self.project!r} "
+                f"with task={self.task}; {DISTRIBUTION} --project FOLDER names the project of a command"
             )
         if self.archive and self.task != "report":
             raise ConfigurationError(
@@ -145,6 +152,7 @@ class CommandLine:
         how: dict[str, Any] = {"add_help": False, "conflict_handler": "resolve", "exit_on_error": False}
         parser = argparse.ArgumentParser(project().command, parents=[hydras], **how)
         parser.add_argument("--version", action="store_true", help="Show the version and exit")
+        parser.add_argument("--project", metavar="FOLDER", help="Rerun the paper in FOLDER, whose code then runs")
         parser.add_argument(_OPTION, action="append", default=[], metavar="MODULE", help="Let MODULE run code")
         try:
             options, rest = parser.parse_known_intermixed_args(words)
@@ -153,6 +161,9 @@ class CommandLine:
         if rest:
             known = [one for one in parser._option_string_actions if one.startswith("--")]
             raise unknown("an option", known, rest[0])
+        if options.project:
+            use(project_of(Path(options.project)))
+            sys.stderr.write(f"The code in {project().folder} runs: --project names it.\n")
         parsed = [] if options.shell_completion else _parsed(options.overrides)
         if open_keys := project().open_keys.get(str(_task(parsed)), ()):
             # No file of the configuration can list what such a mapping names, such as the columns of a table.
@@ -287,7 +298,9 @@ def _check_dashes(arguments: Sequence[str]) -> None:
     """Raise ConfigurationError if a key is written like an option."""
     for word, following in itertools.pairwise([*arguments, ""]):
         key, equals, value = word.lstrip("-").partition("=")
-        if word.startswith("-") and key in _KEYS and (equals or key != "run"):  # --run is an option of Hydra
+        if (
+            word.startswith("-") and key in _KEYS and key != "project" and (equals or key != "run")
+        ):  # --run is an option of Hydra
             meant = f"{key}={value}" if value else _meant(key, following)
             raise ConfigurationError(f"settings are written without dashes, got {word!r}; write {meant}")
 

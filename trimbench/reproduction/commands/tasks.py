@@ -1,9 +1,10 @@
-"""The tasks of the command: run, report, plot, list, fetch, compare and publish."""
+"""The tasks of the command: run, report, plot, list, fetch, compare, publish and new."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,8 +27,15 @@ from trimbench.reproduction.data.declarations import (
 )
 from trimbench.reproduction.execution.run import Work, duration, executor_of, n_workers
 from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit, provenance
-from trimbench.reproduction.files import remove_temporary_folders, safe_name, settings_name, temporary_folder, write_csv
-from trimbench.reproduction.project import project
+from trimbench.reproduction.files import (
+    remove_temporary_folders,
+    safe_name,
+    settings_name,
+    temporary_folder,
+    write_csv,
+    write_text,
+)
+from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.reporting.archive import write_archive
 from trimbench.reproduction.reporting.figures.drawing import StoredFigure, write_pictures
 from trimbench.reproduction.reporting.page import Part, count
@@ -567,6 +575,23 @@ def _say_new(target: Path, folders: Mapping[str, Path], source: Path) -> None:
     say(f"{n_new} of {len(folders)} experiments are new in {target}, {_megabytes(target):.1f} MB; commit them.")
 
 
+# The task ``new``: a small project that runs, to begin with another paper.
+
+
+def new(invocation: Invocation) -> int:
+    """Write a small project into a folder that is empty or does not exist yet."""
+    folder = Path(str(invocation.settings.project)).expanduser()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigurationError(f"project must be a folder that is empty or new, got {str(folder)!r}; name another")
+    source = Path(__file__).with_name("new_project")
+    for path in sorted(path for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        target = folder / path.relative_to(source).with_suffix("" if path.suffix == ".txt" else path.suffix)
+        say(f"  {write_text(path.read_text(encoding='utf-8'), target)}")
+    command = f"{DISTRIBUTION} --project {shlex.quote(str(folder))}"
+    say(f"\nA project that runs. Change its files, and run it with\n  {command}")
+    return 0
+
+
 # The tasks of the command line by name. Importing this module loads numpy and pandas, which `--help` does without.
 
 PERFORM: Mapping[str, Callable[[Invocation], int]] = {
@@ -577,4 +602,5 @@ PERFORM: Mapping[str, Callable[[Invocation], int]] = {
     "fetch": fetch,
     "compare": compare,
     "plot": plot,
+    "new": new,
 }

@@ -38,7 +38,8 @@ from trimbench.reproduction.execution.run import (
 )
 from trimbench.reproduction.execution.store import Record, usable_cpus
 from trimbench.reproduction.files import make_temporary_folder, remove_temporary_folder, without_homes
-from trimbench.reproduction.project import project, use
+from trimbench.reproduction.project import project
+from trimbench.reproduction.project_folder import take_up
 from trimbench.reproduction.validation import settings
 
 
@@ -376,7 +377,7 @@ def _prepare(turn_seconds: float, starts: MutableSequence[float], temporary: Pat
     from pebble import CONSTS
 
     if reference:
-        use(reference)
+        take_up(reference)
     CONSTS.channel_lock_timeout = turn_seconds
     _starts.set(starts)
     with contextlib.suppress(OSError, AttributeError):

@@ -33,7 +33,8 @@ from trimbench.reproduction.execution.run import (
 )
 from trimbench.reproduction.execution.store import PROVENANCE, RUN_VARIABLE, Record, deciding_versions
 from trimbench.reproduction.files import remove_abandoned, user_cache, write_bytes
-from trimbench.reproduction.project import project, use
+from trimbench.reproduction.project import project
+from trimbench.reproduction.project_folder import take_up
 from trimbench.reproduction.validation import reason
 
 _LONGEST_NAME = 100
@@ -116,7 +117,7 @@ def run_task(
     """
     try:
         if terms.project:
-            use(terms.project)
+            take_up(terms.project)
         here = deciding_versions()
         for name, version in terms.versions.items():
             if here.get(name, version) != version:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trimbench.reproduction.configuration import Catalogue
-from trimbench.reproduction.project import per_project
+from trimbench.reproduction.project import per_project, project
 from trimbench.reproduction.validation import ConfigurationError, settings, unknown, validated
 from trimbench.reproduction.vocabulary.outcome import Draws, Number, Probability
 
@@ -242,7 +242,8 @@ class Literature:
         papers, experiments = {}, {}
         for family in catalogue.names("reported"):
             content = dict(catalogue.mapping("reported", family))
-            about = content.pop("paper", {"title": family, "citation": family})
+            ours = {"title": project().title or family, "citation": project().citation or family}
+            about = content.pop("paper", ours)
             papers[family] = validated(Paper, about, f"reported/{family}: paper")
             for name, entry in content.items():
                 experiments[name] = validated(ReportedExperiment, entry, f"reported numbers of {name}")

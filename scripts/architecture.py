@@ -1,7 +1,8 @@
 """Draw the three parts of trimbench, and which room imports which, from the imports themselves.
 
 The picture is `docs/_static/floors.svg`; `scripts/docs` writes it. An arrow leads from what is used to what uses it;
-one that follows from others is left out. A room of the papers says which rooms of the other two parts it uses.
+one that follows from others is left out. A room of the papers says which rooms of the library it uses; nearly all of
+them use the framework.
 """
 
 from __future__ import annotations
@@ -133,9 +134,9 @@ def picture() -> str:
 
 
 def _box(room: str, x: float, y: float, imported: set[str]) -> Iterator[str]:
-    """Yield the box of a room with its name and, for one of the papers, what it uses of the other parts."""
-    used = [other for other in sorted(imported, key=lambda one: (part_of(one), one)) if part_of(other) != part_of(room)]
-    on = textwrap.wrap(f"on {', '.join(other.rpartition('.')[2] for other in used)}", _LINE) if used else []
+    """Yield the box of a room with its name and, for one of the papers, what it uses of the library."""
+    used = [other.rpartition(".")[2] for other in sorted(imported) if part_of(other) == LIBRARY != part_of(room)]
+    on = textwrap.wrap(f"on {', '.join(used)}", _LINE) if used else []
     shape = f'x="{x - _BOX / 2:.0f}" y="{y:.0f}" width="{_BOX}" height="{_HEIGHT}" rx="4"'
     yield f'<rect {shape} fill="#fff" stroke="#333" />'
     first = y + _HEIGHT / 2 + 5 - 6.5 * len(on)

@@ -22,8 +22,8 @@ from ..command_line import PROJECT, T4, T6, Command, write
 def test_options_may_stand_before_or_after_settings(command: Command) -> None:
     assert "thresholds:\n- 0.2\n" in command(T6, "thresholds=[0.2]", "--cfg=job", code=0).out
     assert "seed: 7\n" in command(T6, "--cfg", "job", "seed=7", code=0).out
-    command("--info", "config", T4, code=0)
-    command(T4, "-i", code=0)
+    assert "folder: ${results}/slurm\n" in command("-c", "job", T4, "executor=slurm", code=0).out
+    assert "folder: results/slurm\n" in command(T4, "executor=slurm", "--cfg=job", "--resolve", code=0).out
 
 
 def test_the_version_is_the_projects(command: Command) -> None:

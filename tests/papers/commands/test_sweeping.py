@@ -22,7 +22,7 @@ from omegaconf import DictConfig
 from trimbench.reproduction.commands.arguments import CommandLine, Composer
 from trimbench.reproduction.commands.cli import _compose, sweep_name, value_of
 from trimbench.reproduction.configuration import plain
-from trimbench.reproduction.project import project
+from trimbench.reproduction.project import SHARED_CONFIGURATION, project
 from trimbench.reproduction.validation import ConfigurationError
 
 from ..command_line import CURVE, OTHER, PROJECT, SMALL, T4, YET_OTHER, Command, results
@@ -143,6 +143,7 @@ def test_a_report_of_a_sweep_counts_the_jobs_that_are_not_stored(command: Comman
 
 
 EXPERIMENTS = [f"experiment={name}" for name in PROJECT.names("experiment")]
+SEARCHED = f"hydra.searchpath=['file://{project().configuration}']"
 SETTINGS = ["profile=paper", "seed=3", "profile.splits=2", "executor=serial", "results='a b'", "offline=true"]
 
 
@@ -151,11 +152,10 @@ def read(*words: str) -> list[Override]:
 
 
 def test_every_experiment_is_composed_as_by_hydra() -> None:
-    with hydra.initialize_config_dir(str(project().configuration), version_base="1.3"):
-        composer = Composer(PROJECT)
-        for experiment in EXPERIMENTS:
-            slowly = plain(hydra.compose("config", overrides=[*SETTINGS, experiment]))
-            assert composer.compose(read(*SETTINGS, experiment)) == slowly
+    with hydra.initialize_config_dir(str(SHARED_CONFIGURATION), version_base="1.3"):
+        slowly = [plain(hydra.compose("config", overrides=[*SETTINGS, one, SEARCHED])) for one in EXPERIMENTS]
+    composer = Composer(PROJECT)
+    assert [composer.compose(read(*SETTINGS, experiment)) for experiment in EXPERIMENTS] == slowly
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_every_experiment_is_composed_as_by_hydra() -> None:
     ],
 )
 def test_settings_of_an_experiment_are_composed_as_by_hydra(words: list[str]) -> None:
-    with hydra.initialize_config_dir(str(project().configuration), version_base="1.3"):
-        slowly = plain(hydra.compose("config", overrides=words))
-        assert Composer(PROJECT).compose(read(*words)) == slowly
+    with hydra.initialize_config_dir(str(SHARED_CONFIGURATION), version_base="1.3"):
+        slowly = plain(hydra.compose("config", overrides=[*words, SEARCHED]))
+    assert Composer(PROJECT).compose(read(*words)) == slowly
 
 
 def test_points_that_differ_in_values_are_composed_as_each_alone() -> None:
@@ -212,17 +212,16 @@ def test_a_command_is_composed_once(monkeypatch: pytest.MonkeyPatch, few: None, 
         return compose(*given, **named)
 
     monkeypatch.setattr(hydra, "compose", counted)
-    monkeypatch.setattr(hydra, "main", None)
     monkeypatch.setattr(Composer, "_compose", Composer._compose.__wrapped__)  # not what other tests have composed
     _compose(CommandLine.of(words.split()))
     assert len(composed) == 1
 
 
-def test_what_is_swept_is_known_and_hydra_gets_the_first_point() -> None:
+def test_what_is_swept_is_known_and_the_first_point_has_first_values() -> None:
     line = CommandLine.of(["a=1,2", "--multi", "--config-d", "x", "b=x", "c='p q',[r,s]"])
     assert line.swept == ["a", "c"]
-    assert line.for_hydra.overrides == ["a=1", "b=x", "c='p q'"]
-    assert (line.for_hydra.config_dir, line.for_hydra.multirun) == ("x", False)
+    assert [str(one.input_line) for one in line.first] == ["a=1", "b=x", "c='p q'"]
+    assert (line.options.config_dir, line.options.multirun) == ("x", True)
     assert CommandLine.of(["-m", "a=1,2", "a=4"]).swept == [], "of a repeated setting the last counts"
 
 
@@ -260,9 +259,9 @@ def test_swept_values_are_those_that_hydra_reads(word: str, values: list[object]
 @pytest.mark.parametrize("word", ["task=study", "task='study'", 'task="study"'])
 def test_a_study_has_a_root_of_its_own_however_it_is_written(word: str) -> None:
     line = CommandLine.of(["data=x.csv", word, "types.age=number"])
-    assert (line.root, line.for_hydra.overrides[-1]) == ("study", "++types.age=number")
+    assert (line.root, str(line.first[-1].input_line)) == ("study", "++types.age=number")
     given = [word, "task=run", "types.age=number"]
-    assert CommandLine.of(given).for_hydra.overrides == given[1:]
+    assert [str(one.input_line) for one in CommandLine.of(given).first] == given[1:]
 
 
 VALUES = st.one_of(
@@ -282,9 +281,7 @@ SWEPT = st.one_of(
     st.tuples(st.integers(-3, 3), st.integers(4, 9), st.integers(1, 3)).map(lambda ends: f"range{ends}"),
 )
 KEYS = st.sampled_from(["a", "b.c", "+d", "++e", "g@h", "seed", "threshold"])
-OPTIONS = st.sampled_from(
-    [["--config-dir", "x"], ["--config-d=x"], ["-cd", "x"], ["--package", "p"], ["-p", "a=1"], []]
-)
+OPTIONS = st.sampled_from([["--config-dir", "x"], ["--config-d=x"], ["-cd", "x"], ["--cfg", "job"], ["-c", "job"], []])
 FLAGS = st.sampled_from(["-m", "--multirun", "--multi", "--mul"])
 
 

@@ -62,7 +62,7 @@ def solve_gpkit(problem: ReducedProblem) -> ProgramSolution:
     ----------
     Khosravi et al. (2019), Equations 4 to 7 and Appendix B.
     """
-    check_installed("gpkit", "cvxopt", extra="solvers", what="solve_gpkit")
+    check_installed("gpkit", "cvxopt", extra="gpkit", what="solve_gpkit")
     if len(problem.real_weights):
         raise ValueError("solve_gpkit takes discrete features only; use solver='newton' or solve_cvxpy")
     with _quiet() as gpkit:

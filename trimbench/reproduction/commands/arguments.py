@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import hydra
 import yaml
-from hydra._internal.utils import get_args_parser
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType, Quote, QuotedString, RangeSweep, ValueType
 from hydra.errors import HydraException
@@ -128,12 +126,12 @@ _MOST_POINTS = 10_000  # each takes some milliseconds before the first job runs
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A command line as Hydra's own parsers read it.
+    """A command line: options, and settings as Hydra's parser of overrides reads them.
 
     Attributes
     ----------
     options : argparse.Namespace
-        Hydra's options, and ``allow_code``.
+        Those of `_parser`.
     written : tuple of Override
         The settings in order. If one is repeated, the last counts.
     settings : tuple of tuples of Override
@@ -148,16 +146,11 @@ class CommandLine:
     def of(cls, words: Sequence[str]) -> CommandLine:
         """Parse the words of a command line; raise ConfigurationError for what is neither a setting nor an option."""
         _check_dashes(words)
-        hydras = get_args_parser()
-        how: dict[str, Any] = {"add_help": False, "conflict_handler": "resolve", "exit_on_error": False}
-        parser = argparse.ArgumentParser(project().command, parents=[hydras], **how)
-        parser.add_argument("--version", action="store_true", help="Show the version and exit")
-        parser.add_argument("--project", metavar="FOLDER", help="Rerun the paper in FOLDER, whose code then runs")
-        parser.add_argument(_OPTION, action="append", default=[], metavar="MODULE", help="Let MODULE run code")
+        parser = _parser()
         try:
             options, rest = parser.parse_known_intermixed_args(words)
         except argparse.ArgumentError as error:
-            raise ConfigurationError(f"{error}; {project().command} --hydra-help says what it takes") from error
+            raise ConfigurationError(f"{error}; {project().command} --help says more") from error
         if rest:
             known = [one for one in parser._option_string_actions if one.startswith("--")]
             raise unknown("an option", known, rest[0])
@@ -195,36 +188,33 @@ class CommandLine:
         return [values[0] for values in self.settings]
 
     @property
-    def own(self) -> list[tuple[Override, ...]]:
-        """The settings apart from those of Hydra itself, each with its values."""
-        return [values for values in self.settings if not values[0].is_hydra_override()]
-
-    @property
     def points(self) -> list[list[Override]]:
         """The settings of each point of a sweep: every combination of values, the last setting changing fastest."""
-        return [list(point) for point in itertools.product(*self.own)]
+        return [list(point) for point in itertools.product(*self.settings)]
 
     @property
     def swept(self) -> list[str]:
         """The keys that were given several values."""
-        return [one.key_or_group for one in self.written if one.is_sweep_override() and not one.is_hydra_override()]
+        return [one.key_or_group for one in self.written if one.is_sweep_override()]
 
-    @property
-    def is_for_hydra(self) -> bool:
-        """Whether Hydra's own program has to run: it shows a part of itself, or takes its settings from elsewhere."""
-        given = self.options
-        shown = (given.hydra_help, given.cfg, given.info, given.resolve, given.package, given.run and given.multirun)
-        elsewhere = (given.config_path, given.config_name)
-        return any((*shown, *elsewhere)) or any(one.is_hydra_override() for one in self.first)
 
-    @property
-    def for_hydra(self) -> argparse.Namespace:
-        """The options for Hydra's own program: of a sweep, those of the first point as if it stood alone."""
-        options = argparse.Namespace(**vars(self.options))
-        options.overrides = [str(one.input_line) for one in self.first]
-        # Hydra itself refuses a sweep together with one of these.
-        options.multirun = options.multirun and any((options.run, options.cfg, options.info))
-        return options
+def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the options; settings are what it leaves."""
+    parser = argparse.ArgumentParser(project().command, add_help=False, exit_on_error=False)
+    parser.add_argument("overrides", nargs="*", metavar="key=value")
+    for names, what in (
+        (("--help", "-h"), "show commands or, with experiment=..., its settings"),
+        (("--version",), "show the version"),
+        (("--multirun", "-m"), "run each combination of the values that settings list"),
+        (("--resolve",), "with --cfg, put values in the place of ${...}"),
+        (("--shell-completion", "-sc"), "complete settings with the Tab key: install=bash, zsh or fish"),
+    ):
+        parser.add_argument(*names, action="store_true", help=what)
+    parser.add_argument("--cfg", "-c", choices=["job"], help="show the composed configuration, and do nothing else")
+    parser.add_argument("--config-dir", "-cd", metavar="FOLDER", help="a folder with further configuration")
+    parser.add_argument("--project", metavar="FOLDER", help="rerun the paper in FOLDER, whose code then runs")
+    parser.add_argument(_OPTION, action="append", default=[], metavar="MODULE", help="let experiments come from MODULE")
+    return parser
 
 
 @functools.cache
@@ -352,26 +342,20 @@ def _examples() -> str:
 def check_settings(line: CommandLine, composer: Composer) -> None:
     """Raise ConfigurationError, which says what to write instead, if a key or a choice does not exist.
 
-    They are looked up in the project's configuration and in a folder given with ``--config-dir``. With another root or
-    search path, only Hydra knows them; these, and other settings of Hydra, need ``--allow-code=hydra``.
+    They are looked up in the project's configuration and in a folder given with ``--config-dir``.
     """
     options, first, catalogue = line.options, line.first, composer.catalogue
     _check_code(options, [one.get_key_element() for one in first])
     if isinstance(line.task, str) and line.task not in task_names() and "$" not in line.task:
-        raise unknown(
-            "task", task_names(), line.task
-        )  # before its settings: they may be those of the task that is meant
-    if options.experimental_rerun:
-        raise ConfigurationError("--experimental-rerun must be left out; give the settings that the run's .json has")
-    if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in first):
-        return
+        # Before its settings: they may be those of the task that is meant.
+        raise unknown("task", task_names(), line.task)
     for folder in catalogue.own:
         _check_files(folder, catalogue)
     several = sorted((one for one in first if one.is_sweep_override()), key=lambda one: one.key_or_group not in GROUPS)
     if not several or several[0].key_or_group not in GROUPS:
         config, _ = composer.chosen([one for one in line.points[0] if one.key_or_group in GROUPS])
         for one in line.written:
-            if one.type is OverrideType.CHANGE and one.key_or_group not in GROUPS and not one.is_hydra_override():
+            if one.type is OverrideType.CHANGE and one.key_or_group not in GROUPS:
                 _check_key(one, config, bool(options.multirun))
     if several:
         each = "run the command once with each" if line.root != "config" else "add -m to run with each"
@@ -521,9 +505,8 @@ class Composer:
         return copy.deepcopy(config), own
 
     def _compose(self, *words: str) -> tuple[DictConfig, dict[str, Any]]:
-        runs = GlobalHydra.instance().is_initialized()  # Hydra's own program, which has read the command line
         folder = str(self._main)
-        with contextlib.nullcontext() if runs else hydra.initialize_config_dir(folder, version_base="1.3"):
+        with hydra.initialize_config_dir(folder, version_base="1.3"):
             config = hydra.compose(self.root, [*words, *self._search], return_hydra_config=True)
         own: dict[str, Any] = OmegaConf.to_container(config.hydra, resolve=False)  # type: ignore[assignment]
         with open_dict(config):
@@ -551,39 +534,29 @@ def _is_merged_last(path: Path) -> bool:
 _OPTION = "--allow-code"
 # Parts of Hydra's own settings that follow from the command line, and such a key in its part `job`.
 _OF_THE_COMMAND, _OVERRIDES = ("runtime", "overrides", "searchpath"), "override_dirname"
-# Settings of Hydra that name no code.
-_HARMLESS = ("hydra.job.name", "hydra.verbose")
 
 
 def _check_code(options: argparse.Namespace, settings: Sequence[str]) -> None:
-    """Raise ConfigurationError if the command line lets Hydra take its own settings from elsewhere.
-
-    Then Hydra calls functions that files or the command line itself name, so that a command from somebody else could
-    run any code. ``--allow-code=hydra`` allows it.
-    """
+    """Raise ConfigurationError for a setting of Hydra itself, which no program here obeys."""
     for name in options.allow_code:
         if not all(part.isidentifier() for part in name.split(".")):
             raise ConfigurationError(f"{_OPTION} must name a module or package, got {name!r}; write {_OPTION}=mine")
-    roots = [name for name in ("config_path", "config_name", "experimental_rerun") if getattr(options, name)]
-    found = [f"--{name.replace('_', '-')}" for name in roots]
     # Also as the package of a group, as in executor@hydra.callbacks.c.
     keys = [key.lstrip("+~") for key in settings if "hydra" in re.split("[@:./]", key.lstrip("+~"))]
-    found += [key for key in keys if key not in _HARMLESS]
-    if found and "hydra" not in options.allow_code:
+    if keys:
         raise ConfigurationError(
-            f"{found[0]} may make Hydra run code that files or settings name; add {_OPTION}=hydra if you trust them, "
-            "or use --config-dir"
+            f"{keys[0]} must be left out: it is a setting of Hydra itself, which only composes the settings here"
         )
 
 
 def _check_folder(folder: Path, overrides: Sequence[Override], composer: Composer) -> None:
     """Raise ConfigurationError if files in a folder, chosen by these settings, change settings of Hydra or of the run.
 
-    The former could make Hydra call any function and set environment variables; the latter say what is done, where and
-    on whose machines. The command line may set them, and may choose an executor from the folder.
+    The former are not obeyed; the latter say what is done, where and on whose machines. The command line may set them,
+    and may choose an executor from the folder.
     """
-    top = [(one, "hydra" if one.is_hydra_override() else one.key_or_group.partition(".")[0]) for one in overrides]
-    own = [one for one, key in top if key in ("hydra", *OF_THE_RUN) and key != "executor"]
+    top = [(one, one.key_or_group.partition(".")[0]) for one in overrides]
+    own = [one for one, key in top if key in OF_THE_RUN and key != "executor"]
     chosen = [one for one, key in top if key == "executor"]
     expected = _settings(Composer(Catalogue(), composer.root), own)
     found = _settings(composer, overrides)
@@ -591,10 +564,9 @@ def _check_folder(folder: Path, overrides: Sequence[Override], composer: Compose
     for key in sorted(expected.keys() | found.keys()):
         if expected.get(key) != found.get(key):
             is_hydras = key.startswith("hydra.")
-            does = "Hydra would run what they name" if is_hydras else "they say what is computed, not how"
-            raise ConfigurationError(
-                f"files in {folder} must not set {key}: {does}; remove it there, or set it on the command line"
-            )
+            does = "Hydra only composes the settings here" if is_hydras else "they say what is computed, not how"
+            way = "remove it there" if is_hydras else "remove it there, or set it on the command line"
+            raise ConfigurationError(f"files in {folder} must not set {key}: {does}; {way}")
 
 
 def _settings(composer: Composer, overrides: Sequence[Override]) -> dict[str, Any]:

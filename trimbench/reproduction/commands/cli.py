@@ -17,13 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import hydra
 import yaml
-from hydra._internal.utils import _run_hydra, get_args_parser
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from trimbench.reproduction.commands.arguments import (
@@ -36,9 +33,10 @@ from trimbench.reproduction.commands.arguments import (
     Point,
     check_settings,
     setting,
+    task_names,
     value_text,
 )
-from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, base_folders, plain, without_value
+from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, plain, without_value
 from trimbench.reproduction.files import settings_name
 from trimbench.reproduction.project import DISTRIBUTION, loaded, project
 from trimbench.reproduction.validation import ConfigurationError, Json, ShortError, fitted, unknown, validated
@@ -51,6 +49,22 @@ def _readable() -> tuple[str, ...]:
     return tuple(filter(None, (project().cache_variable, "XDG_CACHE_HOME")))
 
 
+_USAGE = """\
+$TITLE
+
+$COMMAND                                  run everything that can run here
+$EXAMPLE  run one table or figure
+$COMMAND task=list                        list experiments and what is stored
+$COMMAND --help experiment=...            list its settings and further choices
+$COMMAND task=fetch                       download and verify all data
+$COMMAND -m experiment=... alpha=30,300   run it for each value of a setting
+$COMMAND task=report                      write tables and figures again
+$COMMAND task=plot figure=column          draw figures again
+$COMMAND task=compare runs=[a,b]          what differs between two runs$FURTHER
+
+$SETTINGS
+Options: --version, --cfg job, --config-dir, --project, --allow-code, --shell-completion. Read on: docs/index.md.
+"""
 _COLUMN = 24  # of the help, where the description of a setting begins
 _DEEP = ("executor", "figure")  # groups whose own settings are described with the others
 # How the description of a setting refers to its choices: the keys of another setting (or, as `conf/<group>`, names).
@@ -64,8 +78,6 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
 
     `understood` is called before the command does anything, once its configuration is composed.
     """
-    # With this, Hydra raises its errors instead of printing them.
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     _settle()
     OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
     try:
@@ -146,22 +158,11 @@ def _compose(line: CommandLine) -> Invocation | None:
     if line.options.help or line.task == "describe":
         sys.stdout.write(help_text(composer, line.points[0]))
         return None
-    if not line.is_for_hydra:
-        return _invocation(line, composer)
-    invocations: list[Invocation] = []
-
-    def application(_: DictConfig) -> None:
-        # Handled here, because Hydra would add its own announcement to an error that leaves this function.
-        with _exit_on(*_COMPLAINTS):
-            sources = HydraConfig.get().runtime.config_sources
-            folders = [Path(one.path) for one in sources if one.schema == "file"]
-            base = [folder for folder in folders if folder in base_folders()]
-            catalogue = Catalogue(tuple(folder for folder in folders if folder not in base), tuple(base))
-            invocations.append(_invocation(line, Composer(catalogue, line.options.config_name or line.root)))
-
-    hydra.version.setbase("1.3")
-    _run_hydra(line.for_hydra, get_args_parser(), application, str(project().configuration), line.root)
-    return invocations[0] if invocations else None
+    if line.options.cfg:
+        config, _ = composer.chosen(line.points[0])
+        sys.stdout.write(OmegaConf.to_yaml(config, resolve=line.options.resolve))
+        return None
+    return _invocation(line, composer)
 
 
 def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
@@ -178,11 +179,11 @@ def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
     lines = "\n".join(fitted(f"  {word:<{_COLUMN}} {', '.join(names)}", 6) for word, names in choices)
     ours = project()
     width = len(ours.command) + _COLUMN + 8  # where the descriptions begin
-    usage = string.Template(composer.composed(groups)[1]["help"]["template"]).substitute
     further = "".join(f"\n{line}" for line in ours.usage)
     example = f"{f'{ours.command} {ours.example}':<{width}}"
-    whole = usage(TITLE=ours.title, COMMAND=ours.command, EXAMPLE=example, FURTHER=further, SETTINGS=lines)
-    return f"{whole}\n"
+    return string.Template(_USAGE).substitute(
+        TITLE=ours.title, COMMAND=ours.command, EXAMPLE=example, FURTHER=further, SETTINGS=lines
+    )
 
 
 def _described(composer: Composer, given: Sequence[Override], groups: Sequence[Override], chosen: str) -> str:
@@ -231,7 +232,7 @@ def _run(invocation: Invocation) -> int:
     from trimbench.reproduction.execution.run import ExecutorError
 
     task = invocation.settings.task
-    perform = loaded(project().tasks[task]) if task in project().tasks else PERFORM[task]
+    perform = PERFORM.get(task) or loaded(project().tasks[task])
     try:
         with _exit_on(ShortError):
             return int(perform(invocation))
@@ -343,7 +344,7 @@ def sweep_name(settings: Sequence[Override]) -> str:
         key, text = one.key_or_group, value_text(one)
         if key == "experiment":
             names.insert(0, f"[{text.replace('/', '_')}]")
-        elif _matters(key) and not one.is_hydra_override():
+        elif _matters(key):
             # Values are separated by commas, like the items of a list.
             names.append(f"{key}={text}" if text.startswith(("[", "range(")) else f"{key}=[{text}]")
     return settings_name(names)
@@ -432,6 +433,8 @@ def _values(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequenc
         return sorted(path.parent.name for path in Path(given.get("results", "results")).glob("*/run.json"))
     if key in GROUPS:
         return catalogue.names(key)
+    if key == "task":
+        return task_names()
     kind = typing.get_type_hints(CommonSettings).get(key)
     if kind is bool:
         return ("false", "true")

@@ -26,8 +26,8 @@ _NOT_ROOMS = {
     PAPERS,
     FRAMEWORK,
     "trimbench.__main__",
-    *(f"trimbench._{name}" for name in ("checks", "extras", "numba", "typing")),
-    *(f"{FRAMEWORK}.{name}" for name in ("extras", "project")),
+    *(f"trimbench._{name}" for name in ("checks", "current_folder", "extras", "numba", "typing")),
+    *(f"{FRAMEWORK}.{name}" for name in ("children", "extras", "project")),
     f"{PAPERS}.project",
 }
 _STYLE = (

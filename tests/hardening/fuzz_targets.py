@@ -35,11 +35,12 @@ from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import declare_dataset, load_dataset
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.store import JobStore, Record, remember
+from trimbench.reproduction.execution.store import JobStore, KeptArrays, Record, remember
+from trimbench.reproduction.files import sealed
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting.figures.drawing import StoredFigure, draw, read_points
 from trimbench.reproduction.reporting.page import render_pages
-from trimbench.reproduction.reporting.runs import check_profile, described_in, read_about, read_run, write_findings
+from trimbench.reproduction.reporting.runs import check_run, described_in, read_about, read_run, write_findings
 from trimbench.reproduction.validation import ConfigurationError, DataUnavailable
 from trimbench.reproduction.vocabulary.outcome import FigureSettings
 from trimbench.reproduction.vocabulary.planning import make_experiment
@@ -309,7 +310,7 @@ def _arrays(resealed: bool, folder: Path) -> Reader:
     reader = _file(str(path.relative_to(folder)), read, folder)
     if not resealed:
         return reader
-    return lambda body: reader(body + b"-" * 16 + hashlib.sha256(body + b"-" * 16).digest())
+    return lambda body: reader(sealed(body + b"-" * 16, *KeptArrays.of("fuzzed", {})))
 
 
 def _kept(folder: Path) -> Path:
@@ -403,7 +404,7 @@ def _all() -> Mapping[str, Target]:
         Target(
             "run.json",
             lambda: [b'{"profile": "quick"}'],
-            partial(_file, "run.json", lambda path: check_profile(path.parent, "quick")),
+            partial(_file, "run.json", lambda path: check_run(path.parent, "quick")),
         ),
     ]
     return {target.name: target for target in targets}

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.formats.ace import read_problem
-from trimbench.networks.formats.parsing import MAX_UNPACKED
+from trimbench.networks.formats.parsing import MAX_PLAIN, MAX_UNPACKED
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import listed, normalised
 from trimbench.reproduction.data.cache import Cache, Positive, Share, Text
@@ -31,7 +31,16 @@ from trimbench.reproduction.data.downloads import (
     find_file,
 )
 from trimbench.reproduction.execution.store import note_road
-from trimbench.reproduction.validation import ConfigurationError, FactsMismatch, must_be, settings, some, validated
+from trimbench.reproduction.files import NotDataError, read_bytes
+from trimbench.reproduction.validation import (
+    ConfigurationError,
+    DeclarationError,
+    FactsMismatch,
+    must_be,
+    settings,
+    some,
+    validated,
+)
 from trimbench.reproduction.vocabulary.cells import Input, Inputs, check_unchanged
 from trimbench.trimming.classifier import BayesianClassifier
 
@@ -246,7 +255,7 @@ class NetworkDeclaration:
             return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
         hashes = {role: file.sha256 for role, file in self.files.items()}
         if self.source.path is not None:
-            hashes["network"] = hashlib.sha256(self._own_file().read_bytes()).hexdigest()
+            hashes["network"] = self._own_hash()
         lines = (f"{role} {sha256}\n" for role, sha256 in sorted(hashes.items()))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -296,6 +305,12 @@ class NetworkDeclaration:
         where = cache if verify else dataclasses.replace(cache, offline=True)
         compared = verify is not None and compare_with_files(self, where)
         return f"{self.where}, equal to its files to the last bit" if compared else self.where
+
+    def _own_hash(self) -> str:
+        try:
+            return hashlib.sha256(read_bytes(self._own_file(), MAX_PLAIN)).hexdigest()
+        except NotDataError as error:
+            raise DeclarationError(f"network {self.name!r}: {error}") from error
 
     def _own_file(self) -> Path:
         return existing(f"network {self.name!r}", str(self.source.path))

@@ -50,7 +50,7 @@ PROJECT = Project(
     # In an installed package, inside; in a source tree, at its root.
     configuration=next((one for one in (_PACKAGE / "conf",) if one.is_dir()), _TREE / "conf"),
     code=("trimbench.papers",),
-    skipped=("trimbench._extras", "trimbench.papers.project"),
+    skipped=("trimbench._current_folder", "trimbench._extras", "trimbench.papers.project"),
     cache_variable="TRIMBENCH_CACHE",
     deciding=("cvxpy", "gpkit", "numpy", "pandas", "pysdd", "scikit-learn", "scipy"),
     inputs={"network": "trimbench.papers.networks:declare_network"},

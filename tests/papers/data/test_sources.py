@@ -25,6 +25,7 @@ from rdata.parser import RObject, RObjectType
 
 from trimbench.papers.networks import declare_network
 from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data import declarations
 from trimbench.reproduction.data.cache import Cache, HostMemory, one_line_reason
 from trimbench.reproduction.data.declarations import (
     DatasetDeclaration,
@@ -221,10 +222,10 @@ def test_a_link_to_nothing_is_an_obstacle(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
     need, _ = NEEDS["network"]
 
-    def refuse(path: Path, mode: str) -> None:
+    def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(declarations, "opened", refuse)
     cache = Cache((Path("closed"),), Path("closed"), offline=True)
     assert not is_here(need, cache)
     with pytest.raises(DataUnavailable, match=r"closed/files/.*/BN_78\.erg\.gz cannot be read \(Permission denied\)"):

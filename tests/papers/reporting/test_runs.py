@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimbench.papers import files
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.files import safe_name, settings_name
 from trimbench.reproduction.reporting.figures import drawing as figure_files
 from trimbench.reproduction.reporting.runs import (
     Overview,
-    check_profile,
+    check_run,
     make_run,
     profile_of,
     say,
@@ -106,6 +107,11 @@ def test_files_of_an_earlier_setting_are_removed(tmp_path: Path) -> None:
         now[-1].write_text(damaged)
         assert write_findings(findings(), [], tmp_path, DEFAULT) == now
         assert mine.exists()
+    (tmp_path / "family/notes.md").write_text("not ours")
+    about = json.loads(now[-1].read_text())
+    now[-1].write_text(json.dumps(about | {"files": [*about["files"], "notes.md"]}))
+    write_findings(findings(), [], tmp_path, DEFAULT)
+    assert (tmp_path / "family/notes.md").exists(), "no file of an experiment has such a name"
 
 
 def test_the_configuration_names_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,15 +173,15 @@ def test_an_empty_table_is_called_so(tmp_path: Path) -> None:
     assert list(pd.read_csv(tmp_path / "family/one.csv").columns) == ["row", "value"]
 
 
-@pytest.mark.parametrize(("owner", "name"), [(figure_files, "draw"), (pd.DataFrame, "to_csv")])
+@pytest.mark.parametrize(("owner", "name"), [(figure_files, "draw"), (files, "_written")])
 def test_a_failed_write_leaves_the_old_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ) -> None:
     write_findings(findings(), [], tmp_path, DEFAULT)
     before = results(tmp_path)
 
-    def half(_: object, where: Path | Sequence[Path], *__: object, **___: object) -> None:
-        path = where if isinstance(where, Path) else where[0]
+    def half(first: object, *others: Sequence[Path]) -> None:
+        path = first if isinstance(first, Path) else others[0][0]
         path.write_bytes(b"half a file")
         raise OSError(28, "No space left on device")
 
@@ -191,7 +197,7 @@ def test_a_changed_byte_in_what_a_run_says_of_itself_stops_no_later_run(tmp_path
     whole = (tmp_path / "run.json").read_bytes()
     for place, byte in enumerate(whole):
         (tmp_path / "run.json").write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
-        check_profile(tmp_path, "quick")
+        check_run(tmp_path, "quick")
         make_run(tmp_path, "quick")
         assert (tmp_path / "run.json").read_bytes() == whole
     for profile, found in (("paper", "paper"), ("p" * 100, "p" * 100), ("p" * 101, "")):  # of an earlier version

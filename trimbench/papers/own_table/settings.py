@@ -23,7 +23,7 @@ from trimbench.reproduction.data.cache import Cache, Label
 from trimbench.reproduction.data.dataset import fingerprint
 from trimbench.reproduction.data.masks import DEPENDENT, Mechanism, check_fraction, split_rows
 from trimbench.reproduction.execution.job import seed_for
-from trimbench.reproduction.files import sealed, unsealed, write_bytes
+from trimbench.reproduction.files import read_bytes, sealed, unsealed, write_bytes
 from trimbench.reproduction.validation import ConfigurationError, did_you_mean, quoted, settings, shown, some, unknown
 from trimbench.reproduction.vocabulary.cells import Axis
 
@@ -195,6 +195,7 @@ def with_settings(table: ReadTable, missing_values: Sequence[str]) -> ReadTable:
 # The table of a study as its jobs find it: in the user's cache, by the hash of its content.
 
 _log = logging.getLogger(__name__)
+_KIND = "table"  # in the seal of its file
 Rows = NDArray[np.int64]
 
 
@@ -250,13 +251,16 @@ def keep_table(table: ReadTable, cache: Cache) -> None:
     frame["names"] = pd.Categorical.from_codes([0] * len(frame), categories=pd.Index(names, dtype=str))
     frame.to_feather(stream := io.BytesIO())
     with cache.workspace() as folder:
-        write_bytes(sealed(stream.getvalue()), folder / "table")
+        write_bytes(sealed(stream.getvalue(), _KIND, table.sha256), folder / "table")
         cache.keep(folder / "table", _path(table.sha256))
 
 
 def table_file(sha256: str, cache: Cache) -> dict[str, Path]:
     """Return the file with the table of a study, by its name in a folder of the cache."""
     return {f"files/{_path(sha256)}": copy for copy in cache.copies(_path(sha256)) if copy.is_file()}
+
+
+_LONGEST_TABLE = 2**32  # bytes of the numbers of a table that a study accepts
 
 
 @lru_cache(maxsize=2)
@@ -272,7 +276,7 @@ def _found(sha256: str, cache: Cache) -> StoredTable | None:
     """Return a table from its first sound copy in the cache; a warning names copies that were changed."""
     for copy in cache.copies(_path(sha256)):
         try:
-            return _opened(unsealed(copy.read_bytes()), sha256)
+            return _opened(unsealed(read_bytes(copy, _LONGEST_TABLE), _KIND, sha256), sha256)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
@@ -292,4 +296,4 @@ def _opened(content: bytes, sha256: str) -> StoredTable:
 
 
 def _path(sha256: str) -> str:
-    return f"tables/{sha256}.feather"
+    return f"tables/{sha256}.table"  # sealed, so no plain Feather file

@@ -54,9 +54,9 @@ from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.run import Executor, SerialExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.files import write_text
-from trimbench.reproduction.reporting.runs import make_run, write_findings
+from trimbench.reproduction.reporting.runs import check_run, make_run, write_findings
 from trimbench.reproduction.reporting.tables import cut, markdown
-from trimbench.reproduction.validation import ConfigurationError, Json, fitted, terminal_width, validated
+from trimbench.reproduction.validation import ConfigurationError, Json, fitted, terminal_width, validated, visible
 from trimbench.reproduction.vocabulary.cells import Cell, Inputs, Label
 from trimbench.reproduction.vocabulary.outcome import FigureSettings, Outcome
 from trimbench.reproduction.vocabulary.planning import Findings, Plan, Surroundings, run_plans
@@ -249,16 +249,18 @@ def study_table(
     own = validated(StudySettings, {**values, "budget": budget}, "study")
     workers = validated(ProcessExecutor, {"workers": n_jobs}, "study: n_jobs")
     executor: Executor = SerialExecutor() if n_jobs == 1 else workers
+    place = None if folder is None else Path(folder).expanduser()
+    if place is not None:
+        check_run(place, STUDY, "folder")
     plan = prepared(table, target, costs, own)
     cache = Cache.from_environment(offline=True)
-    place = None if folder is None else Path(folder).expanduser()
     store = JobStore(cache.writable / "studies" if place is None else place.parent / "jobs")
     studied = run_study(
         plan,
         str(Path(table).resolve()) if isinstance(table, str | Path) else None,
         target,
         Surroundings(Inputs(Catalogue(), cache), store, executor, "default"),
-        sys.stdout.write,
+        lambda text: sys.stdout.write(visible(text)),
     )
     files = () if place is None else write_study(studied, place, FigureSettings())
     return replace(studied, files=files)

@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import yaml
 from hydra.core.override_parser.types import Override
@@ -23,6 +23,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
+from trimbench.reproduction.children import python
 from trimbench.reproduction.commands.arguments import (
     GROUPS,
     SHARED_KEYS,
@@ -37,9 +38,9 @@ from trimbench.reproduction.commands.arguments import (
     value_text,
 )
 from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, plain, without_value
-from trimbench.reproduction.files import settings_name
+from trimbench.reproduction.files import read_bytes, settings_name
 from trimbench.reproduction.project import DISTRIBUTION, loaded, project
-from trimbench.reproduction.validation import ConfigurationError, Json, ShortError, fitted, unknown, validated
+from trimbench.reproduction.validation import ConfigurationError, Json, ShortError, Shown, fitted, unknown, validated
 
 _DIGITS = 8  # of the hash of a file
 
@@ -78,6 +79,15 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
 
     `understood` is called before the command does anything, once its configuration is composed.
     """
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", tuple(map(Shown, streams)))
+    try:
+        _main(understood)
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _main(understood: Callable[[], object]) -> None:
     _settle()
     OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
     try:
@@ -257,7 +267,7 @@ def _invocation(line: CommandLine, composer: Composer) -> Invocation:
     has_own_keys = settings.task in project().tasks  # no experiment is part of it
     # With these, an experiment is not the one that the project declares.
     replaced = [
-        f"{name.replace('/', '.')}={hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
+        f"{name.replace('/', '.')}={hashlib.sha256(read_bytes(path)).hexdigest()[:_DIGITS]}"
         for name, path in catalogue.replaced().items()
     ]
     keys = {one.key_or_group: value_text(one) for one in first}
@@ -403,7 +413,7 @@ def answer(words: Sequence[str]) -> str:
             f'eval "$({project().command} {_COMPLETION} install=bash)"'
         )
     program = Path(sys.argv[0]).absolute()
-    command = [sys.executable, "-m", DISTRIBUTION] if program.suffix == ".py" else [str(program)]
+    command = python("-m", DISTRIBUTION) if program.suffix == ".py" else [str(program)]
     return _SCRIPTS[shell].replace("@program@", shlex.join(command)).replace("@name@", DISTRIBUTION)
 
 

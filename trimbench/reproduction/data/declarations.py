@@ -24,6 +24,7 @@ from trimbench.reproduction.data.sources import (
     SimulatedSource,
     Source,
 )
+from trimbench.reproduction.files import opened
 from trimbench.reproduction.project import loaded, per_project, project
 from trimbench.reproduction.validation import (
     ConfigurationError,
@@ -211,9 +212,9 @@ def obstacle(declaration: Declaration, cache: Cache) -> str:
 def _unreadable(path: Path) -> str | None:
     """Return why a file cannot be read: None if it can, an empty text if it is not there."""
     try:
-        with path.open("rb"):
+        with opened(path):
             return None
     except OSError as error:
         if error.errno not in _ABSENT:
-            return f"{path} cannot be read ({error.strerror})"
+            return f"{path} cannot be read ({error.strerror})" if error.strerror else str(error)
         return f"{path} is a link to a file that does not exist" if path.is_symlink() else ""

@@ -43,6 +43,7 @@ from trimbench.reproduction.data.downloads import (
     openml_package,
     openml_server,
 )
+from trimbench.reproduction.files import opened, read_bytes
 from trimbench.reproduction.validation import (
     DeclarationError,
     FactsMismatch,
@@ -290,7 +291,7 @@ class OpenMLSource(Source):
             else:
                 return name
         path = download(url, folder / _ARFF, hosts)
-        with path.open("rb") as values:
+        with opened(path) as values:
             got = hashlib.file_digest(values, functools.partial(hashlib.md5, usedforsecurity=False)).hexdigest()
         if md5 and got != md5:
             raise Unreadable(f"the download from {url} has MD5 {got}, OpenML says {md5}")
@@ -501,13 +502,14 @@ def _short_range(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _unpacked(path: Path) -> bytes:
     """Return what is in an R file; raise ValueError if it is too long, or packed twice, which could go on forever."""
-    for unpack in [unpack for magic, unpack in _PACKED.items() if path.read_bytes().startswith(magic)]:
-        with unpack(path) as stream:
+    body = read_bytes(path, _MAX_UNPACKED)
+    for unpack in [unpack for magic, unpack in _PACKED.items() if body.startswith(magic)]:
+        with unpack(io.BytesIO(body)) as stream:
             content: bytes = stream.read(_MAX_UNPACKED + 1)
         if len(content) > _MAX_UNPACKED or content.startswith(tuple(_PACKED)):
             raise ValueError(f"unpacked, it must have at most {_MAX_UNPACKED} bytes and not be packed again")
         return content
-    return path.read_bytes()
+    return body
 
 
 def _members(objects: dict[str, Any], labels: str) -> dict[str, Any]:

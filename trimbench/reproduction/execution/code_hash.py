@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from trimbench.reproduction.files import sealed, unsealed, user_cache, write_bytes
+from trimbench.reproduction.files import read_bytes, sealed, unsealed, user_cache, write_bytes
 from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.validation import Json
 
@@ -129,6 +129,7 @@ _FRAMEWORK = __name__.removesuffix(".execution.code_hash")
 _OUTSIDE = tuple(
     f"{_FRAMEWORK}.{name}"
     for name in (
+        "children",
         "configuration",
         "data.cache",  # bytes have hashes, which are in the key
         "data.downloads",
@@ -137,6 +138,7 @@ _OUTSIDE = tuple(
         "extras",  # says which package is absent
         "files",
         "project",
+        "project_folder",
         "validation",
     )
 )
@@ -227,7 +229,8 @@ def _existing(path: Path) -> Path | None:
 
 # The statements of a file, kept in the user's cache folder because every process needs them.
 
-_OWN = Path(__file__).read_bytes()  # another version of this file keeps other statements
+_OWN = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # another version of this file keeps other statements
+_KIND = "code"
 
 
 @dataclass(frozen=True)
@@ -269,11 +272,12 @@ class _Statement:
 def _source(file: Path, module: str) -> list[_Statement]:
     content = file.read_bytes()
     package = module if file.stem == "__init__" else module.rpartition(".")[0]
-    kept = user_cache() / "derived" / f"code-{hashlib.sha256(_OWN + package.encode() + content).hexdigest()[:40]}.json"
+    key = json.dumps([_OWN, package, hashlib.sha256(content).hexdigest()])
+    kept = user_cache() / "derived" / f"{_KIND}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"
     with contextlib.suppress(OSError, ValueError, TypeError):
         return [
             _Statement(**{**one, "reads": list(map(tuple, one["reads"]))})
-            for one in json.loads(unsealed(kept.read_bytes()))
+            for one in json.loads(unsealed(read_bytes(kept), _KIND, key))
         ]
     is_enabled = gc.isenabled()
     gc.disable()  # collecting would go through the syntax tree again and again, for half of the time
@@ -284,7 +288,7 @@ def _source(file: Path, module: str) -> list[_Statement]:
         if is_enabled:
             gc.enable()
     with contextlib.suppress(OSError):
-        write_bytes(sealed(json.dumps([dataclasses.asdict(one) for one in found]).encode()), kept)
+        write_bytes(sealed(json.dumps([dataclasses.asdict(one) for one in found]).encode(), _KIND, key), kept)
     return found
 
 

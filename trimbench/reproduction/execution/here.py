@@ -18,10 +18,12 @@ from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from trimbench.reproduction.children import starting
 from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, in_megabytes
 from trimbench.reproduction.execution.run import (
     ExecutorError,
@@ -36,7 +38,7 @@ from trimbench.reproduction.execution.run import (
     take,
     written_to,
 )
-from trimbench.reproduction.execution.store import Record, usable_cpus
+from trimbench.reproduction.execution.store import TERMINAL, Record, usable_cpus
 from trimbench.reproduction.files import make_temporary_folder, remove_temporary_folder, without_homes
 from trimbench.reproduction.project import project
 from trimbench.reproduction.project_folder import take_up
@@ -97,7 +99,7 @@ def kept_from_children() -> Iterator[None]:
         yield
         return
     # If it started later, that would let signals through again.
-    resource_tracker.ensure_running()
+    _start_resource_tracker()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -206,7 +208,7 @@ class _Pool:
     def __init__(self, n_workers: int, limits: JobLimits, logs: Path) -> None:
         from pebble import ProcessPool
 
-        context = multiprocessing.get_context("spawn")
+        context = _safe_context()
         self._limits, self._logs = limits, logs
         self._jobs: dict[Future[Record], tuple[Job, int]] = {}
         self._free = list(range(_JOBS_PER_WORKER * n_workers))
@@ -345,6 +347,30 @@ class _Pool:
         return Running(started, left, int(pid), ended)
 
 
+class _SafeProcess(SpawnProcess):
+    """A worker whose interpreter takes no module from the current folder."""
+
+    def start(self) -> None:
+        """Start the process."""
+        with starting():
+            super().start()
+
+
+class _SafeContext(SpawnContext):
+    Process = _SafeProcess
+
+
+def _safe_context() -> SpawnContext:
+    _start_resource_tracker()
+    return _SafeContext()
+
+
+def _start_resource_tracker() -> None:
+    """Start the process that the first lock of a context would start."""
+    with starting():
+        resource_tracker.ensure_running()
+
+
 def _children() -> set[int | None]:
     return {process.pid for process in multiprocessing.active_children()}
 
@@ -380,6 +406,7 @@ def _prepare(turn_seconds: float, starts: MutableSequence[float], temporary: Pat
         take_up(reference)
     CONSTS.channel_lock_timeout = turn_seconds
     _starts.set(starts)
+    TERMINAL.set(os.dup(2))
     with contextlib.suppress(OSError, AttributeError):
         os.setsid()
     # With a thread for each processor, several workers would be slower than one. The variables reach the libraries that

@@ -15,7 +15,6 @@ import shlex
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -26,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from trimbench.reproduction.children import python, run_python, starting
 from trimbench.reproduction.execution import ray_task
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.run import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
@@ -40,9 +40,9 @@ from trimbench.reproduction.execution.task import (
     write_task,
 )
 from trimbench.reproduction.extras import MissingExtraError, check_installed
-from trimbench.reproduction.files import lock_of, temporary_folder, without_homes
+from trimbench.reproduction.files import lock_of, read_bytes, temporary_folder, temporary_folders, without_homes
 from trimbench.reproduction.project import DISTRIBUTION
-from trimbench.reproduction.validation import reason, settings
+from trimbench.reproduction.validation import ConfigurationError, reason, settings
 
 # The run is given up if this many tasks could not run before any could.
 _MAX_USELESS_TASKS = 5
@@ -50,6 +50,7 @@ _MAX_USELESS_TASKS = 5
 _MOST_IN_A_ROW = 2
 # Short jobs share tasks, each of which takes about this long.
 _TASK_SECONDS = 0.5
+_LONGEST_SENT = 2**31  # bytes of a file that a task gets, or of its answer
 _MOST_PER_TASK = 20
 Task = Any  # how a cluster identifies a task
 _log = logging.getLogger(__name__)
@@ -353,7 +354,9 @@ class RayExecutor(RemoteExecutor):
                 _at_end.callback(ray.shutdown)  # before the folder is removed, which Ray never does
             else:
                 _check_reachable(self.address)
-            ray.init(address=self.address or "local", **options)
+            # It hands the current folder on to its workers, first on their path.
+            with starting(), contextlib.chdir(_ray_logs()):
+                ray.init(address=self.address or "local", **options)
             _asked_for[:] = [self.address]
         except (OSError, RuntimeError, ValueError) as error:
             raise ExecutorError(
@@ -377,7 +380,10 @@ class RayCluster(Cluster):
         """Give the files of a run to Ray, from which machines without them take them."""
         if self._options.address is None:  # all files are on this machine
             terms = terms._replace(files=())
-        contents = {file.sha256: self._ray.put(file.content(file.path.read_bytes)) for file in terms.files}
+        contents = {
+            file.sha256: self._ray.put(file.content(functools.partial(read_bytes, file.path, _LONGEST_SENT)))
+            for file in terms.files
+        }
         self._terms = pickle.dumps(terms), [self._ray.put(contents)]
         return ()
 
@@ -440,9 +446,8 @@ def _connect(address: str) -> None:
 def _check_reachable(address: str) -> None:
     """Raise an OSError unless a cluster answers: Ray itself would try for minutes, then end the process."""
     _connect(address)
-    command = [sys.executable, "-c", _PROBE, address]
     try:
-        subprocess.run(command, timeout=_ANSWER_SECONDS, check=True, capture_output=True, text=True)
+        run_python(("-c", _PROBE, address), {}, timeout=_ANSWER_SECONDS, check=True, capture_output=True, text=True)
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"what listens there does not answer like Ray for {_ANSWER_SECONDS:g} seconds") from error
     except subprocess.CalledProcessError as error:
@@ -455,7 +460,8 @@ def ray_folder() -> str | None:
     if len(os.fsencode(room)) > _LONGEST_ROOM:
         return None
     room.mkdir(parents=True, exist_ok=True)
-    _at_end.callback(_remove_what_came_back, [*room.glob("tb-ray.*.tmp")])
+    earlier = [folder for folder in temporary_folders(room, "tb-ray") if lock_of(folder)]
+    _at_end.callback(_remove_what_came_back, earlier)
     return str(_at_end.enter_context(temporary_folder(room, "tb-ray")))
 
 
@@ -556,7 +562,7 @@ class SubmititCluster(Cluster):
             while time.monotonic() < limit and not over.exists():
                 self.wait(())
             self.cancel([look])
-            yield from (path.read_bytes() for path in self._place.glob(f"{look.job_id}_*{ANSWER}"))
+            yield from (read_bytes(path, _LONGEST_SENT) for path in self._place.glob(f"{look.job_id}_*{ANSWER}"))
 
     def machines(self) -> Mapping[str, str]:
         """Return the nodes that Slurm named at the start."""
@@ -573,9 +579,11 @@ class SubmititCluster(Cluster):
         common = {"name": DISTRIBUTION, "timeout_min": options.minutes, "cpus_per_task": 1, "tasks_per_node": 1}
         common |= {"slurm_array_parallelism": options.workers or n, "slurm_partition": options.partition}
         try:
-            executor = submitit.AutoExecutor(folder=self._place, cluster=options.cluster)
+            interpreter = {f"{options.cluster}_python": shlex.join(python())}
+            executor = submitit.AutoExecutor(folder=self._place, cluster=options.cluster, **interpreter)
             executor.update_parameters(mem_gb=options.memory_gb, **common | more)
-            return list(executor.map_array(write_task, chunks, [self._terms] * n))
+            with starting():
+                return list(executor.map_array(write_task, chunks, [self._terms] * n))
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
             raise options.refusal(error) from error
 
@@ -594,8 +602,8 @@ class SubmititCluster(Cluster):
     def result(self, task: Task) -> bytes:
         """Return a task's answer, not submitit's pickle, which could run anything; if there is none, keep the logs."""
         try:
-            return bytes(task.paths.result_pickle.with_suffix(ANSWER).read_bytes())
-        except OSError:
+            return read_bytes(task.paths.result_pickle.with_suffix(ANSWER), _LONGEST_SENT)
+        except (OSError, ConfigurationError):
             said, has_run = last_line(task.stderr() or task.state), task.paths.result_pickle.exists()
             for path in (task.paths.stdout, task.paths.stderr):
                 with contextlib.suppress(OSError):  # Slurm may not have written one

@@ -29,7 +29,16 @@ from trimbench.reproduction.execution.store import (
     usable_cpus,
 )
 from trimbench.reproduction.files import remove_temporary_folders, user_cache, without_homes
-from trimbench.reproduction.validation import DataUnavailable, FactsMismatch, Json, settings, unknown, validated
+from trimbench.reproduction.validation import (
+    DataUnavailable,
+    FactsMismatch,
+    Json,
+    controllable,
+    settings,
+    unknown,
+    validated,
+    visible,
+)
 
 CACHE_MODES = ("default", "ignore", "only")
 
@@ -185,6 +194,7 @@ class Report:
         from tqdm import tqdm
 
         on_terminal = sys.stderr.isatty()
+        label = visible(label)
         self._label, self._work, self._in_lines = label, work, wanted and not on_terminal
         self._n_done = self._n_failed = 0
         self._n_open = work.size
@@ -195,7 +205,7 @@ class Report:
             total=work.size,
             desc=f"{label}: ",
             unit="job",
-            file=sys.stderr,
+            file=controllable(sys.stderr),
             dynamic_ncols=True,
             disable=not shown,
             bar_format="{desc}{percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} jobs, {elapsed}{postfix}",
@@ -422,6 +432,7 @@ def describe(error: BaseException) -> str:
     Text survives where the exception itself does not: many exceptions cannot be pickled or unpickled.
     """
     text = "".join(traceback.format_exception(error, limit=-_TRACEBACK_FRAMES)).strip()
+    text = visible(text)
     return text if len(text) <= TRACEBACK_CHARACTERS else f"...{text[-TRACEBACK_CHARACTERS:]}"
 
 
@@ -468,7 +479,7 @@ def take(path: Path) -> str:
     except FileNotFoundError:
         return ""
     # Each byte that is not text has become four characters.
-    return text if len(text) <= LONGEST_LOG else _shortened(text)
+    return text if len(text := visible(text)) <= LONGEST_LOG else _shortened(text)
 
 
 def shorten_file(path: Path, longest: int) -> None:

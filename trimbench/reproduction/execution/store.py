@@ -14,17 +14,19 @@ import os
 import platform
 import re
 import secrets
-import stat
 import subprocess
+import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trimbench.reproduction.children import run, safe_environment
 from trimbench.reproduction.execution.job import (
     COUNT,
     FLAG,
@@ -35,10 +37,19 @@ from trimbench.reproduction.execution.job import (
     canonical_json,
     check_result,
     fields,
-    in_megabytes,
     to_plain,
 )
-from trimbench.reproduction.files import lock, remove_abandoned, sealed, unsealed, user_cache, write_bytes
+from trimbench.reproduction.files import (
+    lock,
+    opened,
+    put_aside,
+    read_bytes,
+    remove_abandoned,
+    sealed,
+    unsealed,
+    user_cache,
+    write_bytes,
+)
 from trimbench.reproduction.project import DISTRIBUTION, per_project, project
 from trimbench.reproduction.validation import Json
 
@@ -56,6 +67,8 @@ _HEAD_BYTES = 288
 _HEAD = re.compile(_HASH.pattern + rb'"key":"([0-9a-f]{64})","status":"(\w+)","seconds":([0-9.e+-]+),')
 _END = b"}\n"
 _MINUTE_SECONDS = 60.0
+# The names that `_beside` gives: of records, logs, and the file by which a writable folder is known.
+_TEMPORARY = re.compile(r"([0-9a-f]{64}|probe(\.[0-9a-f]{16})?)\.[0-9a-f]{16}\.tmp")
 _FIELDS = {"sha256", "key", "status", "seconds", "job", "result", "error", "provenance"}
 
 
@@ -183,7 +196,8 @@ class JobStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-        temporaries = [*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")]
+        found = [*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")]
+        temporaries = [path for path in found if _TEMPORARY.fullmatch(path.name) and path.is_file()]
         with contextlib.suppress(OSError):  # where nothing can be written, they harm nobody
             # Whoever writes records has the turn; any other write takes less than a minute.
             if temporaries and (descriptor := lock(self._lock)) is not None:
@@ -247,7 +261,7 @@ class JobStore:
 
     def _read(self, path: Path, parse: Callable[[bytes], Record]) -> Record | None:
         try:
-            content = _content(path, 2 * RESULT_BYTES)
+            content = read_bytes(path, 2 * RESULT_BYTES)
             if not content.endswith(_END):
                 raise ValueError("the file is cut short")
             return parse(content)
@@ -264,7 +278,7 @@ class JobStore:
         hash.
         """
         try:
-            with _opened(self.path(job)) as stream:
+            with opened(self.path(job)) as stream:
                 head = _HEAD.match(stream.read(_HEAD_BYTES))
                 if head is None:
                     return None
@@ -310,8 +324,7 @@ class JobStore:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(content)
-            if path.is_dir():  # a file cannot replace it; its content is kept
-                path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}.aside"))
+            put_aside(path)
             temporary.replace(path)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -324,24 +337,6 @@ class JobStore:
             ) from error
 
 
-def _opened(path: Path) -> BinaryIO:
-    """Open a file to read; raise an OSError for a pipe, whose writer might never come, and other special files."""
-    stream = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise OSError("it is not a file with a content of its own")
-    return stream
-
-
-def _content(path: Path, limit: int) -> bytes:
-    """Read a file; raise a ValueError if it has more bytes than the limit."""
-    with _opened(path) as stream:
-        size = os.fstat(stream.fileno()).st_size
-        if size > limit:
-            raise ValueError(f"it has more than {in_megabytes(limit)}")
-        return stream.read(size)  # Python would reserve memory for as much as the limit
-
-
 def _beside(path: Path) -> Path:
     """Return a temporary name beside a path."""
     return path.with_name(f"{path.stem}.{secrets.token_hex(8)}.tmp")
@@ -352,11 +347,13 @@ def _beside(path: Path) -> Path:
 Arrays = dict[str, "np.ndarray[Any, Any]"]
 # Names the run whose arrays alone are read; workers inherit it.
 RUN_VARIABLE = "REPRODUCTION_ONLY_ARRAYS_OF"
-# After the arrays, a file has the name of the run that wrote it, and the hash of everything before.
+# After the arrays, a file has the name of the run that wrote it, and a seal of everything before.
 _RUN_BYTES = 16
 # The name, among the arrays, of what `note_road` was told until then.
 _ROADS = "roads of data"
 _MAX_ARRAY_BYTES = 2**31
+# Files of another form have other names.
+_FORM = "sealed with kind and key"
 
 
 def read_earlier_arrays(read: bool) -> None:
@@ -374,7 +371,8 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
     """Return the arrays that were computed before under the same key, or compute and keep them.
 
     Where nothing can be written, the arrays are computed but not kept. If several processes ask at the same time, one
-    of them computes. A changed file is noticed by its hash: a warning names it, and the arrays are computed again.
+    of them computes. A changed file, or one of other arrays in its place, is noticed by its seal: a warning names it,
+    and the arrays are computed again.
 
     Parameters
     ----------
@@ -385,20 +383,66 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
         its key stays a pure function of its parameters. The content of a file must be in it as a hash: only the name of
         an absolute ``path`` counts.
     """
-    named = {"kind": kind, "key": _without_folders(key), "hashed": True}
-    digest = hashlib.sha256(canonical_json(named, "key").encode()).hexdigest()
-    path = user_cache() / "derived" / f"{kind}-{digest[:32]}.npz"
-    found = _read(path)
+    kept = KeptArrays.of(kind, key)
+    found = kept.read()
     if found is not None:
         return found
-    with _alone(path.with_suffix(".lock")) as can_write:
-        found = _read(path)  # another process may have been faster
+    with _alone(kept.path.with_suffix(".lock")) as can_write:
+        found = kept.read()  # another process may have been faster
         if found is not None:
             return found
         arrays = compute()
         if can_write:
-            _write(path, arrays)
+            kept.write(arrays)
         return arrays
+
+
+class KeptArrays(NamedTuple):
+    """The file of arrays of one kind and key, whether it exists or not; `key` is as canonical JSON."""
+
+    kind: str
+    key: str
+
+    @classmethod
+    def of(cls, kind: str, key: Mapping[str, Json]) -> KeptArrays:
+        """Return the file of a key as `remember` takes it."""
+        return cls(kind, canonical_json({"key": _without_folders(key)}, "key"))
+
+    @property
+    def path(self) -> Path:
+        """The path of the file."""
+        digest = hashlib.sha256(json.dumps([_FORM, self.kind, self.key]).encode()).hexdigest()
+        return user_cache() / "derived" / f"{self.kind}-{digest[:32]}.npz"
+
+    def read(self) -> Arrays | None:
+        """Return the arrays; None if there are none to use, with a warning if the file is not sound."""
+        import numpy as np
+
+        try:
+            content = unsealed(read_bytes(self.path, _MAX_ARRAY_BYTES), self.kind, self.key)
+            body, run = content[:-_RUN_BYTES], content[-_RUN_BYTES:]
+            if (os.environ.get(RUN_VARIABLE) or run.decode()) != run.decode():
+                return None
+            with np.load(io.BytesIO(body), allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+                for sha256, road in arrays.pop(_ROADS, np.empty((0, 2))).tolist():
+                    _roads.setdefault(sha256, road)
+                return arrays
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except Exception as error:  # noqa: BLE001  (zipfile and NumPy raise errors of many kinds for damaged files)
+            _log.warning("%s is not used and computed again: %.200s", self.path, error)
+            return None
+
+    def write(self, arrays: Arrays) -> None:
+        """Keep arrays, unless nothing can be written."""
+        import numpy as np
+
+        stream = io.BytesIO()
+        np.savez(stream, **arrays, **{_ROADS: np.array([*_roads.items()]).reshape(-1, 2)})  # type: ignore[arg-type]
+        stream.write((os.environ.get(RUN_VARIABLE) or "-" * _RUN_BYTES).encode())
+        with contextlib.suppress(OSError):  # a full disk costs time, not the result
+            write_bytes(sealed(stream.getvalue(), self.kind, self.key), self.path)
 
 
 def _without_folders(value: Any, name: str = "") -> Any:
@@ -409,42 +453,30 @@ def _without_folders(value: Any, name: str = "") -> Any:
     return Path(value).name if is_place else value
 
 
-def _read(path: Path) -> Arrays | None:
-    import numpy as np
-
-    try:
-        content = unsealed(_content(path, _MAX_ARRAY_BYTES))
-        body, run = content[:-_RUN_BYTES], content[-_RUN_BYTES:]
-        if (os.environ.get(RUN_VARIABLE) or run.decode()) != run.decode():
-            return None
-        with np.load(io.BytesIO(body), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-            for sha256, road in arrays.pop(_ROADS, np.empty((0, 2))).tolist():
-                _roads.setdefault(sha256, road)
-            return arrays
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except Exception as error:  # noqa: BLE001  (zipfile and NumPy raise errors of many kinds for damaged files)
-        _log.warning("%s is not used and computed again: %.200s", path, error)
-        return None
-
-
-def _write(path: Path, arrays: Arrays) -> None:
-    import numpy as np
-
-    stream = io.BytesIO()
-    np.savez(stream, **arrays, **{_ROADS: np.array([*_roads.items()]).reshape(-1, 2)})  # type: ignore[arg-type]
-    stream.write((os.environ.get(RUN_VARIABLE) or "-" * _RUN_BYTES).encode())
-    with contextlib.suppress(OSError):  # a full disk costs time, not the result
-        write_bytes(sealed(stream.getvalue()), path)
+# Where this process says what concerns the whole run: the standard error that it had before a job's log took its place.
+TERMINAL: ContextVar[int] = ContextVar("TERMINAL", default=2)
+# Workers of one run wait for each other all the time, but not for long.
+_PATIENCE_SECONDS = 30.0
 
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[bool]:
-    """Wait until no other process holds the lock; tell whether the folder can be written."""
+    """Wait until no other process holds the lock; tell whether the folder can be written.
+
+    A long wait is said aloud: the other process may have been stopped (Ctrl-Z), and would be waited for without end.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = lock(path, wait=True)
+        descriptor = lock(path)
+        if descriptor is None:
+            said = f"waiting for another process, which computes {path.stem} and has locked {path}\n".encode()
+            late = threading.Timer(_PATIENCE_SECONDS, os.write, (TERMINAL.get(), said))
+            late.daemon = True
+            late.start()
+            try:
+                descriptor = lock(path, wait=True)
+            finally:
+                late.cancel()
     except OSError:
         yield False
         return
@@ -591,9 +623,10 @@ def _git_state(root: Path) -> tuple[str | None, bool | None, str]:
     # What a run writes into the repository does not change the code that wrote it.
     command += ["--", ".", ":(exclude)results"]
     # Inside a git hook these variables point at another repository; those of its configuration remain.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or "CONFIG" in name}
+    outside = safe_environment()
+    environment = {name: value for name, value in outside.items() if not name.startswith("GIT_") or "CONFIG" in name}
     try:
-        answer = subprocess.run(
+        answer = run(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import pickle
+import re
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from trimbench.reproduction.children import run
 from trimbench.reproduction.execution.here import Workers
 from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
 from trimbench.reproduction.execution.run import (
@@ -32,13 +34,13 @@ from trimbench.reproduction.execution.run import (
     failure,
 )
 from trimbench.reproduction.execution.store import PROVENANCE, RUN_VARIABLE, Record, deciding_versions
-from trimbench.reproduction.files import remove_abandoned, user_cache, write_bytes
+from trimbench.reproduction.files import opened, remove_abandoned, user_cache, write_bytes
 from trimbench.reproduction.project import project
 from trimbench.reproduction.project_folder import take_up
-from trimbench.reproduction.validation import reason
+from trimbench.reproduction.validation import reason, visible
 
 _LONGEST_NAME = 100
-_SENT = "sent"
+_SENT, _SHA256 = "sent", re.compile("[0-9a-f]{64}")
 _kept: dict[tuple[object, ...], Workers] = {}
 
 
@@ -77,7 +79,7 @@ class SentFile(NamedTuple):
 @functools.cache
 def _sha256(place: Path, changed: int) -> str:
     """Return the hash of a file, computed once in this process unless its time of change differs."""
-    with place.open("rb") as stream:
+    with opened(place) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -148,7 +150,7 @@ def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> d
         if fetch is None:
             n, example = f"{len(missing)} of the {len(files)}", f"for example {missing[0].path}"
             raise FileNotFoundError(f"{n} files that the run reads are not here, {example}")
-        remove_abandoned((user_cache() / _SENT).glob("*"))
+        remove_abandoned(one for one in (user_cache() / _SENT).glob("*") if _SHA256.fullmatch(one.name))
         for file in missing:
             write_bytes(file.content(functools.partial(fetch, file.sha256)), user_cache() / file.name)
     own = {str(file.path): str(file.found()) for file in files if file.is_own}
@@ -188,7 +190,7 @@ def _record(job: Job, line: bytes) -> Record:
             raise ValueError(f"it must have a short error, and provenance that is {PROVENANCE.words}")
     except (ValueError, TypeError, RecursionError) as error:
         return failure(job, "failed", f"what its task sent back is not used: {reason(error)}", 0.0)
-    return replace(record, log=log, lacking=lacking and not record.ok)
+    return replace(record, log=visible(log), lacking=lacking and not record.ok)
 
 
 _reading = threading.local()
@@ -235,7 +237,7 @@ def machines_of(partition: str | None, *, is_local: bool) -> dict[str, str]:
         return {this_machine(): this_machine()}
     command, why = ["sinfo", "-hrN", "-o%N", *([f"-p{partition}"] if partition else [])], "it named none"
     try:
-        said = subprocess.run(command, capture_output=True, check=True, timeout=_SINFO_SECONDS).stdout
+        said = run(command, capture_output=True, check=True, timeout=_SINFO_SECONDS).stdout
         if names := said.decode(errors="replace").split():
             return dict(zip(names, names, strict=True))
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:

@@ -23,7 +23,7 @@ from trimbench.reproduction.data.cache import is_inside
 from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, TEXT, fields
 from trimbench.reproduction.execution.job import listed as each
 from trimbench.reproduction.execution.store import commit_of, computed_with, environment_of, provenance
-from trimbench.reproduction.files import as_it_was, beside, read_csv
+from trimbench.reproduction.files import as_it_was, beside, read_bytes, read_csv, unlinked
 from trimbench.reproduction.project import DISTRIBUTION, per_project, project
 from trimbench.reproduction.reporting.tables import asked, heading, numeric_columns, printable, shown
 from trimbench.reproduction.reporting.verdicts import (
@@ -39,7 +39,7 @@ from trimbench.reproduction.reporting.verdicts import (
     once,
     standing,
 )
-from trimbench.reproduction.validation import ConfigurationError, Json, reason
+from trimbench.reproduction.validation import ConfigurationError, Json, reason, visible
 from trimbench.reproduction.vocabulary.outcome import Probability, Table, points_name
 from trimbench.reproduction.vocabulary.planning import Findings
 from trimbench.reproduction.vocabulary.reported import Literature, Paper
@@ -129,6 +129,7 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_text),
         autoescape=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -466,7 +467,7 @@ def texts_of(frame: pd.DataFrame) -> list[str]:
 def filled(part: Part, folder: Path) -> Part:
     """Return a part of the page with its tables and its list of jobs, from the files in `folder` that it names."""
     tables = [
-        Table(one["title"], read_cells(folder / unquote(one["file"]), one["texts"]), one["formats"])
+        Table(one["title"], read_cells(_file_of(one["file"], folder), one["texts"]), one["formats"])
         for one in part["tables"]
     ]
     jobs = part["jobs"] and job_list(part["jobs"], folder)
@@ -476,6 +477,13 @@ def filled(part: Part, folder: Path) -> Part:
         "tables": [{"table": table, "file": one["file"]} for table, one in zip(tables, part["tables"], strict=True)],
         "jobs": jobs,
     }
+
+
+def _file_of(address: str, folder: Path) -> Path:
+    try:
+        return unlinked(folder / unquote(address), folder)
+    except ValueError as error:
+        raise ConfigurationError(f"runs: {error}") from error
 
 
 def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = None) -> pd.DataFrame:
@@ -563,7 +571,7 @@ def _size(picture: Path) -> tuple[int, int] | None:
     """Return width and height from the header of a PNG, so that a page does not shift while it loads."""
     if picture.suffix != ".png":
         return None
-    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
+    width, height = struct.unpack(">II", read_bytes(picture)[16:24])
     return width, height
 
 
@@ -579,7 +587,7 @@ def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     A column has each value once: row i has the value ``of[at[i]]``. Where `at` is empty, all rows have the only value,
     or each its own.
     """
-    labels, path, environments = about["labels"], folder / unquote(about["file"]), about["computed with"]
+    labels, path, environments = about["labels"], _file_of(about["file"], folder), about["computed with"]
     rows = read_cells(path, [*about["texts"], "status", "job"], [*labels, "status", "seconds", "job"])
     if absent := {*labels, "status", "job"} - {*rows}:
         raise ConfigurationError(f"{path} must have the column {min(absent)[:80]!r}; task=report writes it again")

@@ -13,6 +13,7 @@ import yaml
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
+from trimbench.reproduction.children import imported
 from trimbench.reproduction.project import per_project, project
 from trimbench.reproduction.validation import ConfigurationError, must_be, settings, unknown
 
@@ -321,10 +322,10 @@ class FigureSettings:
 
 
 def _check_colour(colour: str) -> None:
-    from matplotlib.colors import CSS4_COLORS, is_color_like
-
+    colours = imported("matplotlib.colors", ignoring="matplotlibrc")
     # matplotlib knows others, such as C0, which depend on its own settings.
-    if not (colour.startswith("#") and len(colour) == 7 and is_color_like(colour)) and colour not in CSS4_COLORS:
+    is_code = colour.startswith("#") and len(colour) == 7 and colours.is_color_like(colour)
+    if not is_code and colour not in colours.CSS4_COLORS:
         raise ConfigurationError(
             f"palette must be a list of colours such as '#0072B2' or black, got {colour!r}; quote those with a #"
         )

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.reproduction.files import as_it_was, beside, csv_ending, read_csv, temporaries, write_csv
+from trimbench.reproduction.children import imported
+from trimbench.reproduction.files import NotDataError, as_it_was, beside, csv_ending, read_csv, temporaries, write_csv
 from trimbench.reproduction.project import DISTRIBUTION
 from trimbench.reproduction.reporting.figures.lines import draw_legend, draw_lines
 from trimbench.reproduction.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
@@ -139,7 +140,7 @@ def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
         absent = [column for column in (*texts, "x", "y") if column not in written]
         if absent:
             raise ValueError(f"there is no column {absent[0]!r}")
-    except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
+    except (ValueError, EOFError, BadGzipFile, NotDataError, zlib.error) as error:
         said = f"{path} cannot be read: {reason(error)}; task=report writes it from stored jobs"
         raise ConfigurationError(said) from error
     return written
@@ -281,8 +282,7 @@ def _save_png(canvas: Canvas, path: Path) -> None:
 @contextmanager
 def style(settings: FigureSettings) -> Iterator[None]:
     """Use this style of matplotlib in a ``with`` block, whatever the user's matplotlibrc or program has set."""
-    import matplotlib as mpl
-
+    mpl = imported("matplotlib", ignoring="matplotlibrc")
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE | {"font.size": settings.font_size})

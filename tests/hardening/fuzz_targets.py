@@ -34,7 +34,8 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import declare_dataset, declare_network, load_dataset
 from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.store import JobStore, Record, remember
+from trimbench.papers.execution.store import JobStore, KeptArrays, Record, remember
+from trimbench.papers.files import sealed
 from trimbench.papers.reporting.figures.drawing import StoredFigure, draw, read_points
 from trimbench.papers.reporting.page import render_pages
 from trimbench.papers.reporting.runs import check_profile, described_in, read_about, read_run, write_findings
@@ -307,7 +308,7 @@ def _arrays(resealed: bool, folder: Path) -> Reader:
     reader = _file(str(path.relative_to(folder)), read, folder)
     if not resealed:
         return reader
-    return lambda body: reader(body + b"-" * 16 + hashlib.sha256(body + b"-" * 16).digest())
+    return lambda body: reader(sealed(body + b"-" * 16, *KeptArrays.of("fuzzed", {})))
 
 
 def _kept(folder: Path) -> Path:

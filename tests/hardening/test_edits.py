@@ -15,7 +15,7 @@ from tests.papers.execution import sample_jobs
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution.job import Job, run_job_function
-from trimbench.papers.execution.store import JobStore, Record, _read, remember
+from trimbench.papers.execution.store import JobStore, KeptArrays, Record, remember
 from trimbench.papers.own_table.settings import _found, keep_table
 
 # Writes a file below a folder, and returns it with what reads it: None where an edit is noticed.
@@ -33,7 +33,7 @@ def arrays(folder: Path) -> tuple[Path, Callable[[], object]]:
     kept = {"weights": rng.normal(size=(4, 3)), "counts": rng.integers(0, 9, 2), "known": rng.random((3, 3)) < 0.5}
     remember("edited", {}, lambda: kept | {"rows": rng.normal(size=5).astype(np.float32)})
     (path,) = folder.rglob("*.npz")
-    return path, lambda: _read(path)
+    return path, KeptArrays.of("edited", {}).read
 
 
 def table_of_a_study(folder: Path) -> tuple[Path, Callable[[], object]]:
@@ -41,7 +41,7 @@ def table_of_a_study(folder: Path) -> tuple[Path, Callable[[], object]]:
     wards = rng.choice(list("xyz"), 12)
     read = read_table(pd.DataFrame({"dose": rng.normal(size=12), "ward": wards, "state": list("aab") * 4}), "state")
     keep_table(read, cache := Cache((), folder))
-    (path,) = folder.rglob("*.feather")
+    (path,) = folder.rglob("*.table")
     return path, lambda: _found(read.sha256, cache)
 
 

@@ -10,6 +10,7 @@ import functools
 import getpass
 import gzip
 import hashlib
+import json
 import logging
 import os
 import re
@@ -129,22 +130,43 @@ def temporaries(paths: Sequence[Path]) -> Iterator[list[Path]]:
         raise OSError(error.errno or 0, f"cannot write {', '.join(map(str, paths))}: {reason}") from error
 
 
-# Files that end with the hash of their content, so that any change is noticed.
+def put_aside(path: Path) -> None:
+    """Give a folder in the place of a file, which cannot replace it, another name; its content is kept."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}.aside"))
+
+
+# Files that end with a seal: a hash of what they are and of their content, so that a change and a mix-up are noticed.
 
 _HASH_BYTES = 32
 
 
-def sealed(content: bytes) -> bytes:
-    """Return a content with its hash appended."""
-    return content + hashlib.sha256(content).digest()
+def sealed(content: bytes, kind: str, key: str) -> bytes:
+    """Return a content with its seal appended, which only the same `kind` and `key` break open again.
+
+    Parameters
+    ----------
+    content : bytes
+    kind : str
+        What the content is, for example ``"table"``.
+    key : str
+        Everything by which it is asked for, or a hash of that.
+    """
+    return content + _seal(content, kind, key)
 
 
-def unsealed(whole: bytes) -> bytes:
-    """Return the content of what `sealed` made; raise ValueError if anything in it was changed."""
+def unsealed(whole: bytes, kind: str, key: str) -> bytes:
+    """Return the content of what `sealed` made; raise ValueError if it was changed, or is of another kind or key."""
     content = whole[:-_HASH_BYTES]
-    if hashlib.sha256(content).digest() != whole[-_HASH_BYTES:]:
-        raise ValueError("its content does not have the hash that it states")
+    if _seal(content, kind, key) != whole[-_HASH_BYTES:]:
+        raise ValueError("its hash is not that of its content and of what it stands for")
     return content
+
+
+def _seal(content: bytes, kind: str, key: str) -> bytes:
+    digest = hashlib.sha256(json.dumps([kind, key]).encode() + b"\n")  # no line break occurs in such JSON
+    digest.update(content)
+    return digest.digest()
 
 
 def named_folder(text: str) -> Path:

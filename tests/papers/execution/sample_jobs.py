@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from trimbench.papers.execution import store
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.execution.job import COUNT, NOTHING, SHARE, fields, generator_for, job, listed
 from trimbench.papers.execution.store import remember
@@ -237,6 +238,13 @@ def declared(agreement: float) -> dict[str, Any]:
 @job_function
 def remembered(value: float) -> dict[str, Any]:
     return {"value": float(remember("sample", {}, lambda: {"values": np.array([value])})["values"][0])}
+
+
+@job_function
+def impatient(value: float) -> dict[str, Any]:
+    """As `remembered`, in a process that soon says that it waits."""
+    vars(store)["_PATIENCE_SECONDS"] = 0.2
+    return remembered(value)
 
 
 @job_function

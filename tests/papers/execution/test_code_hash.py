@@ -164,10 +164,31 @@ class TestSmallProject:
                 path.write_bytes(damage)
             forget()
             assert code_version("tables_xyz:cell") == first
+        contents = [path.read_bytes() for path in kept]
+        for path, other in zip(kept, [*contents[1:], contents[0]], strict=True):
+            path.write_bytes(other)
+        forget()
+        assert code_version("tables_xyz:cell") == first, "statements of one file are not those of another"
         shutil.rmtree(tmp_path / "cache")
         (tmp_path / "cache").write_text("no folder")
         forget()
         assert code_version("tables_xyz:cell") == first
+
+    def test_an_edited_file_is_not_what_it_was_by_the_answer_of_the_old_one(
+        self, project: Path, tmp_path: Path
+    ) -> None:
+        first = code_version("tables_xyz:cell")
+        before = {path: path.read_bytes() for path in (tmp_path / "cache/derived").glob("code-*.json")}
+        place = project / "method_xyz/deep/kernel.py"
+        place.write_text(place.read_text().replace("ONE = 1", "ONE = 3"))
+        forget()
+        edited = code_version("tables_xyz:cell")
+        assert edited != first
+        (new,) = set((tmp_path / "cache/derived").glob("code-*.json")) - before.keys()
+        for old in before.values():
+            new.write_bytes(old)
+            forget()
+            assert code_version("tables_xyz:cell") == edited
 
 
 # Held against what the objects of the running program refer to.

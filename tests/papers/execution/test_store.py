@@ -6,7 +6,10 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
+import sys
+import threading
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +25,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.papers.execution import store as store_module
+from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.job import COUNT, Job, check_result, declare_result
-from trimbench.papers.execution.run import SerialExecutor, execute, run_jobs
+from trimbench.papers.execution.run import Executor, SerialExecutor, execute, run_jobs
 from trimbench.papers.execution.store import (
     JobStore,
+    KeptArrays,
     Record,
     _git_state,
     _quotas,
@@ -34,6 +39,8 @@ from trimbench.papers.execution.store import (
     remember,
     usable_cpus,
 )
+from trimbench.papers.files import sealed as sealed_content
+from trimbench.papers.files import unsealed
 
 from . import sample_jobs
 
@@ -359,6 +366,86 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, compute: Mock) -> None
         for _ in range(2):
             remember("sample", {}, compute)
     assert compute.call_count == 4
+
+
+def test_sound_arrays_in_the_place_of_others_are_computed_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a backup was restored under wrong names: of another key, of another kind, of both."""
+    wanted = [("sample", {"x": 1}), ("sample", {"x": 2}), ("other", {"x": 1})]
+    computed = [Mock(return_value={"values": np.full(2, n)}) for n in range(3)]
+    paths = []
+    for (kind, key), compute in zip(wanted, computed, strict=True):
+        before = set(stored(tmp_path))
+        remember(kind, key, compute)
+        paths += set(stored(tmp_path)) - before
+    contents = [path.read_bytes() for path in paths]
+    for shift in (1, 2):
+        for place, path in enumerate(paths):
+            path.write_bytes(contents[(place + shift) % 3])
+        found = [
+            remember(kind, key, compute)["values"].tolist()
+            for (kind, key), compute in zip(wanted, computed, strict=True)
+        ]
+        assert found == [[0, 0], [1, 1], [2, 2]]
+    assert [compute.call_count for compute in computed] == [3, 3, 3]
+    said = "is not used and computed again: its hash is not that of its content and of what it stands for"
+    assert all(f"{path} {said}" in caplog.text for path in paths)
+    assert [path.read_bytes() for path in paths] == contents
+
+
+@given(st.binary(max_size=50), st.text(max_size=5), st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
+def test_a_seal_opens_for_its_own_kind_and_key_alone(content: bytes, kind: str, key: str, one: str, other: str) -> None:
+    whole = sealed_content(content, kind, key)
+    assert unsealed(whole, kind, key) == content
+    if (kind, key) != (one, other):
+        with pytest.raises(ValueError, match="its hash is not that of its content and of what it stands for"):
+            unsealed(whole, one, other)
+    for changed in (whole[1:], whole[:-1], whole + b"\n", b"x" + whole):
+        with pytest.raises(ValueError, match="its hash is not"):
+            unsealed(changed, kind, key)
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from trimbench.papers.files import lock
+held = lock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(workers=1)], ids=["serial", "processes"])
+def test_a_stopped_process_that_computes_arrays_is_waited_for_aloud(
+    store: JobStore, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], executor: Executor
+) -> None:
+    """Also where a job runs, whose own output goes into its log."""
+    monkeypatch.setattr(store_module, "_PATIENCE_SECONDS", 0.2)
+    path = KeptArrays.of("sample", {}).path.with_suffix(".lock")
+    path.parent.mkdir(parents=True)
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        holder.send_signal(signal.SIGSTOP)
+        said, over = [], threading.Event()
+
+        def release() -> None:
+            while not over.wait(0.05) and "waiting for another process" not in "".join(said):
+                said.append(capfd.readouterr().err)
+            holder.kill()
+
+        watch = threading.Thread(target=release)
+        watch.start()
+        try:
+            job = Job.create(sample_jobs.impatient, {"value": 1.0})
+            (record,) = run_jobs([job], store, executor, progress=False)
+        finally:
+            over.set()
+            watch.join()
+    assert record.result == {"value": 1.0}
+    assert f"waiting for another process, which computes {path.stem} and has locked {path}\n" in "".join(said)
+    assert "waiting" not in record.log
 
 
 def test_without_a_folder_it_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compute: Mock) -> None:

@@ -93,32 +93,39 @@ def test_a_step_that_fails_is_a_row_and_runs_again_alone(
 
 
 def damage(path: Path, how: str) -> None:
-    """Change a stored table as a bad disk, a careless user and somebody who knows the hash at its end do."""
-    content = path.read_bytes()
+    """Change a stored table as a bad disk, a careless user and somebody who knows the seal at its end do."""
+    content, seal = path.read_bytes(), ("table", path.stem)
     match how:
         case "byte":
             path.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
         case "emptied":
             path.write_bytes(b"")
         case "another version":
-            path.write_bytes(unsealed(content))
+            path.write_bytes(unsealed(content, *seal))
         case "labels permuted":
-            frame = pd.read_feather(io.BytesIO(unsealed(content)))
+            frame = pd.read_feather(io.BytesIO(unsealed(content, *seal)))
             frame["class"] = frame["class"].to_numpy()[::-1]
             frame.assign(**{"class": frame["class"].astype("category")}).to_feather(stream := io.BytesIO())
-            path.write_bytes(sealed(stream.getvalue()))
+            path.write_bytes(sealed(stream.getvalue(), *seal))
         case "no table":
-            path.write_bytes(sealed(b"no table"))
+            path.write_bytes(sealed(b"no table", *seal))
+        case "sealed as another":
+            path.write_bytes(sealed(unsealed(content, *seal), "table", "0" * 64))
+        case "folder":
+            path.unlink()
+            path.mkdir()
 
 
-@pytest.mark.parametrize("how", ["byte", "emptied", "another version", "labels permuted", "no table"])
+@pytest.mark.parametrize(
+    "how", ["byte", "emptied", "another version", "labels permuted", "no table", "sealed as another", "folder"]
+)
 def test_a_stored_table_that_was_changed_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     table, cache = read_table(iris(), "species"), Cache.from_environment(offline=True)
     keep_table(table, cache)
-    (path,) = tmp_path.rglob("*.feather")
+    (path,) = tmp_path.rglob("*.table")
     sound = path.read_bytes()
     damage(path, how)
     with pytest.raises(FileNotFoundError, match="is no longer in the cache; start the study again"):
@@ -146,6 +153,15 @@ def test_a_table_that_finds_no_room_is_told_with_its_folder(tmp_path: Path, monk
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match=rf"cannot write {tmp_path}/cache/.*: No space left on device"):
         keep_table(table, Cache((), tmp_path / "cache"))
+
+
+def test_a_table_whose_folder_is_a_file_is_told_what_is_in_its_way(tmp_path: Path) -> None:
+    cache = Cache((), tmp_path / "cache")
+    (tmp_path / "cache/files").mkdir(parents=True)
+    (tmp_path / "cache/files/tables").write_text("mine")
+    with pytest.raises(OSError, match=r"cannot keep .*/cache/files/tables/.*; remove what is in its way, or set "):
+        keep_table(read_table(iris(), "species"), cache)
+    assert (tmp_path / "cache/files/tables").read_text() == "mine"
 
 
 def test_a_class_with_fewer_rows_than_folds(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 
-from trimbench.papers.files import named_folder, temporary_folder, user_cache
+from trimbench.papers.files import named_folder, put_aside, temporary_folder, user_cache
 from trimbench.papers.validation import ConfigurationError, must_be
 
 _NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
@@ -123,10 +123,16 @@ class Cache:
         """Move a file out of the `workspace` to its place under ``files/`` of the writable folder.
 
         What is declared with a hash is kept by it: no declaration replaces what another one of the same path fetched.
+        A folder in its place is put aside.
         """
         destination = self.writable / "files" / _kept_as(path, sha256)
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        return file.replace(destination)
+        try:
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            put_aside(destination)
+            return file.replace(destination)
+        except OSError as error:
+            way = f"remove what is in its way, or set {_VARIABLE} to another folder"
+            raise OSError(error.errno, f"cannot keep {destination}: {error.strerror}; {way}") from error
 
     def openml_folder(self, place: Path, dataset_id: int) -> Path:
         """Return the folder of one OpenML data set under one of the `places`."""

@@ -221,7 +221,8 @@ def _existing(path: Path) -> Path | None:
 
 # The statements of a file, kept in the user's cache folder because every process needs them.
 
-_OWN = Path(__file__).read_bytes()  # another version of this file keeps other statements
+_OWN = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # another version of this file keeps other statements
+_KIND = "code"
 
 
 @dataclass(frozen=True)
@@ -263,11 +264,12 @@ class _Statement:
 def _source(file: Path, module: str) -> list[_Statement]:
     content = file.read_bytes()
     package = module if file.stem == "__init__" else module.rpartition(".")[0]
-    kept = user_cache() / "derived" / f"code-{hashlib.sha256(_OWN + package.encode() + content).hexdigest()[:40]}.json"
+    key = json.dumps([_OWN, package, hashlib.sha256(content).hexdigest()])
+    kept = user_cache() / "derived" / f"{_KIND}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"
     with contextlib.suppress(OSError, ValueError, TypeError):
         return [
             _Statement(**{**one, "reads": list(map(tuple, one["reads"]))})
-            for one in json.loads(unsealed(kept.read_bytes()))
+            for one in json.loads(unsealed(kept.read_bytes(), _KIND, key))
         ]
     is_enabled = gc.isenabled()
     gc.disable()  # collecting would go through the syntax tree again and again, for half of the time
@@ -278,7 +280,7 @@ def _source(file: Path, module: str) -> list[_Statement]:
         if is_enabled:
             gc.enable()
     with contextlib.suppress(OSError):
-        write_bytes(sealed(json.dumps([dataclasses.asdict(one) for one in found]).encode()), kept)
+        write_bytes(sealed(json.dumps([dataclasses.asdict(one) for one in found]).encode(), _KIND, key), kept)
     return found
 
 

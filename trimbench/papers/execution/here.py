@@ -36,7 +36,7 @@ from trimbench.papers.execution.run import (
     take,
     written_to,
 )
-from trimbench.papers.execution.store import Record, usable_cpus
+from trimbench.papers.execution.store import TERMINAL, Record, usable_cpus
 from trimbench.papers.files import make_temporary_folder, remove_temporary_folder, without_homes
 from trimbench.papers.validation import settings
 
@@ -377,6 +377,7 @@ def _prepare(turn_seconds: float, starts: MutableSequence[float], temporary: Pat
 
     CONSTS.channel_lock_timeout = turn_seconds
     _starts.set(starts)
+    TERMINAL.set(os.dup(2))
     with contextlib.suppress(OSError, AttributeError):
         os.setsid()
     # With a thread for each processor, several workers would be slower than one. The variables reach the libraries that

@@ -16,9 +16,11 @@ import re
 import secrets
 import stat
 import subprocess
+import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -38,7 +40,7 @@ from trimbench.papers.execution.job import (
     in_megabytes,
     to_plain,
 )
-from trimbench.papers.files import lock, remove_abandoned, sealed, unsealed, user_cache, write_bytes
+from trimbench.papers.files import lock, put_aside, remove_abandoned, sealed, unsealed, user_cache, write_bytes
 from trimbench.papers.validation import Json
 
 if TYPE_CHECKING:
@@ -309,8 +311,7 @@ class JobStore:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(content)
-            if path.is_dir():  # a file cannot replace it; its content is kept
-                path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}.aside"))
+            put_aside(path)
             temporary.replace(path)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -351,11 +352,13 @@ def _beside(path: Path) -> Path:
 Arrays = dict[str, "np.ndarray[Any, Any]"]
 # Names the run whose arrays alone are read; workers inherit it.
 RUN_VARIABLE = "TRIMBENCH_ONLY_ARRAYS_OF"
-# After the arrays, a file has the name of the run that wrote it, and the hash of everything before.
+# After the arrays, a file has the name of the run that wrote it, and a seal of everything before.
 _RUN_BYTES = 16
 # The name, among the arrays, of what `note_road` was told until then.
 _ROADS = "roads of data"
 _MAX_ARRAY_BYTES = 2**31
+# Files of another form have other names.
+_FORM = "sealed with kind and key"
 
 
 def read_earlier_arrays(read: bool) -> None:
@@ -373,7 +376,8 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
     """Return the arrays that were computed before under the same key, or compute and keep them.
 
     Where nothing can be written, the arrays are computed but not kept. If several processes ask at the same time, one
-    of them computes. A changed file is noticed by its hash: a warning names it, and the arrays are computed again.
+    of them computes. A changed file, or one of other arrays in its place, is noticed by its seal: a warning names it,
+    and the arrays are computed again.
 
     Parameters
     ----------
@@ -384,20 +388,66 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
         its key stays a pure function of its parameters. The content of a file must be in it as a hash: only the name of
         an absolute ``path`` counts.
     """
-    named = {"kind": kind, "key": _without_folders(key), "hashed": True}
-    digest = hashlib.sha256(canonical_json(named, "key").encode()).hexdigest()
-    path = user_cache() / "derived" / f"{kind}-{digest[:32]}.npz"
-    found = _read(path)
+    kept = KeptArrays.of(kind, key)
+    found = kept.read()
     if found is not None:
         return found
-    with _alone(path.with_suffix(".lock")) as can_write:
-        found = _read(path)  # another process may have been faster
+    with _alone(kept.path.with_suffix(".lock")) as can_write:
+        found = kept.read()  # another process may have been faster
         if found is not None:
             return found
         arrays = compute()
         if can_write:
-            _write(path, arrays)
+            kept.write(arrays)
         return arrays
+
+
+class KeptArrays(NamedTuple):
+    """The file of arrays of one kind and key, whether it exists or not; `key` is as canonical JSON."""
+
+    kind: str
+    key: str
+
+    @classmethod
+    def of(cls, kind: str, key: Mapping[str, Json]) -> KeptArrays:
+        """Return the file of a key as `remember` takes it."""
+        return cls(kind, canonical_json({"key": _without_folders(key)}, "key"))
+
+    @property
+    def path(self) -> Path:
+        """The path of the file."""
+        digest = hashlib.sha256(json.dumps([_FORM, self.kind, self.key]).encode()).hexdigest()
+        return user_cache() / "derived" / f"{self.kind}-{digest[:32]}.npz"
+
+    def read(self) -> Arrays | None:
+        """Return the arrays; None if there are none to use, with a warning if the file is not sound."""
+        import numpy as np
+
+        try:
+            content = unsealed(_content(self.path, _MAX_ARRAY_BYTES), self.kind, self.key)
+            body, run = content[:-_RUN_BYTES], content[-_RUN_BYTES:]
+            if (os.environ.get(RUN_VARIABLE) or run.decode()) != run.decode():
+                return None
+            with np.load(io.BytesIO(body), allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+                for sha256, road in arrays.pop(_ROADS, np.empty((0, 2))).tolist():
+                    _roads.setdefault(sha256, road)
+                return arrays
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except Exception as error:  # noqa: BLE001  (zipfile and NumPy raise errors of many kinds for damaged files)
+            _log.warning("%s is not used and computed again: %.200s", self.path, error)
+            return None
+
+    def write(self, arrays: Arrays) -> None:
+        """Keep arrays, unless nothing can be written."""
+        import numpy as np
+
+        stream = io.BytesIO()
+        np.savez(stream, **arrays, **{_ROADS: np.array([*_roads.items()]).reshape(-1, 2)})  # type: ignore[arg-type]
+        stream.write((os.environ.get(RUN_VARIABLE) or "-" * _RUN_BYTES).encode())
+        with contextlib.suppress(OSError):  # a full disk costs time, not the result
+            write_bytes(sealed(stream.getvalue(), self.kind, self.key), self.path)
 
 
 def _without_folders(value: Any, name: str = "") -> Any:
@@ -408,42 +458,30 @@ def _without_folders(value: Any, name: str = "") -> Any:
     return Path(value).name if is_place else value
 
 
-def _read(path: Path) -> Arrays | None:
-    import numpy as np
-
-    try:
-        content = unsealed(_content(path, _MAX_ARRAY_BYTES))
-        body, run = content[:-_RUN_BYTES], content[-_RUN_BYTES:]
-        if (os.environ.get(RUN_VARIABLE) or run.decode()) != run.decode():
-            return None
-        with np.load(io.BytesIO(body), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-            for sha256, road in arrays.pop(_ROADS, np.empty((0, 2))).tolist():
-                _roads.setdefault(sha256, road)
-            return arrays
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except Exception as error:  # noqa: BLE001  (zipfile and NumPy raise errors of many kinds for damaged files)
-        _log.warning("%s is not used and computed again: %.200s", path, error)
-        return None
-
-
-def _write(path: Path, arrays: Arrays) -> None:
-    import numpy as np
-
-    stream = io.BytesIO()
-    np.savez(stream, **arrays, **{_ROADS: np.array([*_roads.items()]).reshape(-1, 2)})  # type: ignore[arg-type]
-    stream.write((os.environ.get(RUN_VARIABLE) or "-" * _RUN_BYTES).encode())
-    with contextlib.suppress(OSError):  # a full disk costs time, not the result
-        write_bytes(sealed(stream.getvalue()), path)
+# Where this process says what concerns the whole run: the standard error that it had before a job's log took its place.
+TERMINAL: ContextVar[int] = ContextVar("TERMINAL", default=2)
+# Workers of one run wait for each other all the time, but not for long.
+_PATIENCE_SECONDS = 30.0
 
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[bool]:
-    """Wait until no other process holds the lock; tell whether the folder can be written."""
+    """Wait until no other process holds the lock; tell whether the folder can be written.
+
+    A long wait is said aloud: the other process may have been stopped (Ctrl-Z), and would be waited for without end.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = lock(path, wait=True)
+        descriptor = lock(path)
+        if descriptor is None:
+            said = f"waiting for another process, which computes {path.stem} and has locked {path}\n".encode()
+            late = threading.Timer(_PATIENCE_SECONDS, os.write, (TERMINAL.get(), said))
+            late.daemon = True
+            late.start()
+            try:
+                descriptor = lock(path, wait=True)
+            finally:
+                late.cancel()
     except OSError:
         yield False
         return

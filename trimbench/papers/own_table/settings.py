@@ -192,6 +192,7 @@ def with_settings(table: ReadTable, missing_values: Sequence[str]) -> ReadTable:
 # The table of a study as its jobs find it: in the user's cache, by the hash of its content.
 
 _log = logging.getLogger(__name__)
+_KIND = "table"  # in the seal of its file
 Rows = NDArray[np.int64]
 
 
@@ -247,7 +248,7 @@ def keep_table(table: ReadTable, cache: Cache) -> None:
     frame["names"] = pd.Categorical.from_codes([0] * len(frame), categories=pd.Index(names, dtype=str))
     frame.to_feather(stream := io.BytesIO())
     with cache.workspace() as folder:
-        write_bytes(sealed(stream.getvalue()), folder / "table")
+        write_bytes(sealed(stream.getvalue(), _KIND, table.sha256), folder / "table")
         cache.keep(folder / "table", _path(table.sha256))
 
 
@@ -269,7 +270,7 @@ def _found(sha256: str, cache: Cache) -> StoredTable | None:
     """Return a table from its first sound copy in the cache; a warning names copies that were changed."""
     for copy in cache.copies(_path(sha256)):
         try:
-            return _opened(unsealed(copy.read_bytes()), sha256)
+            return _opened(unsealed(copy.read_bytes(), _KIND, sha256), sha256)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
@@ -289,4 +290,4 @@ def _opened(content: bytes, sha256: str) -> StoredTable:
 
 
 def _path(sha256: str) -> str:
-    return f"tables/{sha256}.feather"
+    return f"tables/{sha256}.table"  # sealed, so no plain Feather file

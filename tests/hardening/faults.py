@@ -189,9 +189,7 @@ def left_over(folder: Path) -> list[str]:
         os.utime(path, (time.time() - 61,) * 2)
     JobStore(folder / "results/jobs")
     found = [*folder.glob("results/**/*.tmp"), *folder.glob("cache/**/*.tmp"), *folder.glob("tmp/trimbench.*")]
-    # A folder with files and without its lock stays for a day: nobody can tell whether it is in use.
-    names = {path: {one.name for one in path.glob("*")} for path in found}
-    return sorted(str(path.relative_to(folder)) for path, own in names.items() if not own or own & {"held", ".held"})
+    return sorted(str(path.relative_to(folder)) for path in found)
 
 
 class Round:

@@ -62,6 +62,7 @@ def read_csv(path: Path) -> pd.DataFrame:
     """Read a table that `write_csv` wrote, with cells as text; ValueError if it is not one, or too wide."""
     import pandas as pd
 
+    unlinked(path, path.parent)
     open_it: Any = gzip.open if path.suffix == ".gz" else open
     csv.field_size_limit(2**31 - 1)  # a list of many numbers is one cell
     with open_it(path, "rt", encoding="utf-8", newline="") as stream:
@@ -128,6 +129,20 @@ def temporaries(paths: Sequence[Path]) -> Iterator[list[Path]]:
     except OSError as error:  # the system's own message about a full disk names no file
         reason = error.strerror or str(error)
         raise OSError(error.errno or 0, f"cannot write {', '.join(map(str, paths))}: {reason}") from error
+
+
+def unlinked(path: Path, folder: Path) -> Path:
+    """Return a path below a folder that may be somebody else's.
+
+    Raises ValueError if the path, or a folder on the way to it, is a symbolic link: the file behind it, whose content
+    would be shown or shared, could be any of the reader's own. Whether `folder` is a link is its user's business.
+    """
+    for part in (path, *path.parents):
+        if part == folder:
+            break
+        if part.is_symlink():
+            raise ValueError(f"{part} is a symbolic link, which is not followed; put there what it stands for")
+    return path
 
 
 def put_aside(path: Path) -> None:
@@ -228,7 +243,8 @@ def _accepted(text: str) -> str:
 
 # No write takes this long.
 _DAY_SECONDS = 24 * 3600.0
-_LOCK, _UNNAMED = "held", ".held"
+# The lock in a temporary folder proves, with the folder's name, that it is one of this program's.
+_LOCK, _UNNAMED = "trimbench.lock", ".trimbench.lock"
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
 _held: dict[Path, int] = {}
 
@@ -296,8 +312,25 @@ def _is_taken(folder: Path, descriptor: int) -> bool:
 
 def remove_temporary_folder(folder: Path) -> None:
     """Remove a folder of this process."""
-    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        _remove_but_lock_last(folder)
     os.close(_held.pop(folder))
+
+
+def _remove_but_lock_last(folder: Path) -> None:
+    """Remove a temporary folder; if a part of it stays, so does the lock, by which the next program knows it."""
+    stays: OSError | None = None
+    for path in folder.iterdir():
+        try:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name not in (_LOCK, _UNNAMED):
+                path.unlink()
+        except OSError as error:
+            stays = error
+    if stays:
+        raise stays
+    shutil.rmtree(folder)
 
 
 @contextmanager
@@ -312,34 +345,44 @@ def temporary_folder(above: Path | None = None, stem: str = "trimbench") -> Iter
 
 def lock_of(folder: Path) -> Path | None:
     """Return the lock file of a temporary folder, whether or not it is held; None if there is none."""
-    return next((folder / name for name in (_LOCK, _UNNAMED) if (folder / name).exists()), None)
+    files = (folder / name for name in (_LOCK, _UNNAMED))
+    return next((file for file in files if file.is_file() and not file.is_symlink()), None)
+
+
+def temporary_folders(above: Path, stem: str) -> list[Path]:
+    """Return the folders that have the names of temporary folders of this program; a lock proves that they are."""
+    name = re.compile(rf"{re.escape(stem)}\.[0-9a-f]{{8}}\.tmp")
+    found = (one for one in above.glob(f"{stem}.*.tmp") if name.fullmatch(one.name))
+    return [one for one in found if one.is_dir() and not one.is_symlink()]
 
 
 def remove_temporary_folders(above: Path | None = None, stem: str = "trimbench") -> None:
-    """Remove the temporary folders that no process holds."""
-    for folder in (above or Path(tempfile.gettempdir())).glob(f"{stem}.*.tmp"):
+    """Remove the temporary folders that no process holds: only those with a lock of this program, or empty ones."""
+    for folder in temporary_folders(above or Path(tempfile.gettempdir()), stem):
         # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
         with contextlib.suppress(OSError):
             if not (held := lock_of(folder)):
-                remove_abandoned([folder])  # left over because somebody was still writing there
                 folder.rmdir()  # its maker has ended, or will make another
                 continue
             descriptor = _opened(held)
             try:
-                if found := _locked(descriptor):
-                    shutil.rmtree(folder)
-                elif found is None:
-                    remove_abandoned([folder])
+                found = _locked(descriptor)
+                if found or (found is None and _is_old(folder, _DAY_SECONDS)):
+                    _remove_but_lock_last(folder)
             finally:
                 os.close(descriptor)
 
 
 def remove_abandoned(temporaries: Iterable[Path], seconds: float = _DAY_SECONDS) -> None:
-    """Remove temporary files and folders older than `seconds`, where no lock tells whether they are in use."""
+    """Remove this program's own files and folders older than `seconds`, where no lock tells whether they are in use."""
     for temporary in temporaries:
         with contextlib.suppress(OSError):
-            if time.time() - temporary.stat().st_mtime > seconds:
+            if _is_old(temporary, seconds):
                 shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink()
+
+
+def _is_old(path: Path, seconds: float) -> bool:
+    return time.time() - path.stat().st_mtime > seconds
 
 
 # Texts without home folders and names of users: records are shared with people who do not need them.

@@ -364,8 +364,8 @@ def test_this_machine_is_what_would_be_asked() -> None:
 
 
 def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:
-    (killed := tmp_path / ".partial.0000.tmp").mkdir()
-    for name in ("held", "partial"):
+    (killed := tmp_path / ".partial.00c0ffee.tmp").mkdir()
+    for name in ("trimbench.lock", "partial"):
         (killed / name).write_text("half")
     with Cache((), tmp_path).workspace() as first, Cache((), tmp_path).workspace() as second:
         assert set(tmp_path.iterdir()) == {first, second}

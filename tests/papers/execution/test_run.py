@@ -71,7 +71,7 @@ def test_a_rerun_takes_successes_from_the_store_and_runs_failures_again(store: J
 
 
 def test_a_run_removes_what_a_killed_program_was_writing(store: JobStore) -> None:
-    left = user_cache() / "derived" / "writing.0000.tmp"
+    left = user_cache() / "derived" / "writing.00c0ffee.tmp"
     left.mkdir(parents=True)
     ran(sweep(1), store)
     assert not left.exists()

@@ -47,9 +47,9 @@ def test_rows_are_those_of_the_serial_executor_and_a_bad_job_costs_one(local: di
 
 def test_jobs_of_a_lost_task_run_again_and_its_logs_stay(local: dict[str, Any], tmp_path: Path) -> None:
     folder = Path(local["folder"])
-    left = folder / "tasks.elsewhere.1.0.tmp"
+    left = folder / "tasks.00c0ffee.tmp"
     left.mkdir(parents=True)
-    os.utime(left, (0, 0))
+    (left / "trimbench.lock").touch()
     once = Job.create(sample_jobs.end_the_task, {"folder": str(tmp_path), "times": 1})
     hopeless = Job.create(sample_jobs.speak_and_end_the_task, {"folder": str(tmp_path)})
     fine = Job.create(sample_jobs.square, {"x": 1})

@@ -217,22 +217,28 @@ def test_a_full_or_read_only_folder_keeps_what_it_has(
 def test_opening_removes_what_dead_writers_left_unless_another_program_has_the_turn(store: JobStore) -> None:
     store.put(OK)
     sub = store.path(JOB).parent
-    old, new = [sub / "a.0000.tmp", store.folder / "probe.0000.tmp"], sub / "b.0000.tmp"
+    old = [sub / f"{JOB.key}.{0:016}.tmp", store.folder / f"probe.{0:016}.{1:016}.tmp"]
+    new = sub / f"{JOB.key}.{2:016}.tmp"
+    theirs = [sub / "notes.tmp", store.folder / "a.0000.tmp", sub / f"{JOB.key}.{3:016}.tmp"]
+    theirs[2].mkdir()
+    for path in theirs[:2]:
+        path.write_text("mine")
     for path in (*old, new):
         path.write_text("{")
-    for path in old:
+    for path in (*old, *theirs):
         os.utime(path, (time.time() - 120,) * 2)
     with store.turn(lambda: None):
         JobStore(store.folder)
         assert all(path.exists() for path in old)
     JobStore(store.folder)
     assert [path.exists() for path in (*old, new)] == [False, False, True]
+    assert all(path.exists() for path in theirs), "only what has the name of a record's temporary file is removed"
     assert store.get(JOB) == OK
 
 
 def test_a_sweep_that_may_not_remove_is_silent(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put(OK)
-    stale = store.path(JOB).with_name("a.0000.tmp")
+    stale = store.path(JOB).with_name(f"{JOB.key}.{0:016}.tmp")
     stale.write_text("{")
     os.utime(stale, (0, 0))
 
@@ -374,7 +380,7 @@ def test_sound_arrays_in_the_place_of_others_are_computed_again(
     """As after a backup was restored under wrong names: of another key, of another kind, of both."""
     wanted = [("sample", {"x": 1}), ("sample", {"x": 2}), ("other", {"x": 1})]
     computed = [Mock(return_value={"values": np.full(2, n)}) for n in range(3)]
-    paths = []
+    paths: list[Path] = []
     for (kind, key), compute in zip(wanted, computed, strict=True):
         before = set(stored(tmp_path))
         remember(kind, key, compute)
@@ -428,7 +434,8 @@ def test_a_stopped_process_that_computes_arrays_is_waited_for_aloud(
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         holder.send_signal(signal.SIGSTOP)
-        said, over = [], threading.Event()
+        said: list[str] = []
+        over = threading.Event()
 
         def release() -> None:
             while not over.wait(0.05) and "waiting for another process" not in "".join(said):

@@ -45,17 +45,57 @@ def test_the_folder_of_a_dead_process_is_removed_by_the_next(tmp_path: Path, mon
         run_jobs([], store, ProcessExecutor(workers=1))
         run_jobs(jobs, store, SerialExecutor(), progress=False)
         assert set(room.iterdir()) == {living}
-    lost = room / "trimbench.lost.tmp"
+    lost = room / "trimbench.00c0ffee.tmp"
     (lost / "part").mkdir(parents=True)
-    os.utime(lost, (0, 0))  # its lock is gone: a part could not be removed
+    (lost / "trimbench.lock").touch()  # which goes last, even if a part could not be removed
     run_jobs(jobs, store, SerialExecutor(), progress=False)
     assert not list(room.iterdir()), "also without workers, and if nothing is left to run"
 
 
 def test_what_is_written_takes_the_place_of_what_a_dead_writer_left(tmp_path: Path) -> None:
-    (tmp_path / "writing.0000.tmp").mkdir()
+    (tmp_path / "writing.00c0ffee.tmp").mkdir()
     write_text("whole", tmp_path / "a.txt")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.txt": "whole"}
+
+
+def test_a_part_that_cannot_be_removed_leaves_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove = os.unlink
+
+    def refuse(path: str, **named: int) -> None:
+        if Path(path).name == "stuck":
+            raise PermissionError(errno.EACCES, "no", path)
+        remove(path, **named)
+
+    with monkeypatch.context() as patch, temporary_folder(tmp_path) as folder:
+        (folder / "part").mkdir()
+        (folder / "part/stuck").touch()
+        (folder / "more").touch()
+        patch.setattr(os, "unlink", refuse)
+    assert sorted(path.name for path in folder.iterdir()) == ["part", "trimbench.lock"]
+    remove_temporary_folders(tmp_path)
+    assert not folder.exists()
+
+
+def test_a_folder_that_is_not_provably_ours_is_never_removed(tmp_path: Path) -> None:
+    """Whatever its age: by another name, without a lock of ours, or behind a link."""
+    held = "trimbench.lock"
+    for name, file in [
+        *(("writing.NAME.tmp", held), ("writing.00c0ffee.more.tmp", held), ("writing.00C0FFEE.tmp", held)),
+        ("writing.more.00c0ffee.tmp", held),
+        *(("writing.00c0ffee.tmp", "held"), ("writing.00c0ffef.tmp", "novel.txt"), ("draft.00c0ffee.tmp", held)),
+    ]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text("mine")
+    (tmp_path / "writing.0123abcd.tmp").symlink_to(tmp_path / "draft.00c0ffee.tmp")
+    (tmp_path / "writing.0123abce.tmp").mkdir()
+    (tmp_path / "writing.0123abce.tmp" / held).symlink_to(tmp_path / "draft.00c0ffee.tmp" / held)
+    (tmp_path / "writing.EMPTY.tmp").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    for path in tmp_path.iterdir():
+        os.utime(path, (0, 0), follow_symlinks=False)
+    remove_temporary_folders(tmp_path, "writing")
+    write_text("whole", tmp_path / "a.txt")
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "a.txt"])
 
 
 @pytest.mark.parametrize("step", ["open", "rename"])

@@ -32,7 +32,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
 from trimbench.papers.execution.store import Record, usable_cpus
 from trimbench.papers.execution.task import ANSWER, Terms, last_line, machines_of, only_data, read_answer, write_task
-from trimbench.papers.files import lock_of, temporary_folder, without_homes
+from trimbench.papers.files import lock_of, temporary_folder, temporary_folders, without_homes
 from trimbench.papers.validation import reason, settings
 
 # The run is given up if this many tasks could not run before any could.
@@ -446,7 +446,8 @@ def ray_folder() -> str | None:
     if len(os.fsencode(room)) > _LONGEST_ROOM:
         return None
     room.mkdir(parents=True, exist_ok=True)
-    _at_end.callback(_remove_what_came_back, [*room.glob("tb-ray.*.tmp")])
+    earlier = [folder for folder in temporary_folders(room, "tb-ray") if lock_of(folder)]
+    _at_end.callback(_remove_what_came_back, earlier)
     return str(_at_end.enter_context(temporary_folder(room, "tb-ray")))
 
 

@@ -57,6 +57,8 @@ _HEAD_BYTES = 288
 _HEAD = re.compile(_HASH.pattern + rb'"key":"([0-9a-f]{64})","status":"(\w+)","seconds":([0-9.e+-]+),')
 _END = b"}\n"
 _MINUTE_SECONDS = 60.0
+# The names that `_beside` gives: of records, logs, and the file by which a writable folder is known.
+_TEMPORARY = re.compile(r"([0-9a-f]{64}|probe(\.[0-9a-f]{16})?)\.[0-9a-f]{16}\.tmp")
 _FIELDS = {"sha256", "key", "status", "seconds", "job", "result", "error", "provenance"}
 
 
@@ -184,7 +186,8 @@ class JobStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-        temporaries = [*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")]
+        found = [*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")]
+        temporaries = [path for path in found if _TEMPORARY.fullmatch(path.name) and path.is_file()]
         with contextlib.suppress(OSError):  # where nothing can be written, they harm nobody
             # Whoever writes records has the turn; any other write takes less than a minute.
             if temporaries and (descriptor := lock(self._lock)) is not None:

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import pickle
+import re
 import socket
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from trimbench.papers.files import remove_abandoned, user_cache, write_bytes
 from trimbench.papers.validation import reason
 
 _LONGEST_NAME = 100
-_SENT = "sent"
+_SENT, _SHA256 = "sent", re.compile("[0-9a-f]{64}")
 _kept: dict[tuple[object, ...], Workers] = {}
 
 
@@ -134,7 +135,7 @@ def _bring(files: Sequence[SentFile], fetch: Callable[[str], bytes] | None) -> d
         if fetch is None:
             n, example = f"{len(missing)} of the {len(files)}", f"for example {missing[0].path}"
             raise FileNotFoundError(f"{n} files that the run reads are not here, {example}")
-        remove_abandoned((user_cache() / _SENT).glob("*"))
+        remove_abandoned(one for one in (user_cache() / _SENT).glob("*") if _SHA256.fullmatch(one.name))
         for file in missing:
             write_bytes(file.content(functools.partial(fetch, file.sha256)), user_cache() / file.name)
     own = {str(file.path): str(file.found()) for file in files if file.is_own}

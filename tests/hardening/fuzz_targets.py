@@ -38,7 +38,7 @@ from trimbench.papers.execution.store import JobStore, KeptArrays, Record, remem
 from trimbench.papers.files import sealed
 from trimbench.papers.reporting.figures.drawing import StoredFigure, draw, read_points
 from trimbench.papers.reporting.page import render_pages
-from trimbench.papers.reporting.runs import check_profile, described_in, read_about, read_run, write_findings
+from trimbench.papers.reporting.runs import check_run, described_in, read_about, read_run, write_findings
 from trimbench.papers.validation import ConfigurationError, DataUnavailable
 from trimbench.papers.vocabulary.outcome import FigureSettings
 from trimbench.papers.vocabulary.planning import make_experiment
@@ -402,7 +402,7 @@ def _all() -> Mapping[str, Target]:
         Target(
             "run.json",
             lambda: [b'{"profile": "quick"}'],
-            partial(_file, "run.json", lambda path: check_profile(path.parent, "quick")),
+            partial(_file, "run.json", lambda path: check_run(path.parent, "quick")),
         ),
     ]
     return {target.name: target for target in targets}

@@ -41,8 +41,8 @@ def study(
         What the kept features may cost in total; by default, the cheapest set within one standard error of the best
         accuracy.
     folder : path, optional
-        Where the page and its files are written. Finished jobs are kept in the folder ``jobs`` beside it (without a
-        folder, in the user's cache) and are not run again.
+        Where the page and its files are written: a new folder, or that of an earlier study. Finished jobs are kept in
+        the folder ``jobs`` beside it (without a folder, in the user's cache) and are not run again.
     n_jobs : int
         Number of processes. With more than one, a script needs ``if __name__ == "__main__":``.
     **settings

@@ -166,6 +166,30 @@ def test_a_run_of_somebody_else_names_no_file_elsewhere(command: Command, root: 
     assert not (root.parent / "x.png").exists()
 
 
+def test_a_link_in_a_run_of_somebody_else_is_not_followed(command: Command, root: Path, tmp_path: Path) -> None:
+    """Whether it stands for a table, a description or a whole folder: it could lead to any file of the reader."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    said = "is a symbolic link, which is not followed; put there what it stands for"
+    theirs, points = root / "quick/trimming", "curves_points.csv"
+    (theirs / points).rename(secret / points)
+    (theirs / points).symlink_to(secret / points)
+    delete_pictures(theirs)
+    assert f"{points} cannot be read: " in (answer := command("task=plot", "run=quick", code=1)).out
+    assert said in answer.out
+    assert not (theirs / "curves.png").exists()
+    (theirs / points).unlink()
+    (theirs / "curves.json").rename(secret / "curves.json")
+    (theirs / "curves.json").symlink_to(secret / "curves.json")
+    refused_by_both(command)
+    theirs.rename(secret / "trimming")
+    theirs.symlink_to(secret / "trimming")
+    before = files(secret)
+    assert said in command("task=compare", "runs=[quick,quick]", code=2).err
+    assert "trimming" not in command("task=plot", "run=quick").out
+    assert files(secret) == before
+
+
 def refused_by_both(command: Command) -> None:
     for words in ("task=plot run=quick", "task=compare runs=[quick,quick]"):
         assert "quick/trimming/curves.json cannot be read: " in command(*words.split(), code=2).err

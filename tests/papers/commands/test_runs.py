@@ -20,6 +20,7 @@ from trimbench.papers.execution.store import provenance
 from trimbench.papers.files import settings_name
 from trimbench.papers.reporting import page as reporting_page
 from trimbench.papers.reporting import runs
+from trimbench.papers.validation import ConfigurationError
 
 from ..command_line import OTHER, T4, YET_OTHER, Command, project_of, results, write
 
@@ -154,9 +155,6 @@ def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_
     command("executor=serial", code=0)
     command(*QUICKLY, OTHER, code=0)
     command("-m", *QUICKLY, SWEPT, code=0)
-    old = tmp_path / "results/published/old.md"
-    old.parent.mkdir()
-    old.write_text("an earlier outcome")
     answer = command("task=publish", "run=quick", code=0)
     assert answer.out.startswith("1 of 1 experiments are new in results/published, 0.1 MB; commit them.\n")
     published, run = tmp_path / "results/published", tmp_path / "results/quick"
@@ -166,7 +164,7 @@ def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_
     assert all((published / name).read_bytes() == (run / name).read_bytes() for name in same)
     page = (published / "index.html").read_text()
     assert page.replace("<li>run published</li>", "<li>run quick</li>") == (run / "index.html").read_text()
-    assert not [name for name in names if "__" in name or "sweeps" in name or ".gitignore" in name or "old" in name]
+    assert not [name for name in names if "__" in name or "sweeps" in name or ".gitignore" in name]
     assert json.loads((published / "run.json").read_text())["profile"] == "quick"
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["jobs", "published", "quick"]
     # The page alone is written again from what is published.
@@ -174,6 +172,108 @@ def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_
     answer = command("task=publish", "run=published", code=0)
     assert answer.out == "The page and the summary in results/published are written again; commit them.\n"
     assert (published / "index.html").read_text() == page
+
+
+def test_publishing_removes_nothing_that_it_did_not_write(
+    command: Command, commit: dict[str, Any], tmp_path: Path
+) -> None:
+    command(*QUICKLY, code=0)
+    published = tmp_path / "results/published"
+    theirs = ["notes.md", "trimming/table4_mine.csv", ".gitignore", "empty", "paper_mine.html", "link.md"]
+    for name in theirs:
+        (published / name).parent.mkdir(parents=True, exist_ok=True)
+        if name == "empty":
+            (published / name).mkdir()
+        elif name == "link.md":
+            (published / name).symlink_to(tmp_path / "moved_notes.md")
+        else:
+            (published / name).write_text("mine")
+        before = sorted(published.rglob("*"))
+        answer = command("task=publish", "run=quick", code=2)
+        assert f"must have only what task=publish writes, which replaces it, got {name}; move that" in answer.err
+        assert sorted(published.rglob("*")) == before
+        assert not list((tmp_path / "results").glob("publishing.*"))
+        (published / name).rename(tmp_path / f"moved_{Path(name).name}")
+        command("task=publish", "run=quick", code=0)
+        assert (published / "index.html").is_file()
+    # Also where only the pages are written again.
+    (published / "notes.md").write_text("mine")
+    assert "got notes.md; move" in command("task=publish", "run=published", code=2).err
+    assert (published / "notes.md").read_text() == "mine"
+
+
+def test_what_has_the_name_of_a_folder_of_publishing_is_left_alone(
+    command: Command, commit: dict[str, Any], tmp_path: Path
+) -> None:
+    command(*QUICKLY, code=0)
+    for name in ("publishing.mine.tmp", "publishing.00c0ffee.tmp"):
+        (tmp_path / "results" / name / "old").mkdir(parents=True)
+        (tmp_path / "results" / name / "old/notes.md").write_text("mine")
+        os.utime(tmp_path / "results" / name, (0, 0))
+    command("task=publish", "run=quick", code=0)
+    assert len(list(tmp_path.glob("results/publishing.*/old/notes.md"))) == 2
+    assert not (tmp_path / "results/published/notes.md").exists()
+
+
+def test_a_link_in_a_run_is_not_published(command: Command, commit: dict[str, Any], tmp_path: Path) -> None:
+    command(*QUICKLY, code=0)
+    (tmp_path / "secret.csv").write_text("a\nsecret\n")
+    table = next((tmp_path / "results/quick/trimming").glob("table4*.md"))
+    table.unlink()
+    table.symlink_to(tmp_path / "secret.csv")
+    answer = command("task=publish", "run=quick", code=2)
+    assert f"{table.name} is a symbolic link, which is not followed; put there what it stands for" in answer.err
+    assert not (tmp_path / "results/published").exists()
+
+
+def test_a_link_in_a_run_is_neither_shown_nor_written_through(command: Command, tmp_path: Path) -> None:
+    command(*QUICKLY, code=0)
+    run, secret = tmp_path / "results/quick", tmp_path / "secret"
+    part = runs.read_about(run, "trimming/table4")["page"]
+    assert reporting_page.filled(part, run)["tables"]
+    (run / "trimming").rename(secret)
+    (run / "trimming").mkdir()
+    for path in secret.iterdir():
+        (run / "trimming" / path.name).symlink_to(path)
+    for read in (lambda: reporting_page.filled(part, run), lambda: runs.read_about(run, "trimming/table4")):
+        with pytest.raises(ConfigurationError, match=r"trimming/table4\S* is a symbolic link, which is not followed"):
+            read()
+    shutil.rmtree(run / "trimming")
+    (run / "trimming").symlink_to(secret)
+    before = results(secret)
+    for words in (("task=report",), ("task=run",), ("task=run", OTHER)):
+        assert "trimming is a symbolic link, which is not followed" in command(*words, *QUICKLY, code=2).err
+    assert results(secret) == before
+    # So it is with sweeps, and with what says that a folder is a run.
+    (run / "sweeps").symlink_to(secret)
+    assert "sweeps is a symbolic link, which is not followed" in command("-m", *QUICKLY, SWEPT, code=2).err
+    assert results(secret) == before
+    (run / "run.json").rename(secret / "run.json")
+    (run / "run.json").symlink_to(secret / "run.json")
+    assert "no run has written to" in command("task=plot", "run=quick", code=2).err
+
+
+def test_a_folder_that_is_no_run_is_not_written_to(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "results/docs").mkdir(parents=True)
+    (tmp_path / "results/docs/index.html").write_text("mine")
+    (tmp_path / "results/docs/run.json").write_text('{"mine": 1}')
+    wanted = "run must be the folder of a run, or a new one, got 'results/docs' with index.html, run.json; name anoth"
+    (tmp_path / "a.csv").write_text("x,y\n1,a\n")
+    for words in ((*QUICKLY,), ("-m", *QUICKLY, SWEPT), ("task=report", T4), ("task=study", "data=a.csv", "target=y")):
+        assert wanted in command(*words, "run=docs", code=2).err
+        assert sorted(path.name for path in (tmp_path / "results").rglob("*")) == ["docs", "index.html", "run.json"]
+    assert (tmp_path / "results/docs/index.html").read_text() == "mine"
+    # Neither is a folder of another kind in the place of the store, nor a file that says what git ignores.
+    (tmp_path / "other/jobs").mkdir(parents=True)
+    (tmp_path / "other/jobs/offer.txt").write_text("mine")
+    refused = command(*QUICKLY, "results=other", code=2)
+    assert "but 'other/jobs', where records of jobs would go, has offer.txt; take another folder" in refused.err
+    (tmp_path / "other/jobs/offer.txt").rename(tmp_path / "other/jobs/.gitignore")
+    (tmp_path / "other/jobs/lock").touch()
+    (tmp_path / "other/quick").mkdir()
+    command(*QUICKLY, "results=other", code=0)
+    assert (tmp_path / "other/jobs/.gitignore").read_text() == "mine"
+    assert (tmp_path / "other/quick/.gitignore").read_text() == "*\n"
 
 
 def test_a_kill_in_the_middle_of_publishing_loses_nothing(

@@ -240,6 +240,19 @@ def test_a_study_from_python(flowers: Study, flower_jobs: Path, tmp_path: Path) 
     assert sum(one.startswith("With all 4 columns: error rate") for one in found.conclusions) == 1
 
 
+def test_a_study_is_not_written_into_a_folder_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.html").write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"^folder must be the folder of a run, .* with index\.html"):
+        papers.study(iris(), "species", folder=tmp_path / "docs", **SMALL)
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/offer.txt").write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"^folder must lie in a folder of results, .* has offer\.txt"):
+        papers.study(iris(), "species", folder=tmp_path / "new", **SMALL)
+    names = ["docs", "index.html", "jobs", "offer.txt"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == names
+
+
 def test_costs_and_budgets() -> None:
     assert checked_costs(None, ["a", "b"]) == {"a": 1.0, "b": 1.0}
     assert checked_costs({"b": 2, "a": 3, "id": 9}, ["a", "b"], {"id"}) == {"a": 3.0, "b": 2.0}

@@ -258,6 +258,18 @@ def test_a_table_that_is_gone_is_an_error(first: Path) -> None:
         read_run("first", first)
 
 
+@pytest.mark.parametrize("linked", ["family/one_table.csv", "family/one.csv", "family/one.json", "family"])
+def test_a_link_to_a_file_of_the_reader_is_not_followed(first: Path, tmp_path: Path, linked: str) -> None:
+    (first / linked).rename(tmp_path / "elsewhere")
+    (first / linked).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError, match=rf"{linked} is a symbolic link, which is not followed; put there"):
+        read_run("first", first)
+    (tmp_path / "own").symlink_to(first)  # a link to a whole run is that of who names it
+    (first / linked).unlink()
+    (tmp_path / "elsewhere").rename(first / linked)
+    assert read_run("own", tmp_path / "own").experiments
+
+
 @pytest.mark.parametrize(
     ("frame", "labels"),
     [

@@ -20,7 +20,7 @@ from trimbench.papers.files import safe_name, settings_name
 from trimbench.papers.reporting.figures import drawing as figure_files
 from trimbench.papers.reporting.runs import (
     Overview,
-    check_profile,
+    check_run,
     make_run,
     profile_of,
     say,
@@ -106,6 +106,11 @@ def test_files_of_an_earlier_setting_are_removed(tmp_path: Path) -> None:
         now[-1].write_text(damaged)
         assert write_findings(findings(), [], tmp_path, DEFAULT) == now
         assert mine.exists()
+    (tmp_path / "family/notes.md").write_text("not ours")
+    about = json.loads(now[-1].read_text())
+    now[-1].write_text(json.dumps(about | {"files": [*about["files"], "notes.md"]}))
+    write_findings(findings(), [], tmp_path, DEFAULT)
+    assert (tmp_path / "family/notes.md").exists(), "no file of an experiment has such a name"
 
 
 def test_the_configuration_names_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +196,7 @@ def test_a_changed_byte_in_what_a_run_says_of_itself_stops_no_later_run(tmp_path
     whole = (tmp_path / "run.json").read_bytes()
     for place, byte in enumerate(whole):
         (tmp_path / "run.json").write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
-        check_profile(tmp_path, "quick")
+        check_run(tmp_path, "quick")
         make_run(tmp_path, "quick")
         assert (tmp_path / "run.json").read_bytes() == whole
     for profile, found in (("paper", "paper"), ("p" * 100, "p" * 100), ("p" * 101, "")):  # of an earlier version

@@ -26,7 +26,15 @@ from trimbench.papers.data.declarations import (
 )
 from trimbench.papers.execution.run import Work, duration, executor_of, n_workers
 from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit, provenance
-from trimbench.papers.files import remove_temporary_folders, safe_name, settings_name, temporary_folder, write_csv
+from trimbench.papers.files import (
+    lock_of,
+    remove_temporary_folders,
+    safe_name,
+    settings_name,
+    temporary_folder,
+    temporary_folders,
+    write_csv,
+)
 from trimbench.papers.reporting.archive import write_archive
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
 from trimbench.papers.reporting.page import Part, count
@@ -34,11 +42,13 @@ from trimbench.papers.reporting.runs import (
     NOT_FAMILIES,
     STUDY,
     Overview,
-    check_profile,
+    check_run,
     described_in,
     folder_of,
+    inside_run,
     is_run,
     make_run,
+    not_written,
     read_about,
     read_run,
     runs_in,
@@ -48,7 +58,16 @@ from trimbench.papers.reporting.runs import (
 )
 from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.papers.reporting.tables import cut, markdown, markdown_rows
-from trimbench.papers.validation import ConfigurationError, Json, brief, by_host, terminal_width, validated, ways_out
+from trimbench.papers.validation import (
+    ConfigurationError,
+    Json,
+    brief,
+    by_host,
+    some,
+    terminal_width,
+    validated,
+    ways_out,
+)
 from trimbench.papers.vocabulary.cells import Experiment, Inputs
 from trimbench.papers.vocabulary.outcome import FigureSettings, Table
 from trimbench.papers.vocabulary.planning import (
@@ -114,7 +133,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     ]
     where = _surroundings(invocation, cache_mode or invocation.settings.cache_mode)
     _check_writable(invocation.settings.results)
-    check_profile(folder, invocation.profile)
+    check_run(folder, invocation.profile)
     if "git says" in (unknown := no_commit()):
         sys.stderr.write(f"The commit of this program is not known, so results do not name it; {unknown}\n")
     draws = any(hasattr(task.experiment, "seed") for task in tasks)
@@ -211,7 +230,7 @@ def _report_sweep(points: Sequence[SweepPoint], folder: Path, invocation: Invoca
         say("No results are stored for this sweep, so nothing was written; task=run computes them.")
         return 1
     make_run(invocation.root / invocation.run, invocation.profile)
-    table, notes, _ = write_sweep(points, folder, invocation.figure)
+    table, notes, _ = write_sweep(points, inside_run(folder, invocation.root / invocation.run), invocation.figure)
     shown = cut(table, _MOST_ROWS)
     say(f"\n## {shown.title}\n\n{markdown(shown, terminal_width())}")
     for note in notes:
@@ -441,7 +460,7 @@ def study(invocation: Invocation) -> int:
     own = validated(StudySettings, {key: value for key, value in values.items() if key in names}, "study")
     path, target = Path(str(values["data"])).expanduser(), str(values["target"])
     folder = invocation.root / (invocation.settings.run or safe_name(f"{STUDY}-{path.name.partition('.')[0]}"))
-    check_profile(folder, STUDY)
+    check_run(folder, STUDY)
     where, costs = _surroundings(invocation, invocation.settings.cache_mode), values.get("costs")
     plan = prepared(path, target, None if costs is None else read_costs(Path(str(costs)).expanduser()), own)
     studied = run_study(plan, str(path.resolve()), target, where, say)
@@ -468,7 +487,7 @@ def publish(invocation: Invocation) -> int:
     """
     target = invocation.root / PUBLISHED
     source = folder_of(invocation.root, invocation.run)
-    check_profile(source, invocation.profile)
+    check_run(source, invocation.profile)
     _undo_killed(target)
     here = provenance()
     if here["commit"] is None or here["dirty"]:
@@ -484,7 +503,7 @@ def publish(invocation: Invocation) -> int:
     for name in renewed:
         _check(name, _about(source, name), invocation.experiments[name], str(here["commit"]))
     if len(renewed) < len(names):
-        check_profile(target, invocation.profile)
+        check_run(target, invocation.profile)
     _replace(target, folders, invocation)
     if source == target:
         say(f"The page and the summary in {target} are written again; commit them.")
@@ -527,6 +546,11 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
     with temporary_folder(target.parent, _STEM) as beside:
         new, old = beside / "new", beside / "old"
         parts = [_copied(name, folder, new) for name, folder in folders.items()]
+        if others := not_written(target):
+            raise ConfigurationError(
+                f"{target} must have only what task=publish writes, which replaces it, got {some(others, 5)}; "
+                "move that elsewhere, or remove it if an earlier version wrote it"
+            )
         literature = Literature.of(invocation.catalogue)
         write_summary(parts, literature, new, run=PUBLISHED, profile=invocation.profile, place=target)
         write_profile(new, invocation.profile)
@@ -548,9 +572,9 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
 
 def _undo_killed(target: Path) -> None:
     """Put back the published run if a kill came between the two renames, and remove what was left over."""
-    for old in target.parent.glob(f"{_STEM}.*.tmp/old"):
-        if not target.exists():
-            old.rename(target)
+    for beside in filter(lock_of, temporary_folders(target.parent, _STEM)):
+        if (beside / "old").is_dir() and not target.exists():
+            (beside / "old").rename(target)
     remove_temporary_folders(target.parent, _STEM)
 
 
@@ -562,7 +586,7 @@ def _copied(name: str, folder: Path, new: Path) -> Part:
     which, again = ("the published run", _RESTORE) if folder.name == PUBLISHED else ("run", _AGAIN)
     about, path = _about(folder, name), folder / f"{name}.json"
     part: Part = about["page"]
-    for file in (path.with_name(file) for file in about["files"]):
+    for file in (inside_run(path.with_name(file), folder) for file in about["files"]):
         copy = new / file.relative_to(folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -53,7 +53,7 @@ from trimbench.papers.own_table.steps import (
     predict_with_gaps,
     select_within,
 )
-from trimbench.papers.reporting.runs import STUDY, make_run, write_findings
+from trimbench.papers.reporting.runs import STUDY, check_run, make_run, write_findings
 from trimbench.papers.reporting.tables import cut, markdown
 from trimbench.papers.validation import ConfigurationError, Json, fitted, terminal_width, validated
 from trimbench.papers.vocabulary.cells import Cell, Inputs, Label
@@ -248,9 +248,11 @@ def study_table(
     own = validated(StudySettings, {**values, "budget": budget}, "study")
     workers = validated(ProcessExecutor, {"workers": n_jobs}, "study: n_jobs")
     executor: Executor = SerialExecutor() if n_jobs == 1 else workers
+    place = None if folder is None else Path(folder).expanduser()
+    if place is not None:
+        check_run(place, STUDY, "folder")
     plan = prepared(table, target, costs, own)
     cache = Cache.from_environment(offline=True)
-    place = None if folder is None else Path(folder).expanduser()
     store = JobStore(cache.writable / "studies" if place is None else place.parent / "jobs")
     studied = run_study(
         plan,

@@ -24,7 +24,7 @@ from trimbench.papers.data.cache import is_inside
 from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, TEXT, fields
 from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import commit_of, computed_with, environment_of, provenance
-from trimbench.papers.files import as_it_was, beside, read_csv
+from trimbench.papers.files import as_it_was, beside, read_csv, unlinked
 from trimbench.papers.reporting.tables import asked, heading, numeric_columns, printable, shown
 from trimbench.papers.reporting.verdicts import (
     CAUSES,
@@ -462,7 +462,7 @@ def texts_of(frame: pd.DataFrame) -> list[str]:
 def filled(part: Part, folder: Path) -> Part:
     """Return a part of the page with its tables and its list of jobs, from the files in `folder` that it names."""
     tables = [
-        Table(one["title"], read_cells(folder / unquote(one["file"]), one["texts"]), one["formats"])
+        Table(one["title"], read_cells(_file_of(one["file"], folder), one["texts"]), one["formats"])
         for one in part["tables"]
     ]
     jobs = part["jobs"] and job_list(part["jobs"], folder)
@@ -472,6 +472,13 @@ def filled(part: Part, folder: Path) -> Part:
         "tables": [{"table": table, "file": one["file"]} for table, one in zip(tables, part["tables"], strict=True)],
         "jobs": jobs,
     }
+
+
+def _file_of(address: str, folder: Path) -> Path:
+    try:
+        return unlinked(folder / unquote(address), folder)
+    except ValueError as error:
+        raise ConfigurationError(f"runs: {error}") from error
 
 
 def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = None) -> pd.DataFrame:
@@ -575,7 +582,7 @@ def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     A column has each value once: row i has the value ``of[at[i]]``. Where `at` is empty, all rows have the only value,
     or each its own.
     """
-    labels, path, environments = about["labels"], folder / unquote(about["file"]), about["computed with"]
+    labels, path, environments = about["labels"], _file_of(about["file"], folder), about["computed with"]
     rows = read_cells(path, [*about["texts"], "status", "job"], [*labels, "status", "seconds", "job"])
     if absent := {*labels, "status", "job"} - {*rows}:
         raise ConfigurationError(f"{path} must have the column {min(absent)[:80]!r}; task=report writes it again")

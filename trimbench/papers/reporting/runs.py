@@ -19,7 +19,16 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.execution.job import NOTHING, NUMBER, TEXT, Kind, faults, fields
 from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import computed_with, provenance
-from trimbench.papers.files import beside, csv_ending, remove_temporary_folders, without_homes, write_csv, write_text
+from trimbench.papers.files import (
+    beside,
+    csv_ending,
+    remove_temporary_folders,
+    temporary_folders,
+    unlinked,
+    without_homes,
+    write_csv,
+    write_text,
+)
 from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.page import (
     PAGE,
@@ -52,6 +61,7 @@ from trimbench.papers.validation import (
     by_host,
     fitted,
     reason,
+    some,
     terminal_width,
     unknown,
     ways_out,
@@ -88,7 +98,7 @@ def write_findings(
     the jobs and what the experiment is `about`. Files that an earlier run listed there and this one does not write, for
     example a figure of other settings, are removed.
     """
-    stem = folder / findings.stem
+    stem = inside_run(folder / findings.stem, folder)
     tables = list(findings.outcome.tables)
     compared = [] if findings.altered else judgements
     main = comparison(compared).frame if compared else tables[0].frame
@@ -125,10 +135,11 @@ def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Pa
     names = [path.name for path in paths]
     earlier: set[str] = set()
     with contextlib.suppress(OSError, ConfigurationError):
-        earlier.update(_said_in(about).get("files", ()))
+        earlier.update(_said_in(about, about.parent).get("files", ()))
     write_text(json.dumps({**provenance, "files": names}, indent=1, ensure_ascii=False) + "\n", about)
     for name in earlier.difference(names):
-        about.with_name(name).unlink(missing_ok=True)
+        if name.startswith((f"{about.stem}_", f"{about.stem}.")):  # as all that an experiment or a sweep writes
+            about.with_name(name).unlink(missing_ok=True)
     return paths
 
 
@@ -192,12 +203,15 @@ def flat(rows: pd.DataFrame) -> pd.DataFrame:
 # The runs in a folder of results: each has a folder of its own, which belongs to one profile.
 
 _ABOUT = "run.json"
+_GIT, _ALL = ".gitignore", "*\n"
+# The folder of the records of jobs, beside the runs, and by what it is known.
+_STORE, _OF_STORE = "jobs", re.compile("[0-9a-f]{2}|lock")
 STUDY = "study"  # profile and experiment of a study's run, which no command can choose
 
 
 def runs_in(root: Path) -> list[str]:
     """Return the names of the runs below a folder of results."""
-    return sorted(path.parent.name for path in root.glob(f"*/{_ABOUT}"))
+    return sorted(path.parent.name for path in root.glob(f"*/{_ABOUT}") if not path.is_symlink())
 
 
 def folder_of(root: Path, name: str) -> Path:
@@ -214,30 +228,70 @@ def profile_of(folder: Path) -> str:
     about = folder / _ABOUT
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         # Reading a pipe in its place would wait forever.
-        said = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {"profile": ""}
+        is_own = about.is_file() and not about.is_symlink()
+        said = json.loads(about.read_text(encoding="utf-8")) if is_own else {"profile": ""}
         digest = hashlib.sha256((profile := str(said["profile"])[:100]).encode()).hexdigest()
         if said in ({"profile": profile}, {"profile": profile, "sha256": digest}):  # formerly without a hash
             return profile
     return ""
 
 
-def check_profile(folder: Path, profile: str) -> None:
-    """Raise ConfigurationError if a folder holds a run of another profile."""
+def check_run(folder: Path, profile: str, what: str = "run") -> None:
+    """Raise ConfigurationError unless a run of this profile may write to a folder: to its own, or to a new one.
+
+    `what` is the parameter that named the folder.
+    """
     found = profile_of(folder)
     if found not in ("", profile):
         way = "" if STUDY in (found, profile) else f"add profile={found}, or "
         raise ConfigurationError(
-            f"run must have one profile: {folder.name!r} has profile={found}, got profile={profile}; "
-            f"{way}name another run"
+            f"{what} must have one profile: {folder.name!r} has profile={found}, got profile={profile}; "
+            f"{way}name another {what}"
+        )
+    if not found and (others := _others(folder)) and not _was_run(folder):
+        raise ConfigurationError(
+            f"{what} must be the folder of a run, or a new one, got {str(folder)!r} with {some(others, 3)}; "
+            f"name another {what}"
+        )
+    store = folder.parent / _STORE
+    others = _others(store)
+    if others and not any(_OF_STORE.fullmatch(one) for one in others):
+        raise ConfigurationError(
+            f"{what} must lie in a folder of results, but {str(store)!r}, where records of jobs would go, has "
+            f"{some(others, 3)}; take another folder of results"
         )
 
 
+def _others(folder: Path) -> list[str]:
+    """Return the names of what is in a folder, without what `make_run` leaves when it is killed."""
+    if not folder.is_dir():
+        return ["a file"] if os.path.lexists(folder) and not folder.is_symlink() else []
+    kept, written = folder / _GIT, [one.name for one in temporary_folders(folder, "writing")]
+    with contextlib.suppress(OSError):
+        written += [_GIT] if kept.read_bytes() == _ALL.encode() else []
+    return sorted(one.name for one in folder.iterdir() if one.name not in written)
+
+
+def _was_run(folder: Path) -> bool:
+    """Tell whether a folder holds a run whose own file is damaged."""
+    about = folder / _ABOUT
+    with contextlib.suppress(OSError, ConfigurationError):
+        is_short = about.is_file() and not about.is_symlink() and about.stat().st_size < 1000
+        return bool(is_short and re.search(rb'profile": "|sha256": "', about.read_bytes())) or is_run(folder)
+    return False
+
+
 def make_run(folder: Path, profile: str) -> None:
-    """Make the folder of a run with this profile, unless it exists; git ignores it and the jobs beside it."""
+    """Make the folder of a run with this profile, unless it exists; git ignores it and the jobs beside it.
+
+    Raises ConfigurationError for a folder that holds anything else.
+    """
     if not profile_of(folder):
-        for place in (folder, folder.parent / "jobs"):
+        check_run(folder, profile)
+        for place in (folder, folder.parent / _STORE):
             place.mkdir(parents=True, exist_ok=True)
-            write_text("*\n", place / ".gitignore")
+            if not os.path.lexists(place / _GIT):
+                write_text(_ALL, place / _GIT)
         write_profile(folder, profile)
     remove_temporary_folders(folder, "writing")  # of a program that was killed here
 
@@ -251,7 +305,7 @@ def write_profile(folder: Path, profile: str) -> None:
 # What the files of a finished run say: the tables of its experiments, and what they were run with.
 
 # Folders of other commands, beside the runs or inside one.
-NOT_FAMILIES = ("jobs", "sweeps", "comparisons")
+NOT_FAMILIES = (_STORE, "sweeps", "comparisons")
 # Names of the tables that have no part of the file's name to be called by; the part with points of a figure ends so.
 REPORTED, MAIN, POINTS = "reported numbers", "table", "points"
 
@@ -308,6 +362,14 @@ _SAID = {
 _NEEDED = ("experiment", "configuration", "files", "written_with", "page")
 
 
+def inside_run(path: Path, folder: Path) -> Path:
+    """Return a path below the folder of a run; raise ConfigurationError if a symbolic link is on the way."""
+    try:
+        return unlinked(path, folder)
+    except ValueError as error:
+        raise ConfigurationError(f"run {folder.name!r} must not lead elsewhere: {error}") from error
+
+
 def files_in(folder: Path, pattern: str = "*") -> list[Path]:
     """Return the files below a folder, without those that are being written or that git alone reads."""
     found = [path for path in sorted(folder.rglob(pattern)) if path.is_file()]
@@ -321,7 +383,7 @@ def described_in(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     Raises ConfigurationError if one cannot be read, or names a file that is not beside it.
     """
     for path in files_in(folder, "*.json"):
-        if content := _said_in(path):
+        if content := _said_in(path, folder):
             yield path, content
 
 
@@ -330,7 +392,7 @@ def read_about(folder: Path, stem: str) -> dict[str, Any]:
 
     Raises OSError or ConfigurationError if ``<stem>.json`` cannot be read, or is not as `write_findings` writes it.
     """
-    content = _said_in(path := folder / f"{stem}.json", page=True)
+    content = _said_in(path := folder / f"{stem}.json", folder, page=True)
     name = content["experiment"]
     if not _is_of(stem, name) or content["page"]["name"] != name:
         raise ConfigurationError(f"{path} must be about {stem}, got {brief(name)}; task=report writes it again")
@@ -342,10 +404,13 @@ def _is_of(stem: str, name: str) -> bool:
     return stem == name or stem.startswith((f"{name}__", f"{name},"))
 
 
-def _said_in(path: Path, *, page: bool = False) -> dict[str, Any]:
-    """Return what a file says about an experiment or a sweep; empty if it is about something else, without `page`."""
+def _said_in(path: Path, folder: Path, *, page: bool = False) -> dict[str, Any]:
+    """Return what a file of a folder says about an experiment or a sweep.
+
+    Without `page`, it is empty if the file is about something else.
+    """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(unlinked(path, folder).read_text(encoding="utf-8"))
         content: dict[str, Any] = found if isinstance(found, dict) and "experiment" in found else {}
         wrong = faults(content, {key: _SAID.get(key, _ANY) for key in (*content, *(_NEEDED if page else ()))})
         if wrong or (page and (wrong := faults(content["page"], PAGE))):
@@ -358,20 +423,23 @@ def _said_in(path: Path, *, page: bool = False) -> dict[str, Any]:
 
 def is_run(folder: Path) -> bool:
     """Tell whether a folder has the files of an experiment."""
-    return next(_descriptions(folder), None) is not None
+    return next(experiments_in(folder), None) is not None
 
 
 def read_run(name: str, folder: Path) -> StoredRun:
     """Return what the files of a run say; ConfigurationError if one is missing or cannot be read."""
     found = {}
-    for path, stem, about in _descriptions(folder):
+    for path, stem, about in experiments_in(folder):
         found[stem] = StoredExperiment(stem, str(about["experiment"]), _tables(path, about["files"]), about)
     return StoredRun(name, dict(sorted(found.items())))
 
 
-def _descriptions(folder: Path) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
+def experiments_in(folder: Path) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
+    """Yield the file that describes each experiment of a run, its stem, and what it says."""
     for family in folder.iterdir() if folder.is_dir() else ():
-        for path, about in described_in(family) if family.is_dir() and family.name not in NOT_FAMILIES else ():
+        if not family.is_dir() or family.name in NOT_FAMILIES:
+            continue
+        for path, about in described_in(inside_run(family, folder)):
             stem = path.relative_to(folder).with_suffix("").as_posix()
             # In the folder above several runs, the stem begins with the name of a run.
             if "files" in about and _is_of(stem, about["experiment"]):
@@ -388,6 +456,16 @@ def _tables(about: Path, files: Sequence[str]) -> dict[str, pd.DataFrame]:
             part = plain.removeprefix(stem).removesuffix(".csv").lstrip("_") or MAIN
             tables[REPORTED if {"cell", "reproduced", "verdict"} <= set(frame) else part] = frame
     return tables
+
+
+def not_written(folder: Path) -> list[str]:
+    """Return what is in the folder of a run besides the files of its experiments, its pages and its summary."""
+    ours = {folder / name for name in (_ABOUT, "index.html", "summary.csv", "summary.md", *assets())}
+    for path, stem, about in experiments_in(folder):
+        ours |= {path.with_name(name) for name in about["files"]} | {path.with_suffix(".html")}
+        ours |= {folder / f"paper_{stem.partition('/')[0]}.html"}
+    found = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir() or not any(path.iterdir())]
+    return sorted(path.relative_to(folder).as_posix() for path in found if path not in ours or path.is_symlink())
 
 
 # The page of a run over all its experiments, and the summary at the end of a command.

@@ -19,7 +19,15 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.execution.job import NOTHING, NUMBER, TEXT, Kind, faults, fields
 from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import computed_with, provenance
-from trimbench.papers.files import beside, csv_ending, remove_temporary_folders, without_homes, write_csv, write_text
+from trimbench.papers.files import (
+    beside,
+    csv_ending,
+    read_text,
+    remove_temporary_folders,
+    without_homes,
+    write_csv,
+    write_text,
+)
 from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.page import (
     PAGE,
@@ -50,10 +58,12 @@ from trimbench.papers.validation import (
     Json,
     brief,
     by_host,
+    controllable,
     fitted,
     reason,
     terminal_width,
     unknown,
+    visible,
     ways_out,
 )
 from trimbench.papers.vocabulary.outcome import FigureSettings, Table
@@ -209,12 +219,14 @@ def folder_of(root: Path, name: str) -> Path:
     return root / name
 
 
+_LONGEST_PROFILE = 10_000  # bytes of the file that has it
+
+
 def profile_of(folder: Path) -> str:
     """Return the profile of a run; empty if the folder holds no run, or its file is damaged."""
     about = folder / _ABOUT
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        # Reading a pipe in its place would wait forever.
-        said = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {"profile": ""}
+        said = json.loads(read_text(about, _LONGEST_PROFILE)) if about.exists() else {"profile": ""}
         digest = hashlib.sha256((profile := str(said["profile"])[:100]).encode()).hexdigest()
         if said in ({"profile": profile}, {"profile": profile, "sha256": digest}):  # formerly without a hash
             return profile
@@ -345,7 +357,7 @@ def _is_of(stem: str, name: str) -> bool:
 def _said_in(path: Path, *, page: bool = False) -> dict[str, Any]:
     """Return what a file says about an experiment or a sweep; empty if it is about something else, without `page`."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_text(path))
         content: dict[str, Any] = found if isinstance(found, dict) and "experiment" in found else {}
         wrong = faults(content, {key: _SAID.get(key, _ANY) for key in (*content, *(_NEEDED if page else ()))})
         if wrong or (page and (wrong := faults(content["page"], PAGE))):
@@ -533,12 +545,13 @@ def _headline(entry: Entry, profile: str) -> str:
 
 def say(text: str) -> None:
     """Print a line at once, also where the output is read by another program; a terminal shows outcomes in colour."""
-    text = fitted(text)
+    text = visible(fitted(text))
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if coloured:
         text = _OUTCOME.sub(lambda w: w[0] if w["none"] else f"\033[{32 if w['good'] else 31}m{w[0]}\033[0m", text)
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    stream = controllable(sys.stdout)
+    stream.write(f"{text}\n")
+    stream.flush()
 
 
 # The files of a whole run: the counts of verdicts by experiment, and the page.

@@ -242,15 +242,15 @@ class BayesianNetwork:
             ...``.
         max_unpacked : int
             Most bytes that a file ending in ``.gz`` may unpack to, by default 4 MiB, which are read in seconds: a small
-            file can unpack to gigabytes.
+            file can unpack to gigabytes. A file that is not compressed may have 64 MiB or, if that is more, so many.
 
         Raises
         ------
         OSError
             When the file cannot be opened.
         ValueError
-            When the ending is unknown, or the file is damaged or holds another kind of network; the message names the
-            file.
+            When the ending is unknown, or the file is damaged, too long, no regular file (a pipe, a device, a file in
+            ``/proc``) or holds another kind of network; the message names the file.
         """
         if Path(path).suffix.lower() == ".json":
             return read_json(path, FORMAT, cls.from_dict)

@@ -9,7 +9,7 @@ import io
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from omegaconf.errors import GrammarParseError, OmegaConfBaseException
 from omegaconf.grammar_parser import parse
 from omegaconf.grammar_visitor import GrammarVisitor
 
+from trimbench.papers.files import NotDataError, read_bytes, read_text
 from trimbench.papers.validation import ConfigurationError, brief, reason, unknown
 
 # Keys of an experiment's file that are not settings: its class, notes that hold whatever it finds, and the changes with
@@ -68,8 +69,18 @@ class Catalogue:
         return {
             name.with_suffix("").as_posix(): path
             for path, name in names
-            if (project / name).is_file() and path.read_bytes() != (project / name).read_bytes()
+            if (project / name).is_file() and read_bytes(path, _MOST_BYTES) != (project / name).read_bytes()
         }
+
+    def circular(self) -> Path | None:
+        """Return a file of the user whose ``defaults`` lead back to it; None if there is none."""
+        paths = [path for folder in self.folders[:-1] for path in sorted(folder.rglob("*.yaml")) if path.is_file()]
+        after = {path: {*_defaults(path, self.folders)} for path in paths}
+        for _ in paths:  # each round makes the longest way one step longer
+            if found := next((path for path in paths if path in after[path]), None):
+                return found
+            after = {path: further.union(*(after.get(one, ()) for one in further)) for path, further in after.items()}
+        return None
 
     def path(self, group: str, name: str) -> Path:
         """Return the file of a declaration; raise ConfigurationError if there is none."""
@@ -115,13 +126,13 @@ class Catalogue:
 
     def about(self, group: str, name: str) -> str:
         """Return the first paragraph of the comment at the head of a declaration, on one line."""
-        lines = self.path(group, name).read_text(encoding="utf-8").splitlines()
+        lines = read_text(self.path(group, name), _MOST_BYTES).splitlines()
         comments = [line.removeprefix("#").strip() for line in itertools.takewhile(lambda x: x.startswith("#"), lines)]
         return " ".join(comment for comment in comments if not comment.startswith("@package"))
 
     def comments(self, group: str, name: str) -> dict[str, str]:
         """Return the comment on each key of a declaration: the one beside it, or that in the lines above it."""
-        text = self.path(group, name).read_text(encoding="utf-8")
+        text = read_text(self.path(group, name), _MOST_BYTES)
         return {
             key: beside or " ".join(line.removeprefix("#").strip() for line in above.splitlines())
             for above, key, beside in re.findall(r"((?:^#.*\n)*)^(?:  - )?(\w+):(?:.*? # (.*))?", text, re.MULTILINE)
@@ -141,6 +152,21 @@ class Catalogue:
         if isinstance(path, str):
             mapping["path"] = str((self.path(group, name).parent / Path(path).expanduser()).resolve())
         return mapping
+
+
+def _defaults(path: Path, folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files that the ``defaults`` of a file may name."""
+    content: Any = None
+    with contextlib.suppress(yaml.YAMLError, OSError, ValueError, RecursionError):
+        content = yaml.safe_load(checked_text(path))
+    entries = content.get("defaults") if isinstance(content, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        for key, name in entry.items() if isinstance(entry, dict) else [("", entry)]:
+            words = [str(word).split("@")[0] for word in (*str(key).split()[-1:], name)]
+            own = next(one for one in folders if path.is_relative_to(one))
+            for folder in folders:
+                above = folder if words[0].startswith("/") else folder / path.relative_to(own).parent
+                yield above.joinpath(*(word.strip("/") for word in words[:-1]), f"{words[-1].strip('/')}.yaml")
 
 
 def _is_declaration(path: Path) -> bool:
@@ -179,6 +205,7 @@ def without_value(error: OmegaConfBaseException) -> ConfigurationError:
 # How long a file may become: with aliases and interpolations, a few hundred bytes can expand to gigabytes.
 
 _LONGEST = 2**17  # characters
+_MOST_BYTES = 4 * _LONGEST
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 _Place = tuple[str | int, ...]
 
@@ -190,7 +217,10 @@ def load(path: Path) -> DictConfig | ListConfig:
 
 def checked_text(path: Path) -> str:
     """Return the text of a file; raise ConfigurationError if it is too long, as written or expanded."""
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = read_text(path, _MOST_BYTES)
+    except NotDataError as error:
+        raise ConfigurationError(str(error)) from error
     if len(text) > _LONGEST:
         raise ConfigurationError(f"{path} must have at most {_LONGEST:,} characters, got {len(text):,}; split it")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -10,32 +10,51 @@ import functools
 import getpass
 import gzip
 import hashlib
+import io
+import itertools
 import json
 import logging
 import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from trimbench.papers.validation import ConfigurationError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 _log = logging.getLogger(__name__)
-# Longer tables are compressed; no table of a run is wider.
-_MOST_LINES, _MOST_COLUMNS = 2000, 5000
+# Longer tables are compressed; no table of a run is wider, has more cells, or becomes longer when it is unpacked.
+_MOST_LINES, _MOST_COLUMNS, _MOST_CELLS = 2000, 5000, 2**22
+_LONGEST_TABLE = 2**26
 # Text that a spreadsheet would evaluate: it begins with one of these signs, possibly full-width, and is not a number.
-# Apostrophes may come first, so that the one that is added can be taken away again. Where numbers have a decimal comma,
-# a semicolon ends a cell.
+# Apostrophes may come first, so that the one that is added can be taken away again, and quotes, which a reader with
+# another separator drops. Where a table is read with another separator, or without quotes, a cell begins within a text.
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf"
-_FORMULA = rf"(?='*(?:[=@\t\r\n＝＠＋－]|[+-](?!(?:{_NUMBER})?(?:;|\Z))))"
-_TO_TAME, _TAMED = re.compile(rf"(?:\A|(?<=;)){_FORMULA}"), re.compile(rf"(?:\A|(?<=;))'{_FORMULA}")
+
+
+def _formula(ends: str) -> str:
+    """Return the pattern of a formula's beginning, where a number that `ends` follow is none."""
+    return rf"""(?=['"]*(?:[=@＝＠＋－]|[+-](?!(?:{_NUMBER})?(?:{ends}|\Z))))"""
+
+
+# A comma may belong to a number, except behind another comma, as in a list.
+_BEGINNINGS = (
+    (r"\A", rf"""(?:(?=['"]*[\t\r\n])|{_formula(";")})"""),
+    (r"(?<=[;\t\r\n])", _formula(r"[;\t\r\n]")),
+    (r"(?<=,)", _formula(r"[],;)}\t\r\n]")),
+)
+_TO_TAME = re.compile("|".join(before + after for before, after in _BEGINNINGS))
+_TAMED = re.compile("|".join(f"{before}'{after}" for before, after in _BEGINNINGS))
 
 
 def beside(stem: Path, part: str, ending: str) -> Path:
@@ -51,26 +70,78 @@ def csv_ending(frame: pd.DataFrame) -> str:
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> Path:
-    """Write a table without its index, compressed if the name ends with ``.gz``, and return its path."""
-    # Without the time of writing, the same table gives the same bytes.
-    packed: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
-    tame = _without_formulas(frame)
-    return write(path, lambda temporary: tame.to_csv(temporary, index=False, encoding="utf-8", compression=packed))
+    """Write a table without its index, compressed if the name ends with ``.gz``, and return its path.
+
+    It is read back before it takes its name. Raises ConfigurationError if that is not what was written.
+    """
+    # Some readers take a byte order mark away, and see what was behind it.
+    heads = [str(name).lstrip("\ufeff" * (not at)) for at, name in enumerate(frame.columns)]
+    # By position, because names may repeat.
+    columns = [_texts(frame.iloc[:, at]) for at in range(frame.shape[1])]
+    is_text = [frame.dtypes.iloc[at].kind not in _NUMERIC for at in range(frame.shape[1])]
+
+    def write_to(temporary: Path) -> None:
+        with _written(temporary) as stream:
+            cells = [map(_cell, one) if of_text else one for one, of_text in zip(columns, is_text, strict=True)]
+            rows = map(",".join, itertools.chain([map(_cell, heads)], zip(*cells, strict=True)))
+            # An empty line would be no row.
+            stream.writelines(f"{row}\n" if row or not heads else '""\n' for row in rows)
+        try:
+            if len({*heads}) < len({*frame.columns}):
+                raise ValueError("two headings differ in a byte order mark alone")
+            _compare(_rows(temporary), heads, columns, is_text)
+        except ValueError as error:
+            raise ConfigurationError(f"{path} cannot be written: {error}; change that, or write less of it") from error
+
+    return write(path, write_to)
+
+
+_NUMERIC = "iufb"  # kinds of types whose cells are never text
+_TO_QUOTE = re.compile(r'[",\t\r\n]')
+
+
+def _texts(column: pd.Series[Any]) -> list[str]:
+    """Return the cells of a column as text; missing ones are empty."""
+    values = column.to_numpy().astype(str).tolist() if column.dtype.kind in _NUMERIC else map(str, column)
+    return ["" if absent else text for text, absent in zip(values, column.isna(), strict=True)]
+
+
+def _cell(text: str) -> str:
+    """Return a text as a cell of a file: no formula begins in it, and it is quoted where that is needed."""
+    tame = _tame(text)
+    return '"' + tame.replace('"', '""') + '"' if _TO_QUOTE.search(tame) else tame
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[TextIO]:
+    """Open a new file for a table; the same table gives the same bytes, so that the time of writing is in none."""
+    with path.open("wb") as file, contextlib.ExitStack() as ending:
+        packed = path.suffix == ".gz"
+        raw = ending.enter_context(gzip.GzipFile(path.name, "wb", fileobj=file, mtime=0)) if packed else file
+        with io.TextIOWrapper(cast("Any", raw), "utf-8", newline="") as stream:
+            yield stream
+
+
+def _compare(
+    found: list[list[str]], heads: Sequence[str], columns: Sequence[list[str]], is_text: Sequence[bool]
+) -> None:
+    """Raise ValueError unless a table that was read back has these headings and cells."""
+    first, *rest = found or [[]]
+    if [as_it_was(name) for name in first] != heads or {*map(len, rest)} - {len(heads)}:
+        raise ValueError("its headings do not read back")
+    got = zip(*rest, strict=True) if rest else [()] * len(heads)
+    for name, cells, wanted, of_text in zip(heads, got, columns, is_text, strict=True):
+        if wanted != ([*map(as_it_was, cells)] if of_text else [*cells]):
+            raise ValueError(f"its column {name[:100]!r} does not read back")
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote, with cells as text; ValueError if it is not one, or too wide."""
+    """Read a table that `write_csv` wrote, with cells as text; ValueError if it is not one, too wide or too long."""
     import pandas as pd
 
     unlinked(path, path.parent)
-    open_it: Any = gzip.open if path.suffix == ".gz" else open
-    csv.field_size_limit(2**31 - 1)  # a list of many numbers is one cell
-    with open_it(path, "rt", encoding="utf-8", newline="") as stream:
-        try:
-            written, *rows = [*filter(None, csv.reader(stream, strict=True))] or [[]]
-        except csv.Error as error:
-            raise ValueError(str(error)) from error
-    names = list(map(as_it_was, written))
+    first, *rows = _rows(path) or [[]]
+    names = list(map(as_it_was, first))
     if len(names) > _MOST_COLUMNS or len({*names}) < len(names):
         raise ValueError(f"it must have at most {_MOST_COLUMNS:,} columns, each with a name of its own")
     if wrong := next((row for row in rows if len(row) != len(names)), None):
@@ -78,25 +149,98 @@ def read_csv(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names, dtype="str")
 
 
-def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an apostrophe before each text or heading that a spreadsheet would take for a formula."""
-    import pandas as pd
+def _rows(path: Path) -> list[list[str]]:
+    csv.field_size_limit(2**31 - 1)  # a list of many numbers is one cell
+    text = read_unpacked(path, _LONGEST_TABLE).decode("utf-8-sig")
+    rows, room = [], _MOST_CELLS
+    try:
+        for row in filter(None, csv.reader(io.StringIO(text, newline=""), strict=True)):
+            rows.append(row)
+            room -= len(row)
+            if room < 0:
+                raise ValueError(f"it must have at most {_MOST_CELLS:,} cells")
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+    return rows
 
-    # By position, because names may repeat. A list, because mapping would turn 1 beside a missing value into 1.0.
-    tame = frame.set_axis(range(frame.shape[1]), axis=1)
-    for at in range(frame.shape[1]):
-        if tame[at].dtype.kind not in "iufb":
-            tame[at] = pd.Series(list(map(_tame, tame[at])), index=tame.index, dtype=object)
-    return tame.set_axis(list(map(_tame, frame.columns)), axis=1)
 
-
-def _tame(value: object) -> object:
-    return _TO_TAME.sub("'", value) if isinstance(value, str) else value
+def _tame(text: str) -> str:
+    """Return a text with an apostrophe before each part of it that a spreadsheet could take for a formula."""
+    return _TO_TAME.sub("'", text)
 
 
 def as_it_was(text: str) -> str:
     """Return the text of a cell without the apostrophes that `write_csv` added."""
     return _TAMED.sub("", text)
+
+
+# The one door by which files are read: regular files of an ordinary file system, opened once, and no longer than they
+# may be, which is known before they are read.
+
+_LONGEST = 2**26
+
+
+class NotDataError(OSError):
+    """A path leads to something else than a regular file: a pipe, a device, or a file that the kernel makes up."""
+
+
+def opened(path: Path) -> io.BufferedReader:
+    """Open a file to read.
+
+    Raises NotDataError for what may never end, such as a pipe whose writer never comes, for a device, and for files
+    that tell of a process, such as those in ``/proc``.
+    """
+    # Opening a device can do something, so that it is looked at before. Then it may be exchanged, so that what was
+    # opened is looked at, too.
+    _check_kind(path, path.stat())
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    stream = os.fdopen(descriptor, "rb")
+    try:
+        about = os.fstat(descriptor)
+        _check_kind(path, about)
+        # Neither such a file nor its file system takes up space.
+        if not about.st_blocks and not os.fstatvfs(descriptor).f_blocks:
+            raise NotDataError(f"{path} must be a file of a disk, got one that the kernel makes up; copy its content")
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def _check_kind(path: Path, about: os.stat_result) -> None:
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(about.st_mode):
+        raise NotDataError(f"{path} must be a regular file, got a pipe, a socket or a device; copy what it gives")
+
+
+def read_bytes(path: Path, most: int = _LONGEST) -> bytes:
+    """Return the content of a file; raise ConfigurationError if it has more than `most`, and as `opened` does."""
+    with opened(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > most:
+            raise ConfigurationError(f"{path} must have at most {most:,} bytes, got {size:,}; take a shorter file")
+        return stream.read(size)  # Python would reserve memory for as much as the limit
+
+
+def read_text(path: Path, most: int = _LONGEST) -> str:
+    """Return the text of a file, its lines ending in line feeds; raise as `read_bytes`, and ValueError for no UTF-8."""
+    return read_bytes(path, most).decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_unpacked(path: Path, most: int = _LONGEST) -> bytes:
+    """Return the content of a file, decompressed if its name ends in ``.gz``.
+
+    Raises as `read_bytes` does, also if it unpacks to more than `most`, and EOFError, OSError or zlib.error if it is
+    damaged.
+    """
+    content = read_bytes(path, most)
+    if path.suffix == ".gz":
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            content = stream.read(most + 1)
+    if len(content) > most:
+        raise ConfigurationError(f"{path} must unpack to at most {most:,} bytes, got more; take a shorter file")
+    return content
 
 
 def write_text(text: str, path: Path) -> Path:

@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, dataclass_transform
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Settings = TypeVar("Settings")
 _LONGEST_VALUE, _LONGEST_REASON, _LONGEST_MESSAGE = 120, 350, 500
 _HALF = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that are not UTF-8
+# Characters that control a terminal, or change the direction of writing; not tabs and line ends.
+CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 _UNIONS = (typing.Union, types.UnionType)
 
 
@@ -48,6 +50,34 @@ def reason(error: BaseException) -> str:
     """Return the message of an error on one line, without its middle if it is long."""
     text = " ".join(str(error).split())
     return text if len(text) <= _LONGEST_REASON else f"{text[:250]} ... {text[-90:]}"
+
+
+def visible(text: str) -> str:
+    r"""Return a text with escapes such as ``\x1b`` for its control characters; line ends and tabs stay."""
+    return CONTROL.sub(lambda character: character[0].encode("unicode_escape").decode(), text)
+
+
+class Shown:
+    """A stream on which nothing of a text controls the terminal; `stream` takes what may, such as a progress bar."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text, with its control characters as escapes."""
+        return self.stream.write(visible(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts."""
+        self.stream.writelines(map(visible, lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def controllable(stream: TextIO) -> TextIO:
+    """Return the stream behind what shows all characters, for what controls the terminal on purpose."""
+    return stream.stream if isinstance(stream, Shown) else stream
 
 
 def unknown(what: str, allowed: Sequence[str], got: str, written: Callable[[str], str] = repr) -> ConfigurationError:

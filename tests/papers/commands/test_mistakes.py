@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -268,6 +269,72 @@ def test_keys_with_another_search_path_are_left_to_hydra(command: Command, tmp_p
 def test_every_form_of_hydras_settings_is_allowed(command: Command, words: str) -> None:
     answer = command(T4, words, "--cfg", "job")
     assert (answer.code, answer.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"experiment/trimming/odd.yaml": "defaults: [/experiment/trimming/odd]\n"}, ["experiment=trimming/odd"]),
+        (
+            {
+                "experiment/trimming/odd.yaml": "defaults: [/experiment/trimming/other]\n",
+                "experiment/trimming/other.yaml": "defaults: [{/experiment/trimming@x: odd}]\n",
+            },
+            ["experiment=trimming/odd"],
+        ),
+        ({"profile/odd.yaml": "defaults: [odd]\n"}, [T4, "profile=odd"]),
+        ({"executor/odd.yaml": "defaults: [odd]\n"}, [T4, "executor=odd", "--help"]),
+    ],
+    ids=["experiment", "two files", "profile", "help"],
+)
+def test_defaults_that_lead_back_are_named(
+    command: Command, tmp_path: Path, files: dict[str, str], words: list[str]
+) -> None:
+    write(tmp_path / "mine", files)
+    said = " ".join(command("--config-dir", "mine", *words, code=2).err.split())
+    assert re.fullmatch(r"defaults of \S*odd.yaml must not lead back to it; take out the entry that does", said)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/proc/self/environ", "long"])
+def test_only_short_files_of_a_disk_are_declarations(command: Command, tmp_path: Path, kind: str) -> None:
+    (folder := tmp_path / "mine/dataset").mkdir(parents=True)
+    path = folder / "odd.yaml"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "long":
+        path.touch()
+        os.truncate(path, 3 * 2**30)
+    else:
+        path.symlink_to(kind)
+    said = " ".join(command("--config-dir", "mine", T4, code=2).err.split())
+    assert re.search("odd.yaml must (be a regular file|be a file of a disk|have at most 524,288 bytes), got", said)
+
+
+def test_no_network_tells_of_this_process(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "environ.bif").symlink_to("/proc/self/environ")
+    text = "format: bif\npath: ../../environ.bif\ntarget: x\npositive: y\n"
+    write(tmp_path / "mine", {"network/odd.yaml": text})
+    answer = command("--config-dir", "mine", "experiment=trimming/table6", "networks=[odd]")
+    assert "must be a file of a disk, got one that the kernel makes up" in " ".join(answer.err.split())
+    assert "PATH=" not in answer.out + answer.err
+
+
+@pytest.mark.parametrize("sign", ["\x1b[2J", "\x9b2J", "\u202e", "\r", "\u2066"])
+def test_no_name_controls_the_terminal(command: Command, tmp_path: Path, sign: str) -> None:
+    write(
+        tmp_path / "mine", {f"dataset/od{sign}d.yaml": "kind: csv\n", "experiment/trimming/odd.yaml": f'a: "{sign}"\n'}
+    )
+    answers = [
+        command(*words, code=2)
+        for words in (
+            ["--config-dir", "mine", T4, f"dataset=od{sign}d"],
+            [f"--config-dir=mi{sign}ne", T4],
+            ["--config-dir", "mine", T4, f"run=od{sign}d"],
+        )
+    ]
+    for answer in answers:
+        assert answer.err
+        assert sign not in answer.out + answer.err
 
 
 @pytest.mark.parametrize(("group", "word"), [("experiment", "experiment=odd"), ("reported", T4)])

@@ -24,6 +24,7 @@ from rdata.conversion.to_r import DEFAULT_CLASS_MAP, build_r_object
 from rdata.parser import RObject, RObjectType
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data import declarations
 from trimbench.papers.data.cache import Cache, HostMemory, one_line_reason
 from trimbench.papers.data.declarations import (
     DatasetDeclaration,
@@ -215,10 +216,10 @@ def test_a_link_to_nothing_is_an_obstacle(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
     need, _ = NEEDS["network"]
 
-    def refuse(path: Path, mode: str) -> None:
+    def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(declarations, "opened", refuse)
     cache = Cache((Path("closed"),), Path("closed"), offline=True)
     assert not is_here(need, cache)
     with pytest.raises(DataUnavailable, match=r"closed/files/.*/BN_78\.erg\.gz cannot be read \(Permission denied\)"):

@@ -25,6 +25,7 @@ from trimbench.papers.execution.run import (
     Executor,
     ExecutorError,
     SerialExecutor,
+    describe,
     run_jobs,
     shorten_file,
     take,
@@ -306,3 +307,9 @@ def test_a_result_that_is_too_long_is_a_failure(executor: Executor) -> None:
     found: Record = run(executor, [job])[job.key]
     assert found.status == "failed"
     assert "must have at most 64 MB as JSON, got 65 MB; return less, for example a summary" in str(found.error)
+
+
+def test_neither_a_log_nor_an_error_controls_a_terminal(tmp_path: Path) -> None:
+    (path := tmp_path / "log").write_bytes("a\x1b[2Jb\u202ec\rd\n\te\xe4\n".encode())
+    assert take(path) == "a\\x1b[2Jb\\u202ec\nd\n\teä\n"
+    assert describe(ValueError("a\x1b[2J\u202eb")).endswith("ValueError: a\\x1b[2J\\u202eb")

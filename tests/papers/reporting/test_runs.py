@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimbench.papers import files
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.execution.store import Record
 from trimbench.papers.files import safe_name, settings_name
@@ -172,15 +173,15 @@ def test_an_empty_table_is_called_so(tmp_path: Path) -> None:
     assert list(pd.read_csv(tmp_path / "family/one.csv").columns) == ["row", "value"]
 
 
-@pytest.mark.parametrize(("owner", "name"), [(figure_files, "draw"), (pd.DataFrame, "to_csv")])
+@pytest.mark.parametrize(("owner", "name"), [(figure_files, "draw"), (files, "_written")])
 def test_a_failed_write_leaves_the_old_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ) -> None:
     write_findings(findings(), [], tmp_path, DEFAULT)
     before = results(tmp_path)
 
-    def half(_: object, where: Path | Sequence[Path], *__: object, **___: object) -> None:
-        path = where if isinstance(where, Path) else where[0]
+    def half(first: object, *others: Sequence[Path]) -> None:
+        path = first if isinstance(first, Path) else others[0][0]
         path.write_bytes(b"half a file")
         raise OSError(28, "No space left on device")
 

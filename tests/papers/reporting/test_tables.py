@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import html
+import io
 import math
 import re
 import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -18,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from trimbench.papers.files import _tame, as_it_was, write_csv
+from trimbench.papers import files
+from trimbench.papers.files import _tame, as_it_was, read_csv, write_csv
 from trimbench.papers.reporting.figures.drawing import read_points, write_figures
 from trimbench.papers.reporting.page import render_pages
 from trimbench.papers.reporting.runs import read_about, write_findings
@@ -33,6 +36,7 @@ from trimbench.papers.reporting.tables import (
     side_by_side,
 )
 from trimbench.papers.reporting.verdicts import compare
+from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.outcome import Explanation, FigureSettings, LineFigure, Number, Probability, Table
 from trimbench.papers.vocabulary.reported import Literature
 
@@ -285,7 +289,36 @@ def test_no_cell_begins_like_a_formula(tmp_path: Path, frame: pd.DataFrame, writ
 def test_what_is_added_can_be_taken_away(text: str) -> None:
     tame = str(_tame(text))
     assert as_it_was(tame) == text
-    assert not any(cell[:1] in ("=", "@", "\t", "\n", "＝") for cell in tame.split(";"))
+    assert tame[:1] not in ("\t", "\n")
+    assert not any(re.match("[\"']?[=@＝]", cell) for cell in re.split("[;,\t\r\n]", tame) if cell[:1] != "'")
+
+
+@given(st.lists(st.text("a'\"=;,\t\r\n\ufeff"), min_size=1, max_size=4, unique_by=lambda name: name.strip("\ufeff")))
+def test_any_text_reads_back_and_begins_no_formula(texts: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        path = write_csv(pd.DataFrame([texts, texts[::-1]], columns=texts), Path(folder) / "table.csv")
+        found = read_csv(path)
+        whole = path.read_bytes().decode()
+    names = [texts[0].lstrip("\ufeff"), *texts[1:]]
+    assert list(found) == names
+    assert [[as_it_was(cell) for cell in row] for row in found.to_numpy().tolist()] == [texts, texts[::-1]]
+    for separator in ",;\t":
+        for row in csv.reader(io.StringIO(whole, newline=""), delimiter=separator):
+            assert not any(re.match("[=@]", cell) for cell in row)
+
+
+def test_a_table_that_would_not_read_back_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_csv(pd.DataFrame({"a": ["old"]}), tmp_path / "table.csv")
+    with pytest.raises(ConfigurationError, match="two headings differ in a byte order mark alone"):
+        write_csv(pd.DataFrame([[1, 2]], columns=["\ufeffa", "a"]), path)
+    monkeypatch.setattr(files, "_MOST_CELLS", 3)
+    with pytest.raises(ConfigurationError, match="cannot be written: it must have at most 3 cells"):
+        write_csv(pd.DataFrame([[1, 2]], columns=["a", "b"]), path)
+    monkeypatch.setattr(files, "_TO_QUOTE", re.compile('[",]'))
+    with pytest.raises(ConfigurationError, match="cannot be written: its column 'a' does not read back"):
+        write_csv(pd.DataFrame({"a": ["b\rc"]}), path)
+    assert path.read_text() == "a\nold\n"
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_points_of_figures_are_read_as_they_were(tmp_path: Path) -> None:
@@ -295,7 +328,7 @@ def test_points_of_figures_are_read_as_they_were(tmp_path: Path) -> None:
     ((path,), _) = write_figures([figure], tmp_path / "figure", FigureSettings(), drawn=False)
     with path.open(newline="", encoding="utf-8") as stream:
         written = [row["series"] for row in csv.DictReader(stream)]
-    assert written == [*(f"'{text}" for text in FORMULAS), *HARMLESS]
+    assert written == [*(re.sub(r"\A|(?<=[\t\n])(?==)", "'", text) for text in FORMULAS), *HARMLESS]
     assert [as_it_was(text) for text in written] == names
     assert read_points(path, ["series"])["series"].tolist() == names
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import gzip
 import itertools
 import json
 import logging
 import math
+import os
 import re
 import secrets
+import stat
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, TypeVar
+from typing import Any, BinaryIO, NoReturn, TextIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +30,12 @@ logger = logging.getLogger(__name__)
 
 MAX_AXES = 64  # of a numpy array
 # All tables of a network together have at most as many entries as its file has characters, or this many: a file can ask
-# for more than it states. The last number limits the size of an unpacked file, which is read in two seconds, unless a
-# caller allows more.
+# for more than it states. MAX_UNPACKED limits the size of an unpacked file, which is read in two seconds, and MAX_PLAIN
+# that of a file as it is on the disk, unless a caller allows more.
 MAX_UNSTATED = 2**22
 MAX_VARIABLES = 2**14
 MAX_UNPACKED = 2**22
+MAX_PLAIN = 2**26
 
 
 @dataclass(frozen=True)
@@ -44,19 +48,61 @@ class NetworkParts:
 
 
 def read_bytes(path: Path, max_unpacked: int = MAX_UNPACKED) -> bytes:
-    """Return what is in a file, unpacked if its name ends in ``.gz``; raise ValueError if it is damaged or too long."""
-    if path.suffix.lower() != ".gz":
-        return path.read_bytes()
-    try:
-        with gzip.open(path) as stream:
-            content = stream.read(max_unpacked + 1)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} must be a whole gzip file: {error}; is it cut short?") from error
+    """Return what is in a file, unpacked if its name ends in ``.gz``.
+
+    Raises ValueError if it is damaged, too long or not a regular file. Both are judged before anything is read.
+    """
+    with _opened(path) as stream:
+        size, most = os.fstat(stream.fileno()).st_size, max(MAX_PLAIN, max_unpacked)
+        if size > most:
+            raise ValueError(f"{path} must have at most {most} bytes, got {size}; {_TOO_LONG}")
+        if path.suffix.lower() != ".gz":
+            return stream.read(size)
+        try:
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                content = unpacked.read(max_unpacked + 1)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} must be a whole gzip file: {error}; is it cut short?") from error
     if len(content) > max_unpacked:
         raise ValueError(
             f"{path} must hold at most max_unpacked={max_unpacked} bytes, got more; unpack it first if you trust it"
         )
     return content
+
+
+_TOO_LONG = "if it is a network that you trust, allow more with BayesianNetwork.read(path, max_unpacked=...)"
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a regular file of a disk; raise ValueError for a pipe, a device or a file of the kernel.
+
+    A pipe may never end, and opening a device can do something, so that what a file is comes before it is opened. It is
+    checked once more on the open file, which cannot be exchanged.
+    """
+    _check_kind(path, path.stat())
+    descriptor = os.open(
+        path, os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+    )
+    stream = os.fdopen(descriptor, "rb")
+    try:
+        about = os.fstat(descriptor)
+        _check_kind(path, about)
+        # Such as those in /proc and /sys: neither they nor their file system take up space.
+        if not about.st_blocks and not os.fstatvfs(descriptor).f_blocks:
+            raise ValueError(f"{path} must be a file of a disk, got one that the kernel makes up; copy its content")
+    except AttributeError:  # Windows knows no blocks, and has no such files
+        pass
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def _check_kind(path: Path, about: os.stat_result) -> None:
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(about.st_mode):
+        raise ValueError(f"{path} must be a regular file, got a pipe, socket or device; copy its content into a file")
 
 
 def read_text(path: Path, max_unpacked: int = MAX_UNPACKED) -> str:
@@ -266,7 +312,7 @@ def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
     """Write `content` to `path` through a temporary file beside it.
 
     Raises OSError if the folder does not exist or cannot be written to, and ValueError if `path` has the ending of
-    another format; an older file at `path` is then untouched.
+    another format or the file would be longer than `read_json` accepts; an older file at `path` is then untouched.
     """
     if Path(path).suffix.lower() in _OTHER_ENDINGS:
         raise ValueError(
@@ -276,6 +322,10 @@ def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
     with whole_file(path) as stream:
         json.dump(content, stream, indent=1, allow_nan=False)
         stream.write("\n")
+        if stream.tell() > MAX_PLAIN:  # `read_json` would refuse it
+            raise ValueError(
+                f"path must get a model of at most {MAX_PLAIN} bytes, got {stream.tell()}; leave out features"
+            )
 
 
 @short_errors()

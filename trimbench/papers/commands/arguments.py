@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import contextlib
 import copy
 import functools
@@ -31,7 +30,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, checked_text, configuration_folder, load, plain
-from trimbench.papers.files import is_accepted, named_folder
+from trimbench.papers.files import is_accepted, named_folder, read_text
 from trimbench.papers.validation import ConfigurationError, Json, brief, settings, unknown, validated
 
 if TYPE_CHECKING:
@@ -363,12 +362,11 @@ def _check_files(folder: Path, catalogue: Catalogue) -> None:
         raise ConfigurationError(f"--config-dir must be an existing folder, got {str(folder)!r}; create it first")
     if "${" in str(folder.absolute()):
         raise ConfigurationError(f"--config-dir must be a folder without '${{' in its path, got {folder}; rename it")
-    for path in sorted(filter(Path.is_file, folder.rglob("*.yaml"))):
+    for path in sorted(one for one in folder.rglob("*.yaml") if one.exists() and not one.is_dir()):
         is_group = path.relative_to(folder).parts[0] in GROUPS
-        if is_group and path.read_bytes().startswith(codecs.BOM_UTF8):
-            raise ConfigurationError(f"{path} must not begin with a byte order mark; save it as UTF-8 without one")
         with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError, RecursionError):  # Hydra reports these
-            checked_text(path)
+            if checked_text(path).startswith("\ufeff") and is_group:
+                raise ConfigurationError(f"{path} must not begin with a byte order mark; save it as UTF-8 without one")
     for name, path in catalogue.replaced().items():
         group, _, choice = name.partition("/")
         if (choice and group not in GROUPS) or (group == "experiment" and _is_merged_last(path)):
@@ -497,11 +495,20 @@ class Composer:
         runs = GlobalHydra.instance().is_initialized()  # Hydra's own program, which has read the command line
         folder = str(configuration_folder())
         with contextlib.nullcontext() if runs else hydra.initialize_config_dir(folder, version_base="1.3"):
-            config = hydra.compose(self.root, [*words, *self._search], return_hydra_config=True)
+            try:
+                config = hydra.compose(self.root, [*words, *self._search], return_hydra_config=True)
+            except RecursionError as error:
+                raise circular(self.catalogue.circular()) from error
         own: dict[str, Any] = OmegaConf.to_container(config.hydra, resolve=False)  # type: ignore[assignment]
         with open_dict(config):
             del config["hydra"]
         return config, own
+
+
+def circular(path: Path | None) -> ConfigurationError:
+    """Return the error for defaults without an end, and the file in which they are, if it is known."""
+    where = path or "the configuration"
+    return ConfigurationError(f"defaults of {where} must not lead back to it; take out the entry that does")
 
 
 def _is_plain(one: Override) -> bool:
@@ -515,7 +522,7 @@ def _is_plain(one: Override) -> bool:
 
 
 def _is_merged_last(path: Path) -> bool:
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path)
     return text.startswith("# @package _global_\n") and "\ndefaults" not in text
 
 

@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import hydra
 import yaml
@@ -36,12 +36,13 @@ from trimbench.papers.commands.arguments import (
     Invocation,
     Point,
     check_settings,
+    circular,
     setting,
     value_text,
 )
 from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, configuration_folder, plain, without_value
-from trimbench.papers.files import settings_name
-from trimbench.papers.validation import ConfigurationError, Json, ShortError, fitted, unknown, validated
+from trimbench.papers.files import read_bytes, settings_name
+from trimbench.papers.validation import ConfigurationError, Json, ShortError, Shown, fitted, unknown, validated
 
 _DIGITS = 8  # of the hash of a file
 # The variables that a configuration may read.
@@ -61,6 +62,15 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
     """
     # With this, Hydra raises its errors instead of printing them.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", tuple(map(Shown, streams)))
+    try:
+        _main(understood)
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _main(understood: Callable[[], object]) -> None:
     _settle()
     OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
     try:
@@ -154,7 +164,10 @@ def _compose(line: CommandLine) -> Invocation | None:
             invocations.append(_invocation(line, Composer(catalogue, line.options.config_name or line.root)))
 
     hydra.version.setbase("1.3")
-    _run_hydra(line.for_hydra, get_args_parser(), application, str(configuration_folder()), line.root)
+    try:
+        _run_hydra(line.for_hydra, get_args_parser(), application, str(configuration_folder()), line.root)
+    except RecursionError as error:
+        raise circular(Catalogue((*own, configuration_folder())).circular()) from error
     return invocations[0] if invocations else None
 
 
@@ -242,7 +255,7 @@ def _invocation(line: CommandLine, composer: Composer) -> Invocation:
     is_study = settings.task == "study"  # no experiment is part of it
     # With these, an experiment is not the one that the project declares.
     replaced = [
-        f"{name.replace('/', '.')}={hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
+        f"{name.replace('/', '.')}={hashlib.sha256(read_bytes(path)).hexdigest()[:_DIGITS]}"
         for name, path in catalogue.replaced().items()
     ]
     keys = {one.key_or_group: value_text(one) for one in first}

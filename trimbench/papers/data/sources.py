@@ -46,6 +46,7 @@ from trimbench.papers.data.downloads import (
 from trimbench.papers.data.table_files import SourceTable, read_file, within_memory
 from trimbench.papers.data.table_reading import read_declared
 from trimbench.papers.data.table_texts import Reading
+from trimbench.papers.files import opened, read_bytes
 from trimbench.papers.validation import DeclarationError, FactsMismatch, Unreadable, quoted, settings, shown
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ class OpenMLSource(Source):
             else:
                 return name
         path = download(url, folder / _ARFF, hosts)
-        with path.open("rb") as values:
+        with opened(path) as values:
             got = hashlib.file_digest(values, functools.partial(hashlib.md5, usedforsecurity=False)).hexdigest()
         if md5 and got != md5:
             raise Unreadable(f"the download from {url} has MD5 {got}, OpenML says {md5}")
@@ -477,13 +478,14 @@ def _short_range(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _unpacked(path: Path) -> bytes:
     """Return what is in an R file; raise ValueError if it is too long, or packed twice, which could go on forever."""
-    for unpack in [unpack for magic, unpack in _PACKED.items() if path.read_bytes().startswith(magic)]:
-        with unpack(path) as stream:
+    body = read_bytes(path, _MAX_UNPACKED)
+    for unpack in [unpack for magic, unpack in _PACKED.items() if body.startswith(magic)]:
+        with unpack(io.BytesIO(body)) as stream:
             content: bytes = stream.read(_MAX_UNPACKED + 1)
         if len(content) > _MAX_UNPACKED or content.startswith(tuple(_PACKED)):
             raise ValueError(f"unpacked, it must have at most {_MAX_UNPACKED} bytes and not be packed again")
         return content
-    return path.read_bytes()
+    return body
 
 
 def _members(objects: dict[str, Any], labels: str) -> dict[str, Any]:

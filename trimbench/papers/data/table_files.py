@@ -25,6 +25,7 @@ import numpy as np
 
 from trimbench.papers.data.cache import one_line_reason
 from trimbench.papers.data.table_texts import CONTROL, SEARCHED, Reading, number_of, other_format
+from trimbench.papers.files import NotDataError, opened
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_named, shortened, shown, some
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def read_file(
         return _from_text(text, settings, list(columns), check, wanted)
     except DeclarationError:
         raise
+    except NotDataError as error:
+        raise DeclarationError(f"{owner}: {error}") from error
     except (_NoTableError, OSError, EOFError, zlib.error, ValueError, *_DAMAGE) as error:
         reason = str(error) if isinstance(error, _NoTableError) else f"reading it failed: {one_line_reason(error)}"
         found = f"{owner}: {path} must be {_TEXT_TABLE}, or a Parquet or Arrow file; {reason}"
@@ -105,14 +108,19 @@ def read_file(
 
 def _content(path: Path) -> bytes:
     """Return the bytes of a file, decompressed, if they are not too many."""
-    with path.open("rb") as stream:
+    with opened(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
         is_packed = stream.read(len(_GZIP)) == _GZIP
-    most = min(_LARGEST, max(_UNPACKED, _TIMES * path.stat().st_size)) if is_packed else _LARGEST
-    with gzip.open(path) if is_packed else path.open("rb") as stream:
-        body = stream.read(most + 1)
-    if len(body) <= most:
-        return body
-    if most == _LARGEST:
+        stream.seek(0)
+        if not is_packed and size <= _LARGEST:
+            return stream.read(size)
+        most = min(_LARGEST, max(_UNPACKED, _TIMES * size))
+        if is_packed:
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                body = unpacked.read(most + 1)
+            if len(body) <= most:
+                return body
+    if not is_packed or most == _LARGEST:
         raise _NoTableError(f"it has more than {_LARGEST >> 20} MiB of content; take a sample of its rows")
     found = f"it is compressed more than {_TIMES}-fold, to more than {_UNPACKED >> 20} MiB of content"
     raise _NoTableError(f"{found}; unpack it first if you trust it")

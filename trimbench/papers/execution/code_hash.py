@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from trimbench.papers.files import sealed, unsealed, user_cache, write_bytes
+from trimbench.papers.files import read_bytes, sealed, unsealed, user_cache, write_bytes
 from trimbench.papers.validation import Json
 
 JobFunction = Callable[..., Mapping[str, Json]]
@@ -269,7 +269,7 @@ def _source(file: Path, module: str) -> list[_Statement]:
     with contextlib.suppress(OSError, ValueError, TypeError):
         return [
             _Statement(**{**one, "reads": list(map(tuple, one["reads"]))})
-            for one in json.loads(unsealed(kept.read_bytes(), _KIND, key))
+            for one in json.loads(unsealed(read_bytes(kept), _KIND, key))
         ]
     is_enabled = gc.isenabled()
     gc.disable()  # collecting would go through the syntax tree again and again, for half of the time

@@ -32,8 +32,8 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
 from trimbench.papers.execution.store import Record, usable_cpus
 from trimbench.papers.execution.task import ANSWER, Terms, last_line, machines_of, only_data, read_answer, write_task
-from trimbench.papers.files import lock_of, temporary_folder, temporary_folders, without_homes
-from trimbench.papers.validation import reason, settings
+from trimbench.papers.files import lock_of, read_bytes, temporary_folder, temporary_folders, without_homes
+from trimbench.papers.validation import ConfigurationError, reason, settings
 
 # The run is given up if this many tasks could not run before any could.
 _MAX_USELESS_TASKS = 5
@@ -41,6 +41,7 @@ _MAX_USELESS_TASKS = 5
 _MOST_IN_A_ROW = 2
 # Short jobs share tasks, each of which takes about this long.
 _TASK_SECONDS = 0.5
+_LONGEST_SENT = 2**31  # bytes of a file that a task gets, or of its answer
 _MOST_PER_TASK = 20
 Task = Any  # how a cluster identifies a task
 _log = logging.getLogger(__name__)
@@ -368,7 +369,10 @@ class RayCluster(Cluster):
         """Give the files of a run to Ray, from which machines without them take them."""
         if self._options.address is None:  # all files are on this machine
             terms = terms._replace(files=())
-        contents = {file.sha256: self._ray.put(file.content(file.path.read_bytes)) for file in terms.files}
+        contents = {
+            file.sha256: self._ray.put(file.content(functools.partial(read_bytes, file.path, _LONGEST_SENT)))
+            for file in terms.files
+        }
         self._terms = pickle.dumps(terms), [self._ray.put(contents)]
         return ()
 
@@ -548,7 +552,7 @@ class SubmititCluster(Cluster):
             while time.monotonic() < limit and not over.exists():
                 self.wait(())
             self.cancel([look])
-            yield from (path.read_bytes() for path in self._place.glob(f"{look.job_id}_*{ANSWER}"))
+            yield from (read_bytes(path, _LONGEST_SENT) for path in self._place.glob(f"{look.job_id}_*{ANSWER}"))
 
     def machines(self) -> Mapping[str, str]:
         """Return the nodes that Slurm named at the start."""
@@ -586,8 +590,8 @@ class SubmititCluster(Cluster):
     def result(self, task: Task) -> bytes:
         """Return a task's answer, not submitit's pickle, which could run anything; if there is none, keep the logs."""
         try:
-            return bytes(task.paths.result_pickle.with_suffix(ANSWER).read_bytes())
-        except OSError:
+            return read_bytes(task.paths.result_pickle.with_suffix(ANSWER), _LONGEST_SENT)
+        except (OSError, ConfigurationError):
             said, has_run = last_line(task.stderr() or task.state), task.paths.result_pickle.exists()
             for path in (task.paths.stdout, task.paths.stderr):
                 with contextlib.suppress(OSError):  # Slurm may not have written one

@@ -22,7 +22,16 @@ from trimbench.papers.execution.code_hash import code_version, resolve
 from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, run_job_function, size_in_bytes
 from trimbench.papers.execution.store import JobStore, Record, Stamp, provenance_of, read_earlier_arrays, usable_cpus
 from trimbench.papers.files import remove_temporary_folders, user_cache, without_homes
-from trimbench.papers.validation import DataUnavailable, FactsMismatch, Json, settings, unknown, validated
+from trimbench.papers.validation import (
+    DataUnavailable,
+    FactsMismatch,
+    Json,
+    controllable,
+    settings,
+    unknown,
+    validated,
+    visible,
+)
 
 CACHE_MODES = ("default", "ignore", "only")
 
@@ -178,6 +187,7 @@ class Report:
         from tqdm import tqdm
 
         on_terminal = sys.stderr.isatty()
+        label = visible(label)
         self._label, self._work, self._in_lines = label, work, wanted and not on_terminal
         self._n_done = self._n_failed = 0
         self._n_open = work.size
@@ -188,7 +198,7 @@ class Report:
             total=work.size,
             desc=f"{label}: ",
             unit="job",
-            file=sys.stderr,
+            file=controllable(sys.stderr),
             dynamic_ncols=True,
             disable=not shown,
             bar_format="{desc}{percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} jobs, {elapsed}{postfix}",
@@ -415,6 +425,7 @@ def describe(error: BaseException) -> str:
     Text survives where the exception itself does not: many exceptions cannot be pickled or unpickled.
     """
     text = "".join(traceback.format_exception(error, limit=-_TRACEBACK_FRAMES)).strip()
+    text = visible(text)
     return text if len(text) <= TRACEBACK_CHARACTERS else f"...{text[-TRACEBACK_CHARACTERS:]}"
 
 
@@ -461,7 +472,7 @@ def take(path: Path) -> str:
     except FileNotFoundError:
         return ""
     # Each byte that is not text has become four characters.
-    return text if len(text) <= LONGEST_LOG else _shortened(text)
+    return text if len(text := visible(text)) <= LONGEST_LOG else _shortened(text)
 
 
 def shorten_file(path: Path, longest: int) -> None:

@@ -14,7 +14,6 @@ import os
 import platform
 import re
 import secrets
-import stat
 import subprocess
 import threading
 import tomllib
@@ -25,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimbench.papers.execution.job import (
     COUNT,
@@ -37,10 +36,19 @@ from trimbench.papers.execution.job import (
     canonical_json,
     check_result,
     fields,
-    in_megabytes,
     to_plain,
 )
-from trimbench.papers.files import lock, put_aside, remove_abandoned, sealed, unsealed, user_cache, write_bytes
+from trimbench.papers.files import (
+    lock,
+    opened,
+    put_aside,
+    read_bytes,
+    remove_abandoned,
+    sealed,
+    unsealed,
+    user_cache,
+    write_bytes,
+)
 from trimbench.papers.validation import Json
 
 if TYPE_CHECKING:
@@ -251,7 +259,7 @@ class JobStore:
 
     def _read(self, path: Path, parse: Callable[[bytes], Record]) -> Record | None:
         try:
-            content = _content(path, 2 * RESULT_BYTES)
+            content = read_bytes(path, 2 * RESULT_BYTES)
             if not content.endswith(_END):
                 raise ValueError("the file is cut short")
             return parse(content)
@@ -268,7 +276,7 @@ class JobStore:
         hash.
         """
         try:
-            with _opened(self.path(job)) as stream:
+            with opened(self.path(job)) as stream:
                 head = _HEAD.match(stream.read(_HEAD_BYTES))
                 if head is None:
                     return None
@@ -325,24 +333,6 @@ class JobStore:
                 f"cannot write to the folder of results {str(self.folder)!r}: {error.strerror or error}; "
                 "make it writable, free space, or choose another folder (stored results are intact)",
             ) from error
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a file to read; raise an OSError for a pipe, whose writer might never come, and other special files."""
-    stream = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise OSError("it is not a file with a content of its own")
-    return stream
-
-
-def _content(path: Path, limit: int) -> bytes:
-    """Read a file; raise a ValueError if it has more bytes than the limit."""
-    with _opened(path) as stream:
-        size = os.fstat(stream.fileno()).st_size
-        if size > limit:
-            raise ValueError(f"it has more than {in_megabytes(limit)}")
-        return stream.read(size)  # Python would reserve memory for as much as the limit
 
 
 def _beside(path: Path) -> Path:
@@ -427,7 +417,7 @@ class KeptArrays(NamedTuple):
         import numpy as np
 
         try:
-            content = unsealed(_content(self.path, _MAX_ARRAY_BYTES), self.kind, self.key)
+            content = unsealed(read_bytes(self.path, _MAX_ARRAY_BYTES), self.kind, self.key)
             body, run = content[:-_RUN_BYTES], content[-_RUN_BYTES:]
             if (os.environ.get(RUN_VARIABLE) or run.decode()) != run.decode():
                 return None

@@ -26,8 +26,8 @@ from trimbench.papers.execution.here import Workers
 from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
 from trimbench.papers.execution.run import LONGEST_LOG, TRACEBACK_CHARACTERS, ExecutorError, Files, describe, failure
 from trimbench.papers.execution.store import PROVENANCE, RUN_VARIABLE, Record, deciding_versions
-from trimbench.papers.files import remove_abandoned, user_cache, write_bytes
-from trimbench.papers.validation import reason
+from trimbench.papers.files import opened, remove_abandoned, user_cache, write_bytes
+from trimbench.papers.validation import reason, visible
 
 _LONGEST_NAME = 100
 _SENT, _SHA256 = "sent", re.compile("[0-9a-f]{64}")
@@ -69,7 +69,7 @@ class SentFile(NamedTuple):
 @functools.cache
 def _sha256(place: Path, changed: int) -> str:
     """Return the hash of a file, computed once in this process unless its time of change differs."""
-    with place.open("rb") as stream:
+    with opened(place) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -175,7 +175,7 @@ def _record(job: Job, line: bytes) -> Record:
             raise ValueError(f"it must have a short error, and provenance that is {PROVENANCE.words}")
     except (ValueError, TypeError, RecursionError) as error:
         return failure(job, "failed", f"what its task sent back is not used: {reason(error)}", 0.0)
-    return replace(record, log=log, lacking=lacking and not record.ok)
+    return replace(record, log=visible(log), lacking=lacking and not record.ok)
 
 
 _reading = threading.local()

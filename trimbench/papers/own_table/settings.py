@@ -23,7 +23,7 @@ from trimbench.papers.data.table_files import read_file
 from trimbench.papers.data.table_reading import ReadTable
 from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings
 from trimbench.papers.execution.job import seed_for
-from trimbench.papers.files import sealed, unsealed, write_bytes
+from trimbench.papers.files import read_bytes, sealed, unsealed, write_bytes
 from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, some, unknown
 from trimbench.papers.vocabulary.cells import Axis
 
@@ -257,6 +257,9 @@ def table_file(sha256: str, cache: Cache) -> dict[str, Path]:
     return {f"files/{_path(sha256)}": copy for copy in cache.copies(_path(sha256)) if copy.is_file()}
 
 
+_LONGEST_TABLE = 2**32  # bytes of the numbers of a table that a study accepts
+
+
 @lru_cache(maxsize=2)
 def stored_table(sha256: str) -> StoredTable:
     """Return the table of a study, by the hash of its content."""
@@ -270,7 +273,7 @@ def _found(sha256: str, cache: Cache) -> StoredTable | None:
     """Return a table from its first sound copy in the cache; a warning names copies that were changed."""
     for copy in cache.copies(_path(sha256)):
         try:
-            return _opened(unsealed(copy.read_bytes(), _KIND, sha256), sha256)
+            return _opened(unsealed(read_bytes(copy, _LONGEST_TABLE), _KIND, sha256), sha256)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:

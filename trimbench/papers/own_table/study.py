@@ -55,7 +55,7 @@ from trimbench.papers.own_table.steps import (
 )
 from trimbench.papers.reporting.runs import STUDY, check_run, make_run, write_findings
 from trimbench.papers.reporting.tables import cut, markdown
-from trimbench.papers.validation import ConfigurationError, Json, fitted, terminal_width, validated
+from trimbench.papers.validation import ConfigurationError, Json, fitted, terminal_width, validated, visible
 from trimbench.papers.vocabulary.cells import Cell, Inputs, Label
 from trimbench.papers.vocabulary.outcome import FigureSettings, Outcome
 from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, run_plans
@@ -259,7 +259,7 @@ def study_table(
         str(Path(table).resolve()) if isinstance(table, str | Path) else None,
         target,
         Surroundings(Inputs(Catalogue((configuration_folder(),)), cache), store, executor, "default"),
-        sys.stdout.write,
+        lambda text: sys.stdout.write(visible(text)),
     )
     files = () if place is None else write_study(studied, place, FigureSettings())
     return replace(studied, files=files)

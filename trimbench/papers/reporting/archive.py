@@ -18,8 +18,9 @@ from urllib.parse import quote
 import yaml
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.execution.job import RESULT_BYTES
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.files import without_homes, write
+from trimbench.papers.files import read_bytes, read_text, read_unpacked, without_homes, write
 from trimbench.papers.reporting.runs import described_in, files_in
 from trimbench.papers.validation import ConfigurationError, Json, brief
 from trimbench.papers.vocabulary.reported import Literature
@@ -99,15 +100,15 @@ def _citation() -> Path:
 
 def _record(path: Path) -> bytes:
     """Return a record as one line; if it names a home, it is changed, and the hash in it no longer fits."""
-    return _nameless(path.read_text(encoding="utf-8"), is_json=True).rstrip("\n").encode() + b"\n"
+    return _nameless(read_text(path, 2 * RESULT_BYTES), is_json=True).rstrip("\n").encode() + b"\n"
 
 
 def _shareable(path: Path) -> bytes:
-    content = path.read_bytes()
+    content = read_bytes(path)
     if path.suffix in _PICTURES:
         return content
     packed = path.suffix == ".gz"
-    text = (gzip.decompress(content) if packed else content).decode(errors="surrogateescape")
+    text = read_unpacked(path).decode(errors="surrogateescape")
     shareable = _nameless(text, is_json=".json" in path.suffixes)
     if shareable == text:
         return content

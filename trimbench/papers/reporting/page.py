@@ -24,7 +24,7 @@ from trimbench.papers.data.cache import is_inside
 from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, TEXT, fields
 from trimbench.papers.execution.job import listed as each
 from trimbench.papers.execution.store import commit_of, computed_with, environment_of, provenance
-from trimbench.papers.files import as_it_was, beside, read_csv, unlinked
+from trimbench.papers.files import as_it_was, beside, read_bytes, read_csv, unlinked
 from trimbench.papers.reporting.tables import asked, heading, numeric_columns, printable, shown
 from trimbench.papers.reporting.verdicts import (
     CAUSES,
@@ -39,7 +39,7 @@ from trimbench.papers.reporting.verdicts import (
     once,
     standing,
 )
-from trimbench.papers.validation import ConfigurationError, Json, reason
+from trimbench.papers.validation import ConfigurationError, Json, reason, visible
 from trimbench.papers.vocabulary.outcome import Probability, Table, points_name
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.reported import Literature, Paper
@@ -126,6 +126,7 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_text),
         autoescape=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -566,7 +567,7 @@ def _size(picture: Path) -> tuple[int, int] | None:
     """Return width and height from the header of a PNG, so that a page does not shift while it loads."""
     if picture.suffix != ".png":
         return None
-    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
+    width, height = struct.unpack(">II", read_bytes(picture)[16:24])
     return width, height
 
 

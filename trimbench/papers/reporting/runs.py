@@ -22,6 +22,8 @@ from trimbench.papers.execution.store import computed_with, provenance
 from trimbench.papers.files import (
     beside,
     csv_ending,
+    read_bytes,
+    read_text,
     remove_temporary_folders,
     temporary_folders,
     unlinked,
@@ -59,11 +61,13 @@ from trimbench.papers.validation import (
     Json,
     brief,
     by_host,
+    controllable,
     fitted,
     reason,
     some,
     terminal_width,
     unknown,
+    visible,
     ways_out,
 )
 from trimbench.papers.vocabulary.outcome import FigureSettings, Table
@@ -223,13 +227,15 @@ def folder_of(root: Path, name: str) -> Path:
     return root / name
 
 
+_LONGEST_PROFILE = 10_000  # bytes of the file that has it
+
+
 def profile_of(folder: Path) -> str:
     """Return the profile of a run; empty if the folder holds no run, or its file is damaged."""
     about = folder / _ABOUT
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        # Reading a pipe in its place would wait forever.
-        is_own = about.is_file() and not about.is_symlink()
-        said = json.loads(about.read_text(encoding="utf-8")) if is_own else {"profile": ""}
+        is_own = about.exists() and not about.is_symlink()
+        said = json.loads(read_text(about, _LONGEST_PROFILE)) if is_own else {"profile": ""}
         digest = hashlib.sha256((profile := str(said["profile"])[:100]).encode()).hexdigest()
         if said in ({"profile": profile}, {"profile": profile, "sha256": digest}):  # formerly without a hash
             return profile
@@ -268,7 +274,7 @@ def _others(folder: Path) -> list[str]:
         return ["a file"] if os.path.lexists(folder) and not folder.is_symlink() else []
     kept, written = folder / _GIT, [one.name for one in temporary_folders(folder, "writing")]
     with contextlib.suppress(OSError):
-        written += [_GIT] if kept.read_bytes() == _ALL.encode() else []
+        written += [_GIT] if read_bytes(kept) == _ALL.encode() else []
     return sorted(one.name for one in folder.iterdir() if one.name not in written)
 
 
@@ -277,7 +283,7 @@ def _was_run(folder: Path) -> bool:
     about = folder / _ABOUT
     with contextlib.suppress(OSError, ConfigurationError):
         is_short = about.is_file() and not about.is_symlink() and about.stat().st_size < 1000
-        return bool(is_short and re.search(rb'profile": "|sha256": "', about.read_bytes())) or is_run(folder)
+        return bool(is_short and re.search(rb'profile": "|sha256": "', read_bytes(about))) or is_run(folder)
     return False
 
 
@@ -410,7 +416,7 @@ def _said_in(path: Path, folder: Path, *, page: bool = False) -> dict[str, Any]:
     Without `page`, it is empty if the file is about something else.
     """
     try:
-        found = json.loads(unlinked(path, folder).read_text(encoding="utf-8"))
+        found = json.loads(read_text(unlinked(path, folder)))
         content: dict[str, Any] = found if isinstance(found, dict) and "experiment" in found else {}
         wrong = faults(content, {key: _SAID.get(key, _ANY) for key in (*content, *(_NEEDED if page else ()))})
         if wrong or (page and (wrong := faults(content["page"], PAGE))):
@@ -611,12 +617,13 @@ def _headline(entry: Entry, profile: str) -> str:
 
 def say(text: str) -> None:
     """Print a line at once, also where the output is read by another program; a terminal shows outcomes in colour."""
-    text = fitted(text)
+    text = visible(fitted(text))
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if coloured:
         text = _OUTCOME.sub(lambda w: w[0] if w["none"] else f"\033[{32 if w['good'] else 31}m{w[0]}\033[0m", text)
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    stream = controllable(sys.stdout)
+    stream.write(f"{text}\n")
+    stream.flush()
 
 
 # The files of a whole run: the counts of verdicts by experiment, and the page.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from trimbench.papers.reporting.verdicts import Judgement, standing
+from trimbench.papers.validation import CONTROL
 from trimbench.papers.vocabulary.outcome import Table, shown_name
 from trimbench.papers.vocabulary.reported import Reported
 
@@ -25,8 +26,6 @@ _PADDING, _NARROWEST, _LONG = 2, 10, 14
 # Where a text may be broken: not within dates and numbers.
 _BREAK = re.compile(r"(\s+)|(?<=[^\W\d_][_/-])")
 _ABSENT = "–"  # what a missing value looks like
-# Control characters, also those that change the direction of writing.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # Characters with a meaning in Markdown; within a word, an underscore has none.
 _MARKDOWN = re.compile(r"[\\`*$~|]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<=\])[(:]")
 # Beginnings that turn a line into a heading, a quotation or a list.
@@ -132,7 +131,7 @@ def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]], numeric: Seque
 
 def one_line(text: object) -> str:
     """Return a text without line breaks and other control characters, which could end a cell or control a terminal."""
-    return " ".join(_CONTROL.sub(" ", str(text)).split())
+    return " ".join(CONTROL.sub(" ", str(text)).split())
 
 
 def markdown_text(text: object) -> str:

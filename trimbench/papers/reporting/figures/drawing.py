@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.papers.files import as_it_was, beside, csv_ending, read_csv, temporaries, write_csv
+from trimbench.papers.files import NotDataError, as_it_was, beside, csv_ending, read_csv, temporaries, write_csv
 from trimbench.papers.reporting.figures.lines import draw_legend, draw_lines
 from trimbench.papers.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
 from trimbench.papers.validation import ConfigurationError, Json, reason, unknown, validated
@@ -131,7 +131,7 @@ def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
         absent = [column for column in (*texts, "x", "y") if column not in written]
         if absent:
             raise ValueError(f"there is no column {absent[0]!r}")
-    except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
+    except (ValueError, EOFError, BadGzipFile, NotDataError, zlib.error) as error:
         said = f"{path} cannot be read: {reason(error)}; task=report writes it from stored jobs"
         raise ConfigurationError(said) from error
     return written

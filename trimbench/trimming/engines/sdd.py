@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,7 +203,11 @@ def compile_network(encoding: Encoding, *, timeout: float | None = None, memory:
             f"the process that compiles the network ended with exit code {child.returncode} "
             f"({said.splitlines()[-1] if said else 'it said nothing'}); {_WHAT_TO_DO}"
         )
-    return Diagram.of_bytes(child.stdout)
+    try:
+        return Diagram.of_bytes(child.stdout)
+    except (ValueError, TypeError, KeyError, EOFError, BadZipFile) as error:
+        why = f"its answer cannot be read: {error}"
+        raise CircuitError(f"the process that compiles the network failed: {why:.200}; {_WHAT_TO_DO}") from error
 
 
 # Decision diagrams over features: functions of an instance, kept small by sharing equal parts.

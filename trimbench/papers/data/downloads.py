@@ -364,6 +364,7 @@ _BRANCHES = " \u00d7\u2570\u2502\u251c\u2500\u25b6"
 _LARGEST_MEMBER, _LARGEST_RATIO, _SMALL = 2**26, 200, 2**20
 _INDEX = "package://index"
 _SETTINGS = "look at the settings of the installer (PIP_*, UV_*, pip.conf, uv.toml)"
+_MACHINE = Path("/etc")  # the folder that holds the settings of uv for all users
 # What the installer writes is bounded like any download, file by file; ulimit counts in blocks of 512 bytes.
 _BOUNDED = ("sh", "-c", 'ulimit -f "$0" 2>/dev/null; exec "$@"')
 
@@ -474,7 +475,7 @@ def _uv_settings() -> dict[str, str]:
     """Let uv read the settings of the user or the machine, and none of a project: those may run code of a package."""
     if os.environ.get("UV_NO_CONFIG"):
         return {}
-    folders = (Path(safe_environment().get("XDG_CONFIG_HOME") or "~/.config").expanduser(), Path("/etc"))
+    folders = (Path(safe_environment().get("XDG_CONFIG_HOME") or "~/.config").expanduser(), _MACHINE)
     named = os.environ.get("UV_CONFIG_FILE")
     files = [Path(named).absolute()] if named else [folder / "uv/uv.toml" for folder in folders]
     file = next(filter(Path.is_file, files), None)

@@ -24,7 +24,7 @@ _LINE = 34  # characters of the small print in a box
 _NOT_ROOMS = {
     "trimbench.papers",
     "trimbench.__main__",
-    *(f"trimbench._{name}" for name in ("checks", "extras", "numba", "typing")),
+    *(f"trimbench._{name}" for name in ("checks", "current_folder", "extras", "numba", "typing")),
 }
 _STYLE = (
     "text{font:15px sans-serif;text-anchor:middle}"

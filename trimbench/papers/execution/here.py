@@ -18,10 +18,12 @@ from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from trimbench._current_folder import starting
 from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, in_megabytes
 from trimbench.papers.execution.run import (
     ExecutorError,
@@ -95,7 +97,7 @@ def kept_from_children() -> Iterator[None]:
         yield
         return
     # If it started later, that would let signals through again.
-    resource_tracker.ensure_running()
+    _start_resource_tracker()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -204,7 +206,7 @@ class _Pool:
     def __init__(self, n_workers: int, limits: JobLimits, logs: Path) -> None:
         from pebble import ProcessPool
 
-        context = multiprocessing.get_context("spawn")
+        context = _safe_context()
         self._limits, self._logs = limits, logs
         self._jobs: dict[Future[Record], tuple[Job, int]] = {}
         self._free = list(range(_JOBS_PER_WORKER * n_workers))
@@ -342,6 +344,30 @@ class _Pool:
     def _running(self, place: int) -> Running:
         started, left, pid, ended = self._starts[4 * place : 4 * place + 4]
         return Running(started, left, int(pid), ended)
+
+
+class _SafeProcess(SpawnProcess):
+    """A worker whose interpreter takes no module from the current folder."""
+
+    def start(self) -> None:
+        """Start the process."""
+        with starting():
+            super().start()
+
+
+class _SafeContext(SpawnContext):
+    Process = _SafeProcess
+
+
+def _safe_context() -> SpawnContext:
+    _start_resource_tracker()
+    return _SafeContext()
+
+
+def _start_resource_tracker() -> None:
+    """Start the process that the first lock of a context would start."""
+    with starting():
+        resource_tracker.ensure_running()
 
 
 def _children() -> set[int | None]:

@@ -15,7 +15,6 @@ import shlex
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -26,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from trimbench._current_folder import python, run_python, starting
 from trimbench._extras import MissingExtraError, check_installed
 from trimbench.papers.execution import ray_task
 from trimbench.papers.execution.job import Job
@@ -345,7 +345,9 @@ class RayExecutor(RemoteExecutor):
                 _at_end.callback(ray.shutdown)  # before the folder is removed, which Ray never does
             else:
                 _check_reachable(self.address)
-            ray.init(address=self.address or "local", **options)
+            # It hands the current folder on to its workers, first on their path.
+            with starting(), contextlib.chdir(_ray_logs()):
+                ray.init(address=self.address or "local", **options)
             _asked_for[:] = [self.address]
         except (OSError, RuntimeError, ValueError) as error:
             raise ExecutorError(
@@ -435,9 +437,8 @@ def _connect(address: str) -> None:
 def _check_reachable(address: str) -> None:
     """Raise an OSError unless a cluster answers: Ray itself would try for minutes, then end the process."""
     _connect(address)
-    command = [sys.executable, "-c", _PROBE, address]
     try:
-        subprocess.run(command, timeout=_ANSWER_SECONDS, check=True, capture_output=True, text=True)
+        run_python(("-c", _PROBE, address), {}, timeout=_ANSWER_SECONDS, check=True, capture_output=True, text=True)
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"what listens there does not answer like Ray for {_ANSWER_SECONDS:g} seconds") from error
     except subprocess.CalledProcessError as error:
@@ -569,9 +570,11 @@ class SubmititCluster(Cluster):
         common = {"name": "trimbench", "timeout_min": options.minutes, "cpus_per_task": 1, "tasks_per_node": 1}
         common |= {"slurm_array_parallelism": options.workers or n, "slurm_partition": options.partition}
         try:
-            executor = submitit.AutoExecutor(folder=self._place, cluster=options.cluster)
+            interpreter = {f"{options.cluster}_python": shlex.join(python())}
+            executor = submitit.AutoExecutor(folder=self._place, cluster=options.cluster, **interpreter)
             executor.update_parameters(mem_gb=options.memory_gb, **common | more)
-            return list(executor.map_array(write_task, chunks, [self._terms] * n))
+            with starting():
+                return list(executor.map_array(write_task, chunks, [self._terms] * n))
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
             raise options.refusal(error) from error
 

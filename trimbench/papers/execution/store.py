@@ -26,6 +26,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trimbench._current_folder import run, safe_environment
 from trimbench.papers.execution.job import (
     COUNT,
     FLAG,
@@ -621,9 +622,10 @@ def _git_state(root: Path) -> tuple[str | None, bool | None, str]:
     # What a run writes into the repository does not change the code that wrote it.
     command += ["--", ".", ":(exclude)results"]
     # Inside a git hook these variables point at another repository; those of its configuration remain.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or "CONFIG" in name}
+    outside = safe_environment()
+    environment = {name: value for name, value in outside.items() if not name.startswith("GIT_") or "CONFIG" in name}
     try:
-        answer = subprocess.run(
+        answer = run(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from trimbench._current_folder import run
 from trimbench.papers.execution.here import Workers
 from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
 from trimbench.papers.execution.run import LONGEST_LOG, TRACEBACK_CHARACTERS, ExecutorError, Files, describe, failure
@@ -222,7 +223,7 @@ def machines_of(partition: str | None, *, is_local: bool) -> dict[str, str]:
         return {this_machine(): this_machine()}
     command, why = ["sinfo", "-hrN", "-o%N", *([f"-p{partition}"] if partition else [])], "it named none"
     try:
-        said = subprocess.run(command, capture_output=True, check=True, timeout=_SINFO_SECONDS).stdout
+        said = run(command, capture_output=True, check=True, timeout=_SINFO_SECONDS).stdout
         if names := said.decode(errors="replace").split():
             return dict(zip(names, names, strict=True))
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:

@@ -14,6 +14,7 @@ import yaml
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
+from trimbench._current_folder import imported
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.validation import ConfigurationError, must_be, settings, unknown
 
@@ -321,10 +322,10 @@ class FigureSettings:
 
 
 def _check_colour(colour: str) -> None:
-    from matplotlib.colors import CSS4_COLORS, is_color_like
-
+    colours = imported("matplotlib.colors", ignoring="matplotlibrc")
     # matplotlib knows others, such as C0, which depend on its own settings.
-    if not (colour.startswith("#") and len(colour) == 7 and is_color_like(colour)) and colour not in CSS4_COLORS:
+    is_code = colour.startswith("#") and len(colour) == 7 and colours.is_color_like(colour)
+    if not is_code and colour not in colours.CSS4_COLORS:
         raise ConfigurationError(
             f"palette must be a list of colours such as '#0072B2' or black, got {colour!r}; quote those with a #"
         )

@@ -7,19 +7,20 @@ zeros and equal parameters make instances alike.
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import pickle
 import subprocess
-import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._current_folder import run_python
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.inference.joint import members, plan_whole
 
@@ -179,13 +180,13 @@ def compile_network(encoding: Encoding, *, timeout: float | None = None, memory:
     if not memory >= 1:
         raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
     try:
-        child = subprocess.run(
-            [sys.executable, "-m", "trimbench.trimming.engines.sdd_child", str(os.getpid()), str(int(memory))],
+        child = run_python(
+            ("-m", "trimbench.trimming.engines.sdd_child", str(os.getpid()), str(int(memory))),
+            dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
             input=pickle.dumps(encoding),
             capture_output=True,
             timeout=timeout,
             check=False,
-            env=_child_environment(),
         )
     except subprocess.TimeoutExpired as error:
         raise CircuitError(
@@ -202,15 +203,11 @@ def compile_network(encoding: Encoding, *, timeout: float | None = None, memory:
             f"the process that compiles the network ended with exit code {child.returncode} "
             f"({said.splitlines()[-1] if said else 'it said nothing'}); {_WHAT_TO_DO}"
         )
-    joint: Diagram = pickle.loads(child.stdout)
-    return joint
-
-
-def _child_environment() -> Mapping[str, str]:
-    """Return an environment in which the child finds this package where the parent did."""
-    package = str(Path(__file__).resolve().parents[3])
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join([package, *filter(None, sys.path)])}
+    try:
+        return Diagram.of_bytes(child.stdout)
+    except (ValueError, TypeError, KeyError, EOFError, BadZipFile) as error:
+        why = f"its answer cannot be read: {error}"
+        raise CircuitError(f"the process that compiles the network failed: {why:.200}; {_WHAT_TO_DO}") from error
 
 
 # Decision diagrams over features: functions of an instance, kept small by sharing equal parts.
@@ -234,6 +231,19 @@ class Diagram:
     features: tuple[int, ...]
     levels: tuple[NDArray[np.int64], ...]
     values: NDArray[np.float64]
+
+    def to_bytes(self) -> bytes:
+        """Return the diagram as an archive of arrays, for `of_bytes`."""
+        stream = io.BytesIO()
+        np.savez(stream, np.array(self.features, dtype=np.int64), self.values, *self.levels)
+        return stream.getvalue()
+
+    @classmethod
+    def of_bytes(cls, content: bytes) -> Diagram:
+        """Return the diagram that `to_bytes` wrote; nothing else is made of the content than arrays."""
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            features, values, *levels = (arrays[f"arr_{n}"] for n in range(len(arrays.files)))
+        return cls(tuple(features.tolist()), tuple(levels), values)
 
     @property
     def n_nodes(self) -> int:

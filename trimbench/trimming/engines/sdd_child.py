@@ -1,7 +1,7 @@
 """The process that compiles one network with PySDD, which is imported only here.
 
 Run as a program, with the process id of the parent and a memory limit in bytes as arguments, it reads a pickled
-`Encoding` from its standard input and writes a pickled `Diagram` to its standard output.
+`Encoding` from its standard input and writes the arrays of a `Diagram` to its standard output.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _main() -> int:
         sys.setrecursionlimit(10_000 + 4 * len(encoding.vtree))
         _limit_memory(int(sys.argv[2]))
         try:
-            answer.write(pickle.dumps(compile_encoding(encoding)))
+            answer.write(compile_encoding(encoding).to_bytes())
         except MemoryError:
             return OUT_OF_MEMORY
     return 0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trimbench._current_folder import imported
 from trimbench.papers.files import NotDataError, as_it_was, beside, csv_ending, read_csv, temporaries, write_csv
 from trimbench.papers.reporting.figures.lines import draw_legend, draw_lines
 from trimbench.papers.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
@@ -273,8 +274,7 @@ def _save_png(canvas: Canvas, path: Path) -> None:
 @contextmanager
 def style(settings: FigureSettings) -> Iterator[None]:
     """Use this style of matplotlib in a ``with`` block, whatever the user's matplotlibrc or program has set."""
-    import matplotlib as mpl
-
+    mpl = imported("matplotlib", ignoring="matplotlibrc")
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE | {"font.size": settings.font_size})

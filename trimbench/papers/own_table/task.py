@@ -10,7 +10,7 @@ from trimbench.papers.own_table.study import prepared, run_study, write_study
 from trimbench.reproduction.commands.arguments import Invocation
 from trimbench.reproduction.commands.tasks import surroundings
 from trimbench.reproduction.files import safe_name
-from trimbench.reproduction.reporting.runs import check_profile, say
+from trimbench.reproduction.reporting.runs import check_run, say
 from trimbench.reproduction.validation import ConfigurationError, brief, validated
 
 
@@ -28,7 +28,7 @@ def study(invocation: Invocation) -> int:
     own = validated(StudySettings, {key: value for key, value in values.items() if key in names}, "study")
     path, target = Path(str(values["data"])).expanduser(), str(values["target"])
     folder = invocation.root / (invocation.settings.run or safe_name(f"{STUDY}-{path.name.partition('.')[0]}"))
-    check_profile(folder, STUDY)
+    check_run(folder, STUDY)
     where, costs = surroundings(invocation, invocation.settings.cache_mode), values.get("costs")
     plan = prepared(path, target, None if costs is None else read_costs(Path(str(costs)).expanduser()), own)
     studied = run_study(plan, str(path.resolve()), target, where, say)

@@ -241,7 +241,7 @@ def test_numba_reads_no_settings_there(tmp_path: Path, program: Program, content
 
 
 DRAWS = """
-from trimbench.reproduction.vocabulary.outcome import FigureSettings
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 {first}
 from trimbench.reproduction.reporting.figures.drawing import style
 with style(FigureSettings()):

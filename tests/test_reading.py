@@ -27,7 +27,7 @@ from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.reporting.figures.drawing import read_points
 from trimbench.reproduction.reporting.page import read_texts
 from trimbench.reproduction.reporting.runs import profile_of, read_about
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 
 PACKAGE = Path(tb.__file__).parent
 

@@ -21,7 +21,7 @@ from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import JobStore, Record, provenance
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import Json
+from trimbench.reproduction.settings import Json
 from trimbench.reproduction.vocabulary.cells import Inputs
 from trimbench.reproduction.vocabulary.planning import make_experiment
 

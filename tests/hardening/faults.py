@@ -24,7 +24,8 @@ from trimbench.reproduction.commands import cli
 from trimbench.reproduction.commands.arguments import CommandLine
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.reporting.figures import drawing as figures
-from trimbench.reproduction.vocabulary.outcome import Figure, FigureSettings
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
+from trimbench.reproduction.vocabulary.figures import Figure
 
 from .fault_hooks import KINDS, Fault
 

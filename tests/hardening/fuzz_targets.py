@@ -34,15 +34,16 @@ from trimbench.reproduction.commands.arguments import SHARED_KEYS
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import declare_dataset, load_dataset
+from trimbench.reproduction.data.errors import DataUnavailable
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import JobStore, KeptArrays, Record, remember
 from trimbench.reproduction.files import sealed
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting.figures.drawing import StoredFigure, draw, read_points
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import render_pages
 from trimbench.reproduction.reporting.runs import check_run, described_in, read_about, read_run, write_findings
-from trimbench.reproduction.validation import ConfigurationError, DataUnavailable
-from trimbench.reproduction.vocabulary.outcome import FigureSettings
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.planning import make_experiment
 from trimbench.reproduction.vocabulary.reported import Literature
 

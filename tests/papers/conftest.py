@@ -17,7 +17,8 @@ from trimbench.reproduction.commands import arguments
 from trimbench.reproduction.commands.arguments import Composer
 from trimbench.reproduction.configuration import load
 from trimbench.reproduction.project import project
-from trimbench.reproduction.vocabulary.outcome import Figure, FigureSettings
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
+from trimbench.reproduction.vocabulary.figures import Figure
 
 from . import command_line
 

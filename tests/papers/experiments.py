@@ -9,7 +9,7 @@ from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.job import run_job_function
 from trimbench.reproduction.vocabulary.cells import Experiment, Inputs
-from trimbench.reproduction.vocabulary.outcome import Outcome
+from trimbench.reproduction.vocabulary.numbers import Outcome
 
 from .command_line import PROJECT
 

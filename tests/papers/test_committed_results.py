@@ -19,7 +19,7 @@ from trimbench.reproduction.commands.arguments import SHARED_KEYS, Composer
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.reporting.page import Entry, part_of, render_pages
 from trimbench.reproduction.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.planning import make_experiment
 from trimbench.reproduction.vocabulary.reported import Literature, Statement, check_numbers
 

@@ -19,9 +19,9 @@ from trimbench.reproduction import configuration
 from trimbench.reproduction.commands.arguments import SHARED_KEYS, Composer, setting
 from trimbench.reproduction.configuration import Catalogue, plain
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import ConfigurationError
-from trimbench.reproduction.vocabulary.outcome import shown_name
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.reported import Literature
+from trimbench.reproduction.vocabulary.tables import shown_name
 
 from .command_line import PROJECT
 

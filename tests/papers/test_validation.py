@@ -15,7 +15,7 @@ from trimbench.papers.conformant.tasks import Protocol
 from trimbench.reproduction.commands.arguments import SHARED_KEYS, CommandLine, Composer, setting
 from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.data.cache import Cache
-from trimbench.reproduction.validation import ConfigurationError, must_be, settings, unknown, validated
+from trimbench.reproduction.settings import ConfigurationError, must_be, settings, unknown, validated
 from trimbench.reproduction.vocabulary.cells import Inputs
 from trimbench.reproduction.vocabulary.planning import make_experiment
 

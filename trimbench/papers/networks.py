@@ -30,17 +30,11 @@ from trimbench.reproduction.data.downloads import (
     fetch_file,
     find_file,
 )
+from trimbench.reproduction.data.errors import DeclarationError, FactsMismatch
 from trimbench.reproduction.execution.store import note_road
 from trimbench.reproduction.files import NotDataError, read_bytes
-from trimbench.reproduction.validation import (
-    ConfigurationError,
-    DeclarationError,
-    FactsMismatch,
-    must_be,
-    settings,
-    some,
-    validated,
-)
+from trimbench.reproduction.messages import some
+from trimbench.reproduction.settings import ConfigurationError, must_be, settings, validated
 from trimbench.reproduction.vocabulary.cells import Input, Inputs, check_unchanged
 from trimbench.trimming.classifier import BayesianClassifier
 

@@ -21,8 +21,9 @@ from omegaconf.grammar_parser import parse
 from omegaconf.grammar_visitor import GrammarVisitor
 
 from trimbench.reproduction.files import NotDataError, read_bytes, read_text
+from trimbench.reproduction.messages import brief, reason
 from trimbench.reproduction.project import SHARED_CONFIGURATION, project
-from trimbench.reproduction.validation import ConfigurationError, brief, reason, unknown
+from trimbench.reproduction.settings import ConfigurationError, unknown
 
 # Keys of an experiment's file that are not settings: its class, notes that hold whatever it finds, and the changes with
 # which it runs in seconds.

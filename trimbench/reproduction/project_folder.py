@@ -10,8 +10,9 @@ from typing import Annotated
 
 from trimbench.reproduction.configuration import load, plain
 from trimbench.reproduction.files import is_accepted
+from trimbench.reproduction.messages import brief, reason
 from trimbench.reproduction.project import DISTRIBUTION, Project, loaded, use
-from trimbench.reproduction.validation import ConfigurationError, brief, must_be, reason, settings, validated
+from trimbench.reproduction.settings import ConfigurationError, must_be, settings, validated
 
 FILE = "project.yaml"
 # Folders of a project with declarations, not code.

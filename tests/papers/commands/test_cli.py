@@ -14,7 +14,7 @@ import pytest
 from trimbench.reproduction.commands import tasks
 from trimbench.reproduction.commands.arguments import quoted
 from trimbench.reproduction.commands.cli import answer, completions
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import PROJECT, T4, T6, Command, write
 

@@ -20,7 +20,7 @@ from trimbench.reproduction.commands.arguments import (
 )
 from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.planning import make_experiment
 
 from ..command_line import CURVE, FEW, OTHER, PROJECT, T4, T6, Command, write

@@ -15,9 +15,10 @@ import pytest
 
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.reporting.figures.drawing import read_points, write_figures
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.runs import make_run
-from trimbench.reproduction.validation import ConfigurationError
-from trimbench.reproduction.vocabulary.outcome import FigureSettings, LineFigure
+from trimbench.reproduction.settings import ConfigurationError
+from trimbench.reproduction.vocabulary.figures import LineFigure
 
 from ..command_line import Command
 

@@ -22,7 +22,7 @@ from trimbench.reproduction.files import settings_name
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting import page as reporting_page
 from trimbench.reproduction.reporting import runs
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import OTHER, T4, YET_OTHER, Command, configured_in, project_of, results, write
 

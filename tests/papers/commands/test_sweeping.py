@@ -23,7 +23,7 @@ from trimbench.reproduction.commands.arguments import CommandLine, Composer
 from trimbench.reproduction.commands.cli import _compose, sweep_name, value_of
 from trimbench.reproduction.configuration import plain
 from trimbench.reproduction.project import SHARED_CONFIGURATION, project
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import CURVE, OTHER, PROJECT, SMALL, T4, YET_OTHER, Command, results
 

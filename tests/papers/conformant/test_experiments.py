@@ -36,8 +36,9 @@ from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.job import arguments_of
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import ConfigurationError
-from trimbench.reproduction.vocabulary.outcome import LineFigure, Number, Outcome
+from trimbench.reproduction.settings import ConfigurationError
+from trimbench.reproduction.vocabulary.figures import LineFigure
+from trimbench.reproduction.vocabulary.numbers import Number, Outcome
 from trimbench.reproduction.vocabulary.reported import interpolated
 
 from ..command_line import PROJECT, Command, table_of, write

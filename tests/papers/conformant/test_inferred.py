@@ -29,8 +29,8 @@ from trimbench.papers.conformant.tables_4_and_5 import (
 )
 from trimbench.papers.conformant.tasks import distinct_rows, encoded_rows, fit_lbfgs, make_task, rows_at_hand
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import ConfigurationError, validated
-from trimbench.reproduction.vocabulary.outcome import Explanation, Outcome
+from trimbench.reproduction.settings import ConfigurationError, validated
+from trimbench.reproduction.vocabulary.numbers import Explanation, Outcome
 from trimbench.reproduction.vocabulary.reported import printed_numbers
 
 from ..experiments import inputs_of

@@ -31,7 +31,7 @@ from trimbench.papers.conformant.tasks import feature_codes
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.job import arguments_of
-from trimbench.reproduction.vocabulary.outcome import mean_of
+from trimbench.reproduction.vocabulary.numbers import mean_of
 
 from ..experiments import inputs_of, rows_of
 

@@ -30,7 +30,7 @@ from trimbench.reproduction.data.dataset import Dataset
 from trimbench.reproduction.execution.code_hash import JobFunction
 from trimbench.reproduction.execution.job import arguments_of
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.cells import Cell, dataset_of
 
 from ..command_line import PROJECT

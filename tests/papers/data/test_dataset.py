@@ -21,7 +21,7 @@ from trimbench.reproduction.data.dataset import (
     number_column,
 )
 from trimbench.reproduction.data.encodings import BinaryEncoding, categorize, encode_binary
-from trimbench.reproduction.validation import FactsMismatch
+from trimbench.reproduction.data.errors import FactsMismatch
 
 TABLE = pd.DataFrame({"x": [1, 2, 3], "y": pd.Categorical(["b", "a", "b"], categories=["c", "b", "a"])})
 

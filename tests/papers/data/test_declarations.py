@@ -34,10 +34,11 @@ from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.dataset import Dataset, Facts
 from trimbench.reproduction.data.declarations import DatasetDeclaration, declare_dataset, is_here, load_dataset
 from trimbench.reproduction.data.downloads import CacheOnlyFile, FileDeclaration, UnverifiedFile
+from trimbench.reproduction.data.errors import DataUnavailable
 from trimbench.reproduction.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
 from trimbench.reproduction.execution.run import SerialExecutor
 from trimbench.reproduction.execution.store import JobStore
-from trimbench.reproduction.validation import ConfigurationError, DataUnavailable
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.cells import Inputs
 from trimbench.reproduction.vocabulary.planning import Surroundings
 

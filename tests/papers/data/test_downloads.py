@@ -26,7 +26,7 @@ from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.dataset import Facts, fingerprint
 from trimbench.reproduction.data.declarations import is_here, load_dataset
 from trimbench.reproduction.data.downloads import FileDeclaration, _is_this_machine, stream
-from trimbench.reproduction.validation import DataUnavailable
+from trimbench.reproduction.data.errors import DataUnavailable
 
 from .loopback import ARFF_PATH, FILE_PATH, PARQUET_PATH, Loopback
 from .offers import (

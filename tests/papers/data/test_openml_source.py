@@ -14,7 +14,7 @@ import pytest
 
 from trimbench.reproduction.data.cache import Cache, HostMemory
 from trimbench.reproduction.data.declarations import declare_dataset, is_here, load_dataset
-from trimbench.reproduction.validation import DataUnavailable, DeclarationError, FactsMismatch
+from trimbench.reproduction.data.errors import DataUnavailable, DeclarationError, FactsMismatch
 from trimbench.reproduction.vocabulary.planning import held_against_servers
 
 from .loopback import ARFF_PATH, DATASET_ID, PARQUET_PATH, Loopback

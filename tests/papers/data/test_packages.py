@@ -27,7 +27,8 @@ from trimbench.reproduction.data import downloads
 from trimbench.reproduction.data.cache import Cache, HostMemory
 from trimbench.reproduction.data.dataset import fingerprint
 from trimbench.reproduction.data.declarations import declare_dataset, is_here, load_dataset
-from trimbench.reproduction.validation import ConfigurationError, DataUnavailable, by_host
+from trimbench.reproduction.data.errors import DataUnavailable, by_host
+from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import CURVE, PROJECT, SMALL, Command, file_of, write
 from .loopback import FILE_BODY, FILE_PATH, Loopback

@@ -35,14 +35,9 @@ from trimbench.reproduction.data.declarations import (
     load_dataset,
     obstacle,
 )
+from trimbench.reproduction.data.errors import DataUnavailable, DeclarationError, FactsMismatch, Unreadable
 from trimbench.reproduction.data.sources import _objects
-from trimbench.reproduction.validation import (
-    ConfigurationError,
-    DataUnavailable,
-    DeclarationError,
-    FactsMismatch,
-    Unreadable,
-)
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.planning import fetch
 
 from .loopback import Loopback

@@ -24,7 +24,7 @@ from trimbench.papers.own_table.table_texts import TableSettings
 from trimbench.reproduction.data import table_files
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import declare_dataset, load_dataset
-from trimbench.reproduction.validation import DeclarationError
+from trimbench.reproduction.data.errors import DeclarationError
 
 ROWS = 60
 CLASSES = ["ill" if row % 3 == 0 else "well" for row in range(ROWS)]

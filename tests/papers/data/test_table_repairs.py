@@ -20,7 +20,7 @@ from pyarrow import feather, parquet
 
 from trimbench.papers.own_table.table_reading import ReadTable, read_table
 from trimbench.papers.own_table.table_texts import TableSettings
-from trimbench.reproduction.validation import DeclarationError
+from trimbench.reproduction.data.errors import DeclarationError
 
 from .test_table_reading import CLASSES, ROWS, cycled, refused, written
 

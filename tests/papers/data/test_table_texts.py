@@ -19,8 +19,8 @@ from trimbench.papers.own_table.table_files import _lines, _split_by_arrow
 from trimbench.papers.own_table.table_reading import equal_columns, read_table, suspicion
 from trimbench.papers.own_table.table_texts import TableSettings, day_first, days_of, number_of, signed
 from trimbench.reproduction.data.dataset import canonical_order
+from trimbench.reproduction.data.errors import DeclarationError
 from trimbench.reproduction.data.sources import CsvSource
-from trimbench.reproduction.validation import DeclarationError
 
 QUICK = settings(max_examples=60)
 NUMBERS = st.one_of(st.integers(-(10**15), 10**15), st.floats(allow_nan=False, allow_infinity=False))

@@ -21,7 +21,7 @@ from trimbench.reproduction.execution.remote import RayExecutor, SlurmExecutor
 from trimbench.reproduction.execution.run import TARGETS, Executor, ExecutorError, SerialExecutor, executor_of
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import run_here, tables
 from . import sample_jobs

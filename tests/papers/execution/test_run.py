@@ -18,7 +18,7 @@ from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.run import Report, SerialExecutor, Work, duration, run_jobs
 from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.files import user_cache
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.planning import COST, expected_seconds, measured
 
 from . import sample_jobs

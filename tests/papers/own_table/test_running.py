@@ -29,7 +29,7 @@ from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.here import ProcessExecutor
 from trimbench.reproduction.files import sealed, unsealed
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import ConfigurationError, validated
+from trimbench.reproduction.settings import ConfigurationError, validated
 
 from ..command_line import Command
 from .studies import SMALL, iris, studied

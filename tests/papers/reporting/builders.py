@@ -11,9 +11,11 @@ from trimbench.papers.trimming import examples
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.reporting.verdicts import Judgement, compare
-from trimbench.reproduction.vocabulary.outcome import Figure, LineFigure, Number, Outcome, Table
+from trimbench.reproduction.vocabulary.figures import Figure, LineFigure
+from trimbench.reproduction.vocabulary.numbers import Number, Outcome
 from trimbench.reproduction.vocabulary.planning import Findings
 from trimbench.reproduction.vocabulary.reported import Reported, Rule
+from trimbench.reproduction.vocabulary.tables import Table
 
 POINTS = pd.DataFrame({"series": ["s", "s"], "x": [1, 2], "y": [0.1 + 0.2, 1 / 3]})
 MAIN = Table.of("Main table", [{"row": "a", "value": 0.1 + 0.2}, {"row": "b"}], {"row": "", "value": ".3f"})

@@ -17,7 +17,7 @@ import pytest
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.reporting.archive import write_archive
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 
 from .. import stored_runs
 from ..command_line import OTHER, PROJECT, T4, Command

@@ -13,7 +13,7 @@ import pytest
 from trimbench.reproduction.reporting.comparison import Comparison, compare_runs, in_words, summarised, write_comparison
 from trimbench.reproduction.reporting.runs import is_run, read_run
 from trimbench.reproduction.reporting.tables import label_columns
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import write
 from ..stored_runs import REPORTED, TABLE, run

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from trimbench.reproduction.execution import store
 from trimbench.reproduction.reporting import page as reporting_page
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import (
     Entry,
     as_ranges,
@@ -32,10 +33,11 @@ from trimbench.reproduction.reporting.page import (
 )
 from trimbench.reproduction.reporting.runs import read_about, write_findings
 from trimbench.reproduction.reporting.verdicts import CAUSES, NOT_ATTEMPTED, Counted, compare, counted_once, once
-from trimbench.reproduction.validation import ConfigurationError, Json
-from trimbench.reproduction.vocabulary.outcome import Explanation, FigureSettings, Number, Probability, Table
+from trimbench.reproduction.settings import ConfigurationError, Json
+from trimbench.reproduction.vocabulary.numbers import Explanation, Number, Probability
 from trimbench.reproduction.vocabulary.planning import Findings
 from trimbench.reproduction.vocabulary.reported import Literature, Paper, ReportedExperiment
+from trimbench.reproduction.vocabulary.tables import Table
 
 from .builders import findings, record, reported
 

@@ -11,10 +11,11 @@ import pytest
 
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting.comparison import compare_runs, write_comparison
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import facts_of, render
 from trimbench.reproduction.reporting.runs import read_run
 from trimbench.reproduction.reporting.sweeps import SweepPoint, write_sweep
-from trimbench.reproduction.vocabulary.outcome import FigureSettings, Table
+from trimbench.reproduction.vocabulary.tables import Table
 
 from ..stored_runs import REPORTED, TABLE, run
 from .builders import findings

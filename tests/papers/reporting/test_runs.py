@@ -19,6 +19,7 @@ from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.files import safe_name, settings_name
 from trimbench.reproduction.reporting.figures import drawing as figure_files
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.runs import (
     Overview,
     check_run,
@@ -29,8 +30,8 @@ from trimbench.reproduction.reporting.runs import (
     write_findings,
 )
 from trimbench.reproduction.reporting.verdicts import compare
-from trimbench.reproduction.vocabulary.outcome import FigureSettings, Table
 from trimbench.reproduction.vocabulary.reported import Literature
+from trimbench.reproduction.vocabulary.tables import Table
 
 from ..command_line import results
 from .builders import POINTS, findings, judged, line_figure, record, reported

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from trimbench.reproduction.reporting.figures.drawing import StoredFigure
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.runs import write_findings
 from trimbench.reproduction.reporting.sweeps import (
     MOST_FIGURES,
@@ -24,8 +25,9 @@ from trimbench.reproduction.reporting.sweeps import (
     sweep_figures,
     write_sweep,
 )
-from trimbench.reproduction.validation import Json
-from trimbench.reproduction.vocabulary.outcome import FigureSettings, LineFigure, Table
+from trimbench.reproduction.settings import Json
+from trimbench.reproduction.vocabulary.figures import LineFigure
+from trimbench.reproduction.vocabulary.tables import Table
 
 from .builders import findings, line_figure, record
 

@@ -23,6 +23,7 @@ from markdown_it import MarkdownIt
 from trimbench.papers import files
 from trimbench.reproduction.files import _tame, as_it_was, read_csv, write_csv
 from trimbench.reproduction.reporting.figures.drawing import read_points, write_figures
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import render_pages
 from trimbench.reproduction.reporting.runs import read_about, write_findings
 from trimbench.reproduction.reporting.tables import (
@@ -36,16 +37,11 @@ from trimbench.reproduction.reporting.tables import (
     side_by_side,
 )
 from trimbench.reproduction.reporting.verdicts import compare
-from trimbench.reproduction.validation import ConfigurationError
-from trimbench.reproduction.vocabulary.outcome import (
-    Explanation,
-    FigureSettings,
-    LineFigure,
-    Number,
-    Probability,
-    Table,
-)
+from trimbench.reproduction.settings import ConfigurationError
+from trimbench.reproduction.vocabulary.figures import LineFigure
+from trimbench.reproduction.vocabulary.numbers import Explanation, Number, Probability
 from trimbench.reproduction.vocabulary.reported import Literature
+from trimbench.reproduction.vocabulary.tables import Table
 
 from .builders import findings, judged, line_figure, record, reported
 

@@ -24,7 +24,7 @@ from trimbench.reproduction.reporting.verdicts import (
     judge,
     tally,
 )
-from trimbench.reproduction.vocabulary.outcome import Explanation, Interval, IntervalKind, Number, Probability
+from trimbench.reproduction.vocabulary.numbers import Explanation, Interval, IntervalKind, Number, Probability
 from trimbench.reproduction.vocabulary.reported import SUBJECTS
 
 from .builders import judged, reported

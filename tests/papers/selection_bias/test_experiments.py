@@ -20,7 +20,7 @@ from trimbench.papers.selection_bias.colon import Colon
 from trimbench.papers.selection_bias.mixture import Mixture, MixturePrior
 from trimbench.papers.selection_bias.simulated_cases import PriorSettings
 from trimbench.reproduction.configuration import Catalogue
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import PROJECT, Command, table_of, write
 from ..experiments import keys_of, outcome_of, points_of, rows_of, tables_of

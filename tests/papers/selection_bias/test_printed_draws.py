@@ -14,7 +14,8 @@ from scipy import stats
 from trimbench.papers.selection_bias.correlations import SelectionScatter, share_beyond
 from trimbench.papers.selection_bias.simulated_cases import ModelSettings, class_counts, correlation, simulate
 from trimbench.papers.selection_bias.simulation import Calibration
-from trimbench.reproduction.vocabulary.outcome import Draws, Interval, Outcome
+from trimbench.reproduction.vocabulary.draws import Draws
+from trimbench.reproduction.vocabulary.numbers import Interval, Outcome
 from trimbench.reproduction.vocabulary.reported import Reported, Rule, held_against, printed_numbers
 
 from ..experiments import keys_of, tables_of

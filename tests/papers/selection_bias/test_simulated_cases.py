@@ -14,7 +14,7 @@ from trimbench.papers.selection_bias.correlations import CorrelationTable, Selec
 from trimbench.papers.selection_bias.simulated_cases import PriorSettings
 from trimbench.papers.selection_bias.simulation import AlphaPosterior, Calibration, Runtime, Simulation, gains
 from trimbench.reproduction.reporting.verdicts import compare
-from trimbench.reproduction.vocabulary.outcome import Interval
+from trimbench.reproduction.vocabulary.numbers import Interval
 from trimbench.reproduction.vocabulary.reported import Literature
 
 from ..command_line import PROJECT

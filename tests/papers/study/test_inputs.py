@@ -15,8 +15,8 @@ import pytest
 from trimbench.papers.networks import network_input, network_of
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
+from trimbench.reproduction.data.errors import DataUnavailable, FactsMismatch
 from trimbench.reproduction.execution.job import Job, located
-from trimbench.reproduction.validation import DataUnavailable, FactsMismatch
 from trimbench.reproduction.vocabulary.cells import Cell, Input, Inputs, check_axis, dataset_of
 
 from ..command_line import Command, file_of, table_of, write

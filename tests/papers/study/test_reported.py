@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from trimbench.reproduction.configuration import Catalogue
-from trimbench.reproduction.validation import ConfigurationError
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.cells import successes
-from trimbench.reproduction.vocabulary.outcome import (
-    Draws,
+from trimbench.reproduction.vocabulary.draws import Draws
+from trimbench.reproduction.vocabulary.numbers import (
     Explanation,
     Interval,
     Mean,
     Number,
     Probability,
-    Table,
     mean_of,
     number_of,
     numbers_of,
 )
 from trimbench.reproduction.vocabulary.reported import Literature, Reported, Rule, check_numbers, printed_numbers
+from trimbench.reproduction.vocabulary.tables import Table
 
 REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for quantity in ("error", "seconds")]
 ERROR, SECONDS = Number("vote", "error", 0.5), Number("vote", "seconds", 2.0)

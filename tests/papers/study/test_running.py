@@ -19,11 +19,12 @@ from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.run import SerialExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import ConfigurationError, settings
+from trimbench.reproduction.settings import ConfigurationError, settings
 from trimbench.reproduction.vocabulary.cells import Cell, Input, Inputs
-from trimbench.reproduction.vocabulary.outcome import Number, Outcome, Table
+from trimbench.reproduction.vocabulary.numbers import Number, Outcome
 from trimbench.reproduction.vocabulary.planning import Findings, Plan, Surroundings, make_experiment, run_plans
 from trimbench.reproduction.vocabulary.reported import Reported, Rule
+from trimbench.reproduction.vocabulary.tables import Table
 
 from ..command_line import SMALL, Command, configured_in, file_of, table_of, write
 
@@ -165,7 +166,7 @@ def test_a_trusted_module_that_is_not_found_has_a_next_step() -> None:
 OTHERS = [None, "", "Sample", "nowhere:Sample", f"{__name__}:Absent", "json:dumps", ":x", "this", "this:s"]
 
 
-@pytest.mark.parametrize("runner", [*OTHERS, "trimbench.reproduction.vocabulary.outcome:Table"])
+@pytest.mark.parametrize("runner", [*OTHERS, "trimbench.reproduction.vocabulary.tables:Table"])
 def test_a_runner_that_is_no_experiment_of_the_package_is_not_imported(
     monkeypatch: pytest.MonkeyPatch, runner: str | None
 ) -> None:

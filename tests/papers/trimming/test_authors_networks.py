@@ -16,7 +16,7 @@ from tests.networks.ace_encoder import encode_ace
 from trimbench.papers.trimming.authors_networks import AuthorsNetworks, Recipe, _blocks, _written
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.job import arguments_of
-from trimbench.reproduction.validation import ConfigurationError, validated
+from trimbench.reproduction.settings import ConfigurationError, validated
 
 from ..command_line import PROJECT, Command, table_of, write
 from ..experiments import inputs_of, keys_of, rows_of

@@ -19,8 +19,8 @@ from trimbench.papers.trimming.figure5 import Figure5, is_share, stated_sizes
 from trimbench.reproduction.data.encodings import categorize
 from trimbench.reproduction.data.masks import split_rows
 from trimbench.reproduction.execution.job import seed_for
-from trimbench.reproduction.validation import validated
-from trimbench.reproduction.vocabulary.outcome import Draws
+from trimbench.reproduction.settings import validated
+from trimbench.reproduction.vocabulary.draws import Draws
 from trimbench.reproduction.vocabulary.reported import printed_numbers
 
 from ..experiments import TOY, inputs_of, rows_of, values_of

@@ -39,7 +39,8 @@ from trimbench.papers.own_table.table_texts import (
     with_units,
 )
 from trimbench.reproduction.data.dataset import Cells, Labels, cells_of, label_text
-from trimbench.reproduction.validation import DeclarationError, quoted, rows_in, rows_named, shown, some
+from trimbench.reproduction.data.errors import DeclarationError
+from trimbench.reproduction.messages import quoted, rows_in, rows_named, shown, some
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,8 +28,9 @@ from trimbench.papers.own_table.table_texts import TableSettings, text_of
 from trimbench.reproduction.files import own_homes
 from trimbench.reproduction.reporting.page import facts_of, filled, render, table_parts
 from trimbench.reproduction.reporting.runs import read_about
-from trimbench.reproduction.vocabulary.outcome import LineFigure, Table
+from trimbench.reproduction.vocabulary.figures import LineFigure
 from trimbench.reproduction.vocabulary.planning import Findings
+from trimbench.reproduction.vocabulary.tables import Table
 from trimbench.trimming.result import wilson_interval
 
 

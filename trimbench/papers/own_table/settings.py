@@ -24,7 +24,8 @@ from trimbench.reproduction.data.dataset import fingerprint
 from trimbench.reproduction.data.masks import DEPENDENT, Mechanism, check_fraction, split_rows
 from trimbench.reproduction.execution.job import seed_for
 from trimbench.reproduction.files import read_bytes, sealed, unsealed, write_bytes
-from trimbench.reproduction.validation import ConfigurationError, did_you_mean, quoted, settings, shown, some, unknown
+from trimbench.reproduction.messages import did_you_mean, quoted, shown, some
+from trimbench.reproduction.settings import ConfigurationError, settings, unknown
 from trimbench.reproduction.vocabulary.cells import Axis
 
 if TYPE_CHECKING:

@@ -13,8 +13,10 @@ from trimbench.papers.own_table.table_reading import read_declared
 from trimbench.papers.own_table.table_texts import Reading
 from trimbench.reproduction.data.cache import Text
 from trimbench.reproduction.data.dataset import Dataset, build_dataset
+from trimbench.reproduction.data.errors import DeclarationError
 from trimbench.reproduction.data.sources import InFiles, Members, OneFile
-from trimbench.reproduction.validation import DeclarationError, quoted, settings, shown
+from trimbench.reproduction.messages import quoted, shown
+from trimbench.reproduction.settings import settings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,7 +30,7 @@ from trimbench.papers.own_table.settings import StoredTable, some_rows, stored_t
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.code_hash import job_function
 from trimbench.reproduction.execution.job import seed_for, timed
-from trimbench.reproduction.validation import Json, validated
+from trimbench.reproduction.settings import Json, validated
 from trimbench.trimming.result import wilson_interval
 
 

@@ -54,11 +54,13 @@ from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.run import Executor, SerialExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.files import write_text
+from trimbench.reproduction.messages import fitted, terminal_width, visible
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.runs import check_run, make_run, write_findings
 from trimbench.reproduction.reporting.tables import cut, markdown
-from trimbench.reproduction.validation import ConfigurationError, Json, fitted, terminal_width, validated, visible
+from trimbench.reproduction.settings import ConfigurationError, Json, validated
 from trimbench.reproduction.vocabulary.cells import Cell, Inputs, Label
-from trimbench.reproduction.vocabulary.outcome import FigureSettings, Outcome
+from trimbench.reproduction.vocabulary.numbers import Outcome
 from trimbench.reproduction.vocabulary.planning import Findings, Plan, Surroundings, run_plans
 
 if TYPE_CHECKING:

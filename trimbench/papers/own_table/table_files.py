@@ -25,8 +25,9 @@ import numpy as np
 
 from trimbench.papers.own_table.table_texts import CONTROL, SEARCHED, Reading, number_of, other_format
 from trimbench.reproduction.data.cache import one_line_reason
+from trimbench.reproduction.data.errors import DeclarationError
 from trimbench.reproduction.files import NotDataError, opened
-from trimbench.reproduction.validation import DeclarationError, did_you_mean, quoted, rows_named, shortened, shown, some
+from trimbench.reproduction.messages import did_you_mean, quoted, rows_named, shortened, shown, some
 
 if TYPE_CHECKING:
     import pandas as pd

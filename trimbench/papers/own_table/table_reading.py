@@ -25,7 +25,8 @@ from trimbench.papers.own_table.column_reading import (
 from trimbench.papers.own_table.table_files import SourceTable, open_source, within_memory
 from trimbench.papers.own_table.table_texts import ReadAs, Reading, TableSettings, number_of, text_of
 from trimbench.reproduction.data.dataset import Cells, Labels, canonical_order, hash_of
-from trimbench.reproduction.validation import DeclarationError, did_you_mean, quoted, rows_in, rows_named, shown
+from trimbench.reproduction.data.errors import DeclarationError
+from trimbench.reproduction.messages import did_you_mean, quoted, rows_in, rows_named, shown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.reproduction.data.cache import Label, Text
-from trimbench.reproduction.validation import DeclarationError, rows_in, rows_named
+from trimbench.reproduction.data.errors import DeclarationError
+from trimbench.reproduction.messages import rows_in, rows_named
 
 ColumnType = Literal["category", "number", "boolean", "date"]
 ReadAs = Literal["category", "number", "boolean", "date", "id", "target", "left out"]

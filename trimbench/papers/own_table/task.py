@@ -10,8 +10,9 @@ from trimbench.papers.own_table.study import prepared, run_study, write_study
 from trimbench.reproduction.commands.arguments import Invocation
 from trimbench.reproduction.commands.tasks import surroundings
 from trimbench.reproduction.files import safe_name
+from trimbench.reproduction.messages import brief
 from trimbench.reproduction.reporting.runs import check_run, say
-from trimbench.reproduction.validation import ConfigurationError, brief, validated
+from trimbench.reproduction.settings import ConfigurationError, validated
 
 
 def study(invocation: Invocation) -> int:

@@ -29,12 +29,13 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, checked_text, load, plain
 from trimbench.reproduction.files import is_accepted, named_folder, read_text
+from trimbench.reproduction.messages import brief
 from trimbench.reproduction.project import DISTRIBUTION, project, use
 from trimbench.reproduction.project_folder import project_of
-from trimbench.reproduction.validation import ConfigurationError, Json, brief, must_be, settings, unknown, validated
+from trimbench.reproduction.settings import ConfigurationError, Json, must_be, settings, unknown, validated
 
 if TYPE_CHECKING:
-    from trimbench.reproduction.vocabulary.outcome import FigureSettings
+    from trimbench.reproduction.reporting.figures.settings import FigureSettings
 
 Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "new"]
 

@@ -39,8 +39,9 @@ from trimbench.reproduction.commands.arguments import (
 )
 from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, plain, without_value
 from trimbench.reproduction.files import read_bytes, settings_name
+from trimbench.reproduction.messages import ShortError, Shown, fitted
 from trimbench.reproduction.project import DISTRIBUTION, loaded, project
-from trimbench.reproduction.validation import ConfigurationError, Json, ShortError, Shown, fitted, unknown, validated
+from trimbench.reproduction.settings import ConfigurationError, Json, unknown, validated
 
 _DIGITS = 8  # of the hash of a file
 
@@ -253,7 +254,7 @@ def _run(invocation: Invocation) -> int:
 
 def _invocation(line: CommandLine, composer: Composer) -> Invocation:
     # This loads NumPy, which `--help` does without.
-    from trimbench.reproduction.vocabulary.outcome import FigureSettings
+    from trimbench.reproduction.reporting.figures.settings import FigureSettings
 
     catalogue, first, is_sweep = composer.catalogue, line.points[0], bool(line.options.multirun)
     config, choices = composer.chosen(first)

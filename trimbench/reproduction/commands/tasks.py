@@ -25,6 +25,7 @@ from trimbench.reproduction.data.declarations import (
     is_here,
     obstacle,
 )
+from trimbench.reproduction.data.errors import by_host, ways_out
 from trimbench.reproduction.execution.run import Work, duration, executor_of, n_workers
 from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit, provenance
 from trimbench.reproduction.files import (
@@ -37,9 +38,11 @@ from trimbench.reproduction.files import (
     write_csv,
     write_text,
 )
+from trimbench.reproduction.messages import some, terminal_width
 from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.reporting.archive import write_archive
 from trimbench.reproduction.reporting.figures.drawing import StoredFigure, write_pictures
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import Part, count
 from trimbench.reproduction.reporting.runs import (
     NOT_FAMILIES,
@@ -60,16 +63,8 @@ from trimbench.reproduction.reporting.runs import (
 )
 from trimbench.reproduction.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.reproduction.reporting.tables import cut, markdown, markdown_rows
-from trimbench.reproduction.validation import (
-    ConfigurationError,
-    Json,
-    by_host,
-    some,
-    terminal_width,
-    ways_out,
-)
+from trimbench.reproduction.settings import ConfigurationError, Json
 from trimbench.reproduction.vocabulary.cells import Experiment, Inputs
-from trimbench.reproduction.vocabulary.outcome import FigureSettings, Table
 from trimbench.reproduction.vocabulary.planning import (
     Plan,
     Surroundings,
@@ -81,6 +76,7 @@ from trimbench.reproduction.vocabulary.planning import (
 )
 from trimbench.reproduction.vocabulary.planning import fetch as fetch_one
 from trimbench.reproduction.vocabulary.reported import Literature, NumbersError
+from trimbench.reproduction.vocabulary.tables import Table
 
 # Rows of a sweep's table on the terminal; the files have the others.
 _MOST_ROWS = 40

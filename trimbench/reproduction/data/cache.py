@@ -19,7 +19,7 @@ from pydantic import BeforeValidator
 
 from trimbench.reproduction.files import named_folder, put_aside, temporary_folder, user_cache
 from trimbench.reproduction.project import project
-from trimbench.reproduction.validation import ConfigurationError, must_be
+from trimbench.reproduction.settings import ConfigurationError, must_be
 
 _NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
 _LONGEST_REASON = 300

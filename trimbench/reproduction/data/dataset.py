@@ -11,15 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.reproduction.data.cache import Natural, Positive, Sha256
-from trimbench.reproduction.validation import (
-    DeclarationError,
-    FactsMismatch,
-    brief,
-    did_you_mean,
-    quoted,
-    settings,
-    shown,
-)
+from trimbench.reproduction.data.errors import DeclarationError, FactsMismatch
+from trimbench.reproduction.messages import brief, did_you_mean, quoted, shown
+from trimbench.reproduction.settings import settings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from trimbench.reproduction.data.cache import ROADS, Cache
 from trimbench.reproduction.data.dataset import Dataset, Facts, without_source
+from trimbench.reproduction.data.errors import DataUnavailable, DeclarationError, FactsMismatch, ways_out
 from trimbench.reproduction.data.sources import (
     BundledSource,
     CsvSource,
@@ -26,14 +27,7 @@ from trimbench.reproduction.data.sources import (
 )
 from trimbench.reproduction.files import opened
 from trimbench.reproduction.project import loaded, per_project, project
-from trimbench.reproduction.validation import (
-    ConfigurationError,
-    DataUnavailable,
-    DeclarationError,
-    FactsMismatch,
-    validated,
-    ways_out,
-)
+from trimbench.reproduction.settings import ConfigurationError, validated
 
 _log = logging.getLogger(__name__)
 # The sources that every project has, by their `kind`.

@@ -42,15 +42,9 @@ from trimbench.reproduction.data.cache import (
     one_line_reason,
     unreachable_cause,
 )
+from trimbench.reproduction.data.errors import DataUnavailable, DeclarationError, FactsMismatch, data_unavailable
 from trimbench.reproduction.files import opened, read_bytes
-from trimbench.reproduction.validation import (
-    DataUnavailable,
-    DeclarationError,
-    FactsMismatch,
-    data_unavailable,
-    must_be,
-    settings,
-)
+from trimbench.reproduction.settings import must_be, settings
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 2

@@ -43,16 +43,10 @@ from trimbench.reproduction.data.downloads import (
     openml_package,
     openml_server,
 )
+from trimbench.reproduction.data.errors import DeclarationError, FactsMismatch, Unreadable
 from trimbench.reproduction.files import opened, read_bytes
-from trimbench.reproduction.validation import (
-    DeclarationError,
-    FactsMismatch,
-    Unreadable,
-    quoted,
-    reason,
-    settings,
-    shown,
-)
+from trimbench.reproduction.messages import quoted, reason, shown
+from trimbench.reproduction.settings import settings
 
 if TYPE_CHECKING:
     import pandas as pd

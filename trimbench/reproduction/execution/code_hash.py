@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from trimbench.reproduction.files import read_bytes, sealed, unsealed, user_cache, write_bytes
 from trimbench.reproduction.project import DISTRIBUTION, project
-from trimbench.reproduction.validation import Json
+from trimbench.reproduction.settings import Json
 
 JobFunction = Callable[..., Mapping[str, Json]]
 _F = TypeVar("_F", bound=JobFunction)
@@ -133,13 +133,15 @@ _OUTSIDE = tuple(
         "configuration",
         "data.cache",  # bytes have hashes, which are in the key
         "data.downloads",
+        "data.errors",
         "execution.code_hash",
         "execution.store",
         "extras",  # says which package is absent
         "files",
+        "messages",
         "project",
         "project_folder",
-        "validation",
+        "settings",
     )
 )
 _DECLARES = ("job", "declare_result")  # the declared form of a result does not decide its values

@@ -42,7 +42,7 @@ from trimbench.reproduction.execution.store import TERMINAL, Record, usable_cpus
 from trimbench.reproduction.files import make_temporary_folder, remove_temporary_folder, without_homes
 from trimbench.reproduction.project import project
 from trimbench.reproduction.project_folder import take_up
-from trimbench.reproduction.validation import settings
+from trimbench.reproduction.settings import settings
 
 
 class HeldInterrupts:

@@ -26,8 +26,9 @@ from trimbench.reproduction.execution.code_hash import (
     name_of,
     resolve,
 )
+from trimbench.reproduction.messages import reason
 from trimbench.reproduction.project import is_trusted
-from trimbench.reproduction.validation import Json, reason
+from trimbench.reproduction.settings import Json
 
 if TYPE_CHECKING:
     import numpy as np

@@ -41,8 +41,9 @@ from trimbench.reproduction.execution.task import (
 )
 from trimbench.reproduction.extras import MissingExtraError, check_installed
 from trimbench.reproduction.files import lock_of, read_bytes, temporary_folder, temporary_folders, without_homes
+from trimbench.reproduction.messages import reason
 from trimbench.reproduction.project import DISTRIBUTION
-from trimbench.reproduction.validation import ConfigurationError, reason, settings
+from trimbench.reproduction.settings import ConfigurationError, settings
 
 # The run is given up if this many tasks could not run before any could.
 _MAX_USELESS_TASKS = 5

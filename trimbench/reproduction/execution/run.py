@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from trimbench.reproduction.data.errors import DataUnavailable, FactsMismatch
 from trimbench.reproduction.execution.code_hash import code_version, resolve
 from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, run_job_function, size_in_bytes
 from trimbench.reproduction.execution.store import (
@@ -29,16 +30,8 @@ from trimbench.reproduction.execution.store import (
     usable_cpus,
 )
 from trimbench.reproduction.files import remove_temporary_folders, user_cache, without_homes
-from trimbench.reproduction.validation import (
-    DataUnavailable,
-    FactsMismatch,
-    Json,
-    controllable,
-    settings,
-    unknown,
-    validated,
-    visible,
-)
+from trimbench.reproduction.messages import controllable, visible
+from trimbench.reproduction.settings import Json, settings, unknown, validated
 
 CACHE_MODES = ("default", "ignore", "only")
 

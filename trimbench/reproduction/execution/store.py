@@ -51,7 +51,7 @@ from trimbench.reproduction.files import (
     write_bytes,
 )
 from trimbench.reproduction.project import DISTRIBUTION, per_project, project
-from trimbench.reproduction.validation import Json
+from trimbench.reproduction.settings import Json
 
 if TYPE_CHECKING:
     import numpy as np

@@ -35,9 +35,9 @@ from trimbench.reproduction.execution.run import (
 )
 from trimbench.reproduction.execution.store import PROVENANCE, RUN_VARIABLE, Record, deciding_versions
 from trimbench.reproduction.files import opened, remove_abandoned, user_cache, write_bytes
+from trimbench.reproduction.messages import reason, visible
 from trimbench.reproduction.project import project
 from trimbench.reproduction.project_folder import take_up
-from trimbench.reproduction.validation import reason, visible
 
 _LONGEST_NAME = 100
 _SENT, _SHA256 = "sent", re.compile("[0-9a-f]{64}")

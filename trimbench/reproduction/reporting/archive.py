@@ -21,9 +21,10 @@ from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.job import RESULT_BYTES
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.files import read_bytes, read_text, read_unpacked, without_homes, write
+from trimbench.reproduction.messages import brief
 from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.reporting.runs import described_in, files_in
-from trimbench.reproduction.validation import ConfigurationError, Json, brief
+from trimbench.reproduction.settings import ConfigurationError, Json
 from trimbench.reproduction.vocabulary.reported import Literature
 
 _CITATION = "CITATION.cff"

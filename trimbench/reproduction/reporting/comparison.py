@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.files import write_csv, write_text
+from trimbench.reproduction.messages import some, terminal_width
 from trimbench.reproduction.reporting.page import count, facts_of, render, table_part
 from trimbench.reproduction.reporting.runs import POINTS, REPORTED, StoredExperiment, StoredRun
 from trimbench.reproduction.reporting.tables import label_columns, markdown, markdown_page, markdown_text
-from trimbench.reproduction.validation import some, terminal_width
-from trimbench.reproduction.vocabulary.outcome import Table
+from trimbench.reproduction.vocabulary.tables import Table
 
 # What a command does, where it writes, and how the experiment is programmed and tested.
 _NOT_SETTINGS = ("task", "results", "run", "runs", *NOT_SETTINGS)

@@ -24,6 +24,7 @@ from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, TEXT, fie
 from trimbench.reproduction.execution.job import listed as each
 from trimbench.reproduction.execution.store import commit_of, computed_with, environment_of, provenance
 from trimbench.reproduction.files import as_it_was, beside, read_bytes, read_csv, unlinked
+from trimbench.reproduction.messages import reason, visible
 from trimbench.reproduction.project import DISTRIBUTION, per_project, project
 from trimbench.reproduction.reporting.tables import asked, heading, numeric_columns, printable, shown
 from trimbench.reproduction.reporting.verdicts import (
@@ -39,10 +40,12 @@ from trimbench.reproduction.reporting.verdicts import (
     once,
     standing,
 )
-from trimbench.reproduction.validation import ConfigurationError, Json, reason, visible
-from trimbench.reproduction.vocabulary.outcome import Probability, Table, points_name
+from trimbench.reproduction.settings import ConfigurationError, Json
+from trimbench.reproduction.vocabulary.figures import points_name
+from trimbench.reproduction.vocabulary.numbers import Probability
 from trimbench.reproduction.vocabulary.planning import Findings
 from trimbench.reproduction.vocabulary.reported import Literature, Paper
+from trimbench.reproduction.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import jinja2

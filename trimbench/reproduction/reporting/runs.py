@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.errors import by_host, ways_out
 from trimbench.reproduction.execution.job import NOTHING, NUMBER, TEXT, Kind, faults, fields
 from trimbench.reproduction.execution.job import listed as each
 from trimbench.reproduction.execution.store import computed_with, provenance
@@ -31,8 +32,10 @@ from trimbench.reproduction.files import (
     write_csv,
     write_text,
 )
+from trimbench.reproduction.messages import brief, controllable, fitted, reason, some, terminal_width, visible
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting.figures.drawing import write_figures
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import (
     PAGE,
     SHORT_KEY,
@@ -64,23 +67,10 @@ from trimbench.reproduction.reporting.verdicts import (
     in_words,
     tally,
 )
-from trimbench.reproduction.validation import (
-    ConfigurationError,
-    Json,
-    brief,
-    by_host,
-    controllable,
-    fitted,
-    reason,
-    some,
-    terminal_width,
-    unknown,
-    visible,
-    ways_out,
-)
-from trimbench.reproduction.vocabulary.outcome import FigureSettings, Table
+from trimbench.reproduction.settings import ConfigurationError, Json, unknown
 from trimbench.reproduction.vocabulary.planning import NO_DATA, Findings
 from trimbench.reproduction.vocabulary.reported import Literature, NumbersError
+from trimbench.reproduction.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+from trimbench.reproduction.data.errors import by_host
 from trimbench.reproduction.execution.store import commit_of, computed_with
 from trimbench.reproduction.files import beside, without_homes, write_csv, write_text
 from trimbench.reproduction.reporting.figures.drawing import write_figures
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.figures.text import N_SLOTS, is_method
 from trimbench.reproduction.reporting.page import count, facts_of, render, table_part
 from trimbench.reproduction.reporting.runs import described, flat, provenance_of, shown_picture
 from trimbench.reproduction.reporting.tables import cut, heading, label_columns, latex, markdown_page
-from trimbench.reproduction.validation import Json, by_host
-from trimbench.reproduction.vocabulary.outcome import FigureSettings, LineFigure, Table
+from trimbench.reproduction.settings import Json
+from trimbench.reproduction.vocabulary.figures import LineFigure
 from trimbench.reproduction.vocabulary.planning import Findings
+from trimbench.reproduction.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import numpy as np

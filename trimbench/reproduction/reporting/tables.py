@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
+from trimbench.reproduction.messages import CONTROL
 from trimbench.reproduction.reporting.verdicts import Judgement, standing
-from trimbench.reproduction.validation import CONTROL
-from trimbench.reproduction.vocabulary.outcome import Table, shown_name
 from trimbench.reproduction.vocabulary.reported import Reported
+from trimbench.reproduction.vocabulary.tables import Table, shown_name
 
 if TYPE_CHECKING:
     import pandas as pd

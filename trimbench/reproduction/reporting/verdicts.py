@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from trimbench.reproduction.vocabulary.outcome import Explanation, Number
+from trimbench.reproduction.vocabulary.numbers import Explanation, Number
 from trimbench.reproduction.vocabulary.reported import SUBJECTS, Reported, Subject
 
 Verdict = Literal["exact", "within", "trend", "differs", "holds", "fails", "faster", "slower", "not attempted"]

@@ -1,6 +1,6 @@
 """The words of every experiment: inputs, cells, numbers, tables and figures."""
 
-from trimbench.reproduction.validation import ConfigurationError, Json, settings, unknown, validated
+from trimbench.reproduction.settings import ConfigurationError, Json, settings, unknown, validated
 from trimbench.reproduction.vocabulary.cells import (
     Axis,
     Cell,
@@ -27,26 +27,18 @@ from trimbench.reproduction.vocabulary.cells import (
     unlisted,
     unpacked,
 )
-from trimbench.reproduction.vocabulary.outcome import (
-    BarFigure,
-    Column,
-    Draws,
+from trimbench.reproduction.vocabulary.draws import Draws
+from trimbench.reproduction.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
+from trimbench.reproduction.vocabulary.numbers import (
     Explanation,
-    Figure,
-    ImageFigure,
     Interval,
-    LineFigure,
     Mean,
     Number,
     Outcome,
     Probability,
-    Table,
-    first,
     mean_of,
-    means,
     number_of,
     numbers_of,
-    shown_name,
     standard_error,
 )
 from trimbench.reproduction.vocabulary.reported import (
@@ -56,3 +48,4 @@ from trimbench.reproduction.vocabulary.reported import (
     interpolated,
     printed_numbers,
 )
+from trimbench.reproduction.vocabulary.tables import Column, Table, first, means, shown_name

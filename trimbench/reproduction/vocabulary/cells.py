@@ -23,11 +23,13 @@ from trimbench.reproduction.data.declarations import (
     declare_dataset,
     load_dataset,
 )
+from trimbench.reproduction.data.errors import DataUnavailable, FactsMismatch
 from trimbench.reproduction.execution.code_hash import JobFunction
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import note_road
-from trimbench.reproduction.validation import DataUnavailable, FactsMismatch, Json, brief, unknown
-from trimbench.reproduction.vocabulary.outcome import Outcome
+from trimbench.reproduction.messages import brief
+from trimbench.reproduction.settings import Json, unknown
+from trimbench.reproduction.vocabulary.numbers import Outcome
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,26 +20,18 @@ from trimbench.reproduction.data.declarations import (
     is_here,
     obstacle,
 )
+from trimbench.reproduction.data.errors import DataUnavailable, DeclarationError, FactsMismatch, by_host, ways_out
 from trimbench.reproduction.execution.job import Job, faults, fields, number
 from trimbench.reproduction.execution.run import Executor, run_jobs
 from trimbench.reproduction.execution.store import JobStore, Record, read_earlier_arrays
 from trimbench.reproduction.files import without_homes
+from trimbench.reproduction.messages import brief, reason
 from trimbench.reproduction.project import is_trusted, project
-from trimbench.reproduction.validation import (
-    ConfigurationError,
-    DataUnavailable,
-    DeclarationError,
-    FactsMismatch,
-    Json,
-    brief,
-    by_host,
-    reason,
-    validated,
-    ways_out,
-)
+from trimbench.reproduction.settings import ConfigurationError, Json, validated
 from trimbench.reproduction.vocabulary.cells import Cell, Experiment, Input, Inputs
-from trimbench.reproduction.vocabulary.outcome import Number, Outcome, Table
+from trimbench.reproduction.vocabulary.numbers import Number, Outcome
 from trimbench.reproduction.vocabulary.reported import Reported, check_numbers
+from trimbench.reproduction.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd

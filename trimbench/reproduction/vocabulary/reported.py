@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.project import per_project, project
-from trimbench.reproduction.validation import ConfigurationError, settings, unknown, validated
-from trimbench.reproduction.vocabulary.outcome import Draws, Number, Probability
+from trimbench.reproduction.settings import ConfigurationError, settings, unknown, validated
+from trimbench.reproduction.vocabulary.draws import Draws
+from trimbench.reproduction.vocabulary.numbers import Number, Probability
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,9 @@ from matplotlib.text import Text
 
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.reporting.figures.drawing import drawn, style
-from trimbench.reproduction.validation import validated
-from trimbench.reproduction.vocabulary.outcome import Figure, FigureSettings
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
+from trimbench.reproduction.settings import validated
+from trimbench.reproduction.vocabulary.figures import Figure
 
 # Boxes may share so much of a pixel; sizes are sums.
 _ROUNDING = 0.01

@@ -15,7 +15,8 @@ from PIL import Image
 
 from trimbench.reproduction.reporting.figures.drawing import draw, drawn
 from trimbench.reproduction.reporting.figures.lines import draw_axes, series_of
-from trimbench.reproduction.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
+from trimbench.reproduction.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
 
 from ..builders import line_figure
 from .measured import assert_readable, described, picture, texts_of

@@ -29,8 +29,9 @@ from trimbench.reproduction.reporting.figures.drawing import (
     write_pictures,
 )
 from trimbench.reproduction.reporting.figures.lines import line_style, series_of
-from trimbench.reproduction.validation import ConfigurationError
-from trimbench.reproduction.vocabulary.outcome import BarFigure, Figure, FigureSettings, ImageFigure, LineFigure
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
+from trimbench.reproduction.settings import ConfigurationError
+from trimbench.reproduction.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
 
 from ... import pages
 from ..builders import line_figure

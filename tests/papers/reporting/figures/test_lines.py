@@ -21,6 +21,7 @@ from trimbench.papers.conformant import imputers, mask_sweep
 from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS
 from trimbench.papers.trimming import figure5, figure7, table6
 from trimbench.reproduction.reporting.figures.lines import Series, levels_of, line_style, series_of, verticals_of
+from trimbench.reproduction.reporting.figures.settings import PALETTES, FigureSettings
 from trimbench.reproduction.reporting.figures.text import (
     N_SLOTS,
     contrast_on_white,
@@ -33,7 +34,7 @@ from trimbench.reproduction.reporting.figures.text import (
     thin_labels,
     wrapped,
 )
-from trimbench.reproduction.vocabulary.outcome import PALETTES, FigureSettings, LineFigure
+from trimbench.reproduction.vocabulary.figures import LineFigure
 
 from ..builders import line_figure
 from .measured import assert_readable, picture

@@ -17,18 +17,13 @@ import numpy as np
 
 from trimbench.reproduction.children import imported
 from trimbench.reproduction.files import NotDataError, as_it_was, beside, csv_ending, read_csv, temporaries, write_csv
+from trimbench.reproduction.messages import reason
 from trimbench.reproduction.project import DISTRIBUTION
 from trimbench.reproduction.reporting.figures.lines import draw_legend, draw_lines
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
-from trimbench.reproduction.validation import ConfigurationError, Json, reason, unknown, validated
-from trimbench.reproduction.vocabulary.outcome import (
-    BarFigure,
-    Figure,
-    FigureSettings,
-    ImageFigure,
-    LineFigure,
-    points_name,
-)
+from trimbench.reproduction.settings import ConfigurationError, Json, unknown, validated
+from trimbench.reproduction.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure, points_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.figures.text import (
     GREY,
     fit,
@@ -23,7 +24,7 @@ from trimbench.reproduction.reporting.figures.text import (
     slots,
     thin_labels,
 )
-from trimbench.reproduction.vocabulary.outcome import FigureSettings, LineFigure
+from trimbench.reproduction.vocabulary.figures import LineFigure
 
 if TYPE_CHECKING:
     import pandas as pd

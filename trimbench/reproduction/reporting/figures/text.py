@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trimbench.reproduction.project import per_project, project
-from trimbench.reproduction.vocabulary.outcome import FigureSettings
+from trimbench.reproduction.reporting.figures.settings import FigureSettings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

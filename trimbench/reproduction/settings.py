@@ -1,4 +1,4 @@
-"""Settings that are checked: frozen dataclasses filled from configurations, their errors, and how messages put them."""
+"""Settings that are checked: frozen dataclasses filled from configurations, and what JSON can say."""
 
 from __future__ import annotations
 
@@ -6,80 +6,25 @@ import dataclasses
 import functools
 import json
 import re
-import shutil
-import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, dataclass_transform
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform
 
-from trimbench.reproduction.project import project
+from trimbench.reproduction.messages import LONGEST_VALUE, ShortError, brief, reason
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError, WrapValidator
 
 
 Settings = TypeVar("Settings")
-_LONGEST_VALUE, _LONGEST_REASON, _LONGEST_MESSAGE = 120, 350, 500
 _HALF = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that are not UTF-8
-# Characters that control a terminal, or change the direction of writing; not tabs and line ends.
-CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 _UNIONS = (typing.Union, types.UnionType)
-
-
-class ShortError(Exception):
-    """An error whose message fits on a screen, whatever a file holds: the middle of a long one is left out."""
-
-    def __init__(self, message: str = "", *, whole: bool = False) -> None:
-        half = _LONGEST_MESSAGE // 2 - 5
-        is_short = whole or len(message) <= _LONGEST_MESSAGE
-        super().__init__(message if is_short else f"{message[:half]} [...] {message[-half:]}")
 
 
 class ConfigurationError(ShortError, ValueError):
     """Something in the configuration or on the command line does not exist or is not allowed."""
-
-
-def brief(value: object) -> str:
-    """Return the repr of a value for the message of an error, without its middle if it is long."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:80]} ... {text[-30:]}"
-
-
-def reason(error: BaseException) -> str:
-    """Return the message of an error on one line, without its middle if it is long."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= _LONGEST_REASON else f"{text[:250]} ... {text[-90:]}"
-
-
-def visible(text: str) -> str:
-    r"""Return a text with escapes such as ``\x1b`` for its control characters; line ends and tabs stay."""
-    return CONTROL.sub(lambda character: character[0].encode("unicode_escape").decode(), text)
-
-
-class Shown:
-    """A stream on which nothing of a text controls the terminal; `stream` takes what may, such as a progress bar."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-
-    def write(self, text: str) -> int:
-        """Write a text, with its control characters as escapes."""
-        return self.stream.write(visible(text))
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write texts."""
-        self.stream.writelines(map(visible, lines))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
-def controllable(stream: TextIO) -> TextIO:
-    """Return the stream behind what shows all characters, for what controls the terminal on purpose."""
-    return stream.stream if isinstance(stream, Shown) else stream
 
 
 def unknown(what: str, allowed: Sequence[str], got: str, written: Callable[[str], str] = repr) -> ConfigurationError:
@@ -208,7 +153,7 @@ def _explained(error: ValidationError, kind: Any, what: str) -> ConfigurationErr
     if "discriminator" in context:
         path.append(context["discriminator"].strip("'"))
     same = [one for one in errors if _place(kind, one["loc"])[0] == path] or [first]  # one for each member of a union
-    key = ".".join(part if len(part) <= _LONGEST_VALUE else brief(part) for part in path)
+    key = ".".join(part if len(part) <= LONGEST_VALUE else brief(part) for part in path)
     match first["type"]:
         case "value_error":
             text = reason(context["error"])
@@ -284,127 +229,6 @@ def _is_called(member: Any, name: int | str) -> bool:
     """Tell whether pydantic means a member of a union by a name: its class, or the value of its discriminator."""
     hints = typing.get_type_hints(member).values() if dataclasses.is_dataclass(member) else ()
     return getattr(member, "__name__", "") == name or any(name in typing.get_args(hint) for hint in hints)
-
-
-# Values and rows in messages, which stay short whatever a table holds.
-
-_LONGEST, _COMPARED = 24, 60
-
-
-def quoted(value: str) -> str:
-    """Return a value in quotes, shortened if it is long."""
-    return repr(shortened(value))
-
-
-def shortened(value: str) -> str:
-    """Return a value, shortened if it is long."""
-    return value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
-
-
-def shown(values: Sequence[str], limit: int = 8) -> str:
-    """Return values as a list in quotes.
-
-    >>> shown(["a", "b", "c"], 2)
-    "'a', 'b' and 1 more"
-    """
-    return some([*map(quoted, values)], limit)
-
-
-def some(texts: Sequence[str], limit: int, between: str = ", ") -> str:
-    """Return the first texts, at most `limit`, and how many more there are."""
-    more = len(texts) - limit
-    return between.join(texts[:limit]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def rows_in(count: int) -> str:
-    """Return a number of rows in words."""
-    return "1 row" if count == 1 else f"{count:,} rows"
-
-
-def rows_named(rows: Sequence[int], limit: int = 10) -> str:
-    """Return the numbers of some rows in words.
-
-    >>> rows_named([7]), rows_named([1, 2, 3], 2)
-    ('row 7', 'rows 1, 2 and 1 more')
-    """
-    listed = some([*map(str, rows)], limit)
-    return f"row {listed}" if len(rows) == 1 else f"rows {listed}"
-
-
-def terminal_width() -> int:
-    """Return the width of the terminal; 80 if it is unknown, as for a pipe."""
-    return shutil.get_terminal_size().columns
-
-
-def fitted(text: str, indent: int | None = None) -> str:
-    """Wrap a text to the terminal, indented after the first line; table rows, words and percentages stay whole."""
-    width, lines = terminal_width(), []
-    fill = functools.partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
-    for line in text.replace(" %", "\xa0%").split("\n"):
-        start = len(line) - len(line.lstrip()) if indent is None else indent
-        is_whole = len(line) <= width or line.startswith("|") or len(line.split()) == 1
-        lines.append(line if is_whole else fill(line, subsequent_indent=" " * start))
-    return "\n".join(lines).replace("\xa0%", " %")
-
-
-def did_you_mean(name: str, names: Sequence[str]) -> str:
-    """Return a question about the nearest name, or nothing if none is near."""
-    # The time for a comparison grows with the square of the length.
-    folded = {one.casefold()[:_COMPARED]: one for one in reversed(names)}
-    close = get_close_matches(name.casefold()[:_COMPARED], folded, n=1)
-    return f" (did you mean {quoted(folded[close[0]])}?)" if close else ""
-
-
-# What can go wrong with data. The exceptions survive pickling between processes.
-
-_TO_REACH = "run {command} task=fetch on a network that reaches it"
-_TO_HOLD = re.compile(r"set \w+ to a folder that holds it$")
-
-
-class DataUnavailable(ShortError):  # noqa: N818 - a state that a listing shows, not only an error
-    """The data is in no cache and could not be fetched."""
-
-
-class DeclarationError(ConfigurationError):
-    """A declaration names a file or a column that the data does not have."""
-
-
-class FactsMismatch(ShortError, ValueError):  # noqa: N818 - named after what was found
-    """The loaded data differs from the facts that were declared for it."""
-
-
-class Unreadable(ShortError, ValueError):  # noqa: N818 - never leaves this room
-    """A file does not hold a table of the expected format; another copy may."""
-
-
-def data_unavailable(what: str, where: str, reason: str, way_out: str = _TO_REACH) -> DataUnavailable:
-    """Return the error for data that is in no cache and did not come from a place, such as an address."""
-    ours = project()
-    to_hold = f", or set {ours.cache_variable} to a folder that holds it" if ours.cache_variable else ""
-    return DataUnavailable(
-        f"{what} is not available from {where}: {reason}; {way_out.format(command=ours.command)}{to_hold}"
-    )
-
-
-_NOT_AGAIN = " (this host is not asked again)"
-_UNAVAILABLE = re.compile(r"is not available from (.+?): (.*?)(?:; |$)")
-
-
-def ways_out(messages: Iterable[str]) -> str:
-    """Return what to do about missing data: the advice at the end of each message of `data_unavailable`, once each."""
-    ends = [message.rpartition("; ")[2] for message in messages if _UNAVAILABLE.search(message)]
-    ways = dict.fromkeys(way for end in ends for way in end.split(", or "))
-    return ", or ".join(sorted(ways, key=lambda way: bool(_TO_HOLD.match(way))))
-
-
-def by_host(missing: Mapping[str, str]) -> list[str]:
-    """Return why data is missing, one line for each host and reason; `missing` has the messages by name of the data."""
-    found: dict[str, dict[str, None]] = {}
-    for name, why in missing.items():
-        parts = _UNAVAILABLE.findall(why)
-        for line in [f"{urlsplit(url).netloc or url}: {text.removesuffix(_NOT_AGAIN)}" for url, text in parts] or [why]:
-            found.setdefault(line, {})[name] = None
-    return [f"{', '.join(names)}: {line}" for line, names in found.items()]
 
 
 # What JSON can say.

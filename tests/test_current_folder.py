@@ -58,7 +58,7 @@ def program(tmp_path: Path) -> Program:
 
 SPAWNS = """
 import os
-from trimbench.reproduction.execution.here import _safe_context
+from trimbench.reproduction.execution.processes import _safe_context
 if __name__ == "__main__":
     print(os.environ.get("PYTHONSAFEPATH"), flush=True)
     process = _safe_context().Process(target=print, args=("a child",))

@@ -19,8 +19,8 @@ import trimbench as tb
 from tests.networks.test_bayesian_network import lawn
 from tests.papers.execution import sample_jobs
 from trimbench.networks.formats import parsing
-from trimbench.papers import files
 from trimbench.papers.own_table.table_files import Reading, read_file
+from trimbench.reproduction import files
 from trimbench.reproduction.configuration import checked_text
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import JobStore
@@ -35,22 +35,28 @@ PACKAGE = Path(tb.__file__).parent
 OTHERS = {
     "__main__.py": {"_make_streams_writable": "the null device"},
     "networks/formats/parsing.py": {"_opened": "the door of the library"},
-    "papers/files.py": {"opened": "the door of the framework", "_opened": "locks"},
-    "papers/configuration.py": {"replaced": "the project's own folder"},
+    "reproduction/files.py": {"opened": "the door of the framework", "_opened": "locks"},
+    "reproduction/configuration.py": {"replaced": "the project's own folder"},
     "papers/conformant/solvers.py": {"_resident_pages": "the kernel"},
-    "papers/conformant/tasks.py": {"_listed_rows": "the project's own folder"},
-    "papers/execution/code_hash.py": {"": "code", "_source": "code"},
-    "papers/execution/here.py": {"_kibibytes": "the kernel", "process_tree": "the kernel"},
-    "papers/execution/run.py": {"take": "a folder of this process", "shorten_file": "a folder of this process"},
-    "papers/execution/store.py": {
+    "papers/conformant/protocols.py": {"_listed_rows": "the project's own folder"},
+    "reproduction/execution/code_hash.py": {"": "code", "_source": "code"},
+    "reproduction/execution/processes.py": {"_kibibytes": "the kernel", "process_tree": "the kernel"},
+    "reproduction/execution/executors.py": {
+        "take": "a folder of this process",
+        "shorten_file": "a folder of this process",
+    },
+    "reproduction/execution/store.py": {
         "own_version": "the project's own folder",
         "_quotas": "the kernel",
         "_quota": "the kernel",
     },
     "papers/own_table/steps.py": {"_saved": "a folder of this process"},
-    "papers/reporting/archive.py": {"_provenance": "the project's own folder", "write_to": "the project's own folder"},
-    "papers/reporting/page.py": {"_text": "the package"},
-    "papers/vocabulary/outcome.py": {"_titles": "the project's own folder"},
+    "reproduction/reporting/archive.py": {
+        "_provenance": "the project's own folder",
+        "write_to": "the project's own folder",
+    },
+    "reproduction/reporting/page.py": {"_text": "the package"},
+    "reproduction/vocabulary/tables.py": {"_titles": "the project's own folder"},
 }
 
 

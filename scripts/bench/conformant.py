@@ -22,8 +22,8 @@ from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.mixture import learn_mixture
 from trimbench.conformant.model import ConformantModel
+from trimbench.papers.conformant.protocols import EncodedRows, encoded_rows, fitted, make_task
 from trimbench.papers.conformant.solvers import SOLVERS, SolverName
-from trimbench.papers.conformant.tasks import EncodedRows, encoded_rows, fitted, make_task
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.masks import exactly_missing

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.conformant.brute_force_explanations import compare, compare_search
 from trimbench.papers.conformant.mask_sweep import conformant_model
-from trimbench.papers.conformant.tasks import encoded_rows, make_task
+from trimbench.papers.conformant.protocols import encoded_rows, make_task
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.vocabulary.cells import Inputs

@@ -34,10 +34,10 @@ from trimbench.papers.own_table.table_reading import read_table
 from trimbench.papers.trimming.examples import best_threshold
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
-from trimbench.reproduction.execution.here import ProcessExecutor, Workers
+from trimbench.reproduction.execution.executors import Executor, SerialExecutor, run_jobs
 from trimbench.reproduction.execution.job import Job, JobLimits
+from trimbench.reproduction.execution.processes import ProcessExecutor, Workers
 from trimbench.reproduction.execution.remote import RayExecutor
-from trimbench.reproduction.execution.run import Executor, SerialExecutor, run_jobs
 from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.vocabulary.cells import Inputs
 

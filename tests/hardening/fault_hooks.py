@@ -71,9 +71,9 @@ class Fault:
 
     def plant_in_workers(self) -> None:
         """Let each worker process that this one starts from now on plant the faults, before its first job."""
-        from trimbench.reproduction.execution import here
+        from trimbench.reproduction.execution import processes
 
-        here._prepare = partial(_prepare_with, self)
+        processes._prepare = partial(_prepare_with, self)
 
     def _open(self, file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
         if not set(mode) & set("wax+") or not self._is_here(file):
@@ -89,9 +89,9 @@ class Fault:
 
 
 def _prepare_with(fault: Fault, *shared: Any) -> None:
-    from trimbench.reproduction.execution import here
+    from trimbench.reproduction.execution import processes
 
-    here._prepare(*shared)  # of the worker, where nothing is in its place
+    processes._prepare(*shared)  # of the worker, where nothing is in its place
     fault.plant()
 
 

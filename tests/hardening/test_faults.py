@@ -13,10 +13,10 @@ import pytest
 
 from tests.papers.execution import sample_jobs
 from tests.papers.execution.programs import held_elsewhere
-from trimbench.reproduction.execution import here as execution_here
-from trimbench.reproduction.execution.here import ProcessExecutor
+from trimbench.reproduction.execution import processes as execution_here
+from trimbench.reproduction.execution.executors import run_jobs
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.run import run_jobs
+from trimbench.reproduction.execution.processes import ProcessExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.files import temporary_folder
 from trimbench.reproduction.reporting.runs import make_run, profile_of

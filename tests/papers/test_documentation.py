@@ -27,7 +27,7 @@ from nbformat.v4 import new_code_cell
 import trimbench
 import trimbench.estimators
 from tests.test_package import loaded_by
-from trimbench.papers.beyond.incomplete_methods import METHODS
+from trimbench.papers.methods.missing_features import METHODS
 from trimbench.reproduction.commands import cli
 from trimbench.reproduction.commands.arguments import CommandLine
 from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue

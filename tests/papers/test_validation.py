@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from trimbench.papers.conformant.tasks import Protocol
+from trimbench.papers.conformant.protocols import Protocol
 from trimbench.reproduction.commands.arguments import SHARED_KEYS, CommandLine, Composer, setting
 from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.data.cache import Cache

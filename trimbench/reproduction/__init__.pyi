@@ -1,19 +1,18 @@
-from .settings import settings as settings
-from .vocabulary.figures import LineFigure as LineFigure
-from .vocabulary.numbers import Outcome as Outcome
-from .vocabulary.numbers import mean_of as mean_of
-from .vocabulary.numbers import numbers_of as numbers_of
-from .vocabulary.tables import Table as Table
-
 from .execution.job import COUNT as COUNT
 from .execution.job import NUMBER as NUMBER
 from .execution.job import SHARE as SHARE
 from .execution.job import TEXT as TEXT
 from .execution.job import job as job
 from .execution.job import seed_for as seed_for
+from .settings import settings as settings
 from .vocabulary.cells import Cell as Cell
 from .vocabulary.cells import Input as Input
 from .vocabulary.cells import Inputs as Inputs
 from .vocabulary.cells import dataset_of as dataset_of
 from .vocabulary.cells import groups as groups
 from .vocabulary.cells import successes as successes
+from .vocabulary.figures import LineFigure as LineFigure
+from .vocabulary.numbers import Outcome as Outcome
+from .vocabulary.numbers import mean_of as mean_of
+from .vocabulary.numbers import numbers_of as numbers_of
+from .vocabulary.tables import Table as Table

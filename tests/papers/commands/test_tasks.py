@@ -16,7 +16,7 @@ import trimbench as tb
 from tests.networks.ace_encoder import encode_ace
 from trimbench.papers.trimming import examples
 from trimbench.reproduction.commands.tasks import measured
-from trimbench.reproduction.execution.run import duration
+from trimbench.reproduction.execution.executors import duration
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting.runs import STUDY, make_run
 

@@ -29,9 +29,9 @@ from trimbench.papers.conformant.mask_sweep import (
     mixture_cells,
     summarise,
 )
+from trimbench.papers.conformant.protocols import Table2, Task, encoded_rows, fitted, make_task
 from trimbench.papers.conformant.solvers import solve_synthetic
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
-from trimbench.papers.conformant.tasks import Table2, Task, encoded_rows, fitted, make_task
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.job import arguments_of

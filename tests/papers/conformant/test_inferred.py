@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from trimbench.papers.conformant.curves import NaiveBayesCrossing, stored_contradiction, stored_curves
+from trimbench.papers.conformant.protocols import distinct_rows, encoded_rows, fit_lbfgs, make_task, rows_at_hand
 from trimbench.papers.conformant.tables_4_and_5 import (
     METHODS,
     Setup,
@@ -27,7 +28,6 @@ from trimbench.papers.conformant.tables_4_and_5 import (
     outperformed,
     printed,
 )
-from trimbench.papers.conformant.tasks import distinct_rows, encoded_rows, fit_lbfgs, make_task, rows_at_hand
 from trimbench.reproduction.project import project
 from trimbench.reproduction.settings import ConfigurationError, validated
 from trimbench.reproduction.vocabulary.numbers import Explanation, Outcome

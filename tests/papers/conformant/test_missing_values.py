@@ -14,8 +14,11 @@ from sklearn.datasets import load_iris
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.papers.beyond import incomplete_methods
-from trimbench.papers.beyond.incomplete_methods import (
+from trimbench.papers.beyond.missing_values import MissingValues, claim_lines, groups_of
+from trimbench.papers.conformant.protocols import feature_codes
+from trimbench.papers.measures import brier_score, calibration_error, log_loss
+from trimbench.papers.methods import missing_features
+from trimbench.papers.methods.missing_features import (
     METHODS,
     JointNormal,
     NotApplicableError,
@@ -26,9 +29,6 @@ from trimbench.papers.beyond.incomplete_methods import (
     hidden_copies,
     split_tables,
 )
-from trimbench.papers.beyond.missing_values import MissingValues, claim_lines, groups_of
-from trimbench.papers.conformant.tasks import feature_codes
-from trimbench.papers.measures import brier_score, calibration_error, log_loss
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.job import arguments_of
 from trimbench.reproduction.vocabulary.numbers import mean_of
@@ -144,7 +144,7 @@ def test_a_method_that_raises_costs_only_itself(monkeypatch: pytest.MonkeyPatch)
     def broken(*_: object) -> Any:
         raise ValueError("singular")
 
-    monkeypatch.setattr(incomplete_methods, "fit_naive_bayes", broken)
+    monkeypatch.setattr(missing_features, "fit_naive_bayes", broken)
     experiment = MissingValues(**SETTINGS, methods=["mixture", "naive_bayes"], splits=1, numbers=["iris"], seed=1)
     (cell,) = experiment.cells(inputs_of())
     methods: Any = compare_with_gaps(**arguments_of(cell.job))["methods"]

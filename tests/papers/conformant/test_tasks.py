@@ -14,8 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import trimbench as tb
 from trimbench.papers.conformant import tasks
 from trimbench.papers.conformant.imputers import ImputerOptions, evaluate_imputer
-from trimbench.papers.conformant.solvers import SOLVERS
-from trimbench.papers.conformant.tasks import (
+from trimbench.papers.conformant.protocols import (
     Encoding,
     Task,
     count_rows,
@@ -25,6 +24,7 @@ from trimbench.papers.conformant.tasks import (
     make_task,
     rows_at_hand,
 )
+from trimbench.papers.conformant.solvers import SOLVERS
 from trimbench.reproduction import vocabulary
 from trimbench.reproduction.data.dataset import Dataset
 from trimbench.reproduction.execution.code_hash import JobFunction

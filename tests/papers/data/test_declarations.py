@@ -36,7 +36,7 @@ from trimbench.reproduction.data.declarations import DatasetDeclaration, declare
 from trimbench.reproduction.data.downloads import CacheOnlyFile, FileDeclaration, UnverifiedFile
 from trimbench.reproduction.data.errors import DataUnavailable
 from trimbench.reproduction.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
-from trimbench.reproduction.execution.run import SerialExecutor
+from trimbench.reproduction.execution.executors import SerialExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.cells import Inputs

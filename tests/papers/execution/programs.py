@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from trimbench.reproduction.execution.executors import TARGETS, Executor
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.run import TARGETS, Executor
 from trimbench.reproduction.execution.store import Record
 
 from . import sample_jobs
@@ -34,9 +34,9 @@ from importlib import import_module
 from pathlib import Path
 sys.path[:0] = {paths!r}
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.run import run_jobs
+from trimbench.reproduction.execution.executors import run_jobs
 from trimbench.reproduction.execution.store import JobStore
-from trimbench.reproduction.execution.run import executor_of
+from trimbench.reproduction.execution.executors import executor_of
 if __name__ == "__main__":
     jobs = import_module({module!r})
     sweep = [Job.create(getattr(jobs, {function!r}), {{**{shared!r}, {axis!r}: n}}) for n in range({n})]

@@ -15,10 +15,10 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
-from trimbench.reproduction.execution.here import HeldInterrupts, ProcessExecutor
+from trimbench.reproduction.execution.executors import TARGETS, Executor, ExecutorError, SerialExecutor, executor_of
 from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.processes import HeldInterrupts, ProcessExecutor
 from trimbench.reproduction.execution.remote import RayExecutor, SlurmExecutor
-from trimbench.reproduction.execution.run import TARGETS, Executor, ExecutorError, SerialExecutor, executor_of
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.project import project
 from trimbench.reproduction.settings import ConfigurationError
@@ -112,7 +112,7 @@ def test_jobs_use_one_thread_for_linear_algebra(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_idle_pool_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.reproduction.execution.here._TURN_SECONDS", 1.0)
+    monkeypatch.setattr("trimbench.reproduction.execution.processes._TURN_SECONDS", 1.0)
     jobs = squares(40)
     records: list[Record] = []
 
@@ -135,7 +135,7 @@ def test_a_job_that_writes_into_all_files_of_its_worker_costs_one_job(
     monkeypatch: pytest.MonkeyPatch, junk: str
 ) -> None:
     """It is understood as a message that is longer than what comes, is no message, or is too long for the memory."""
-    monkeypatch.setattr("trimbench.reproduction.execution.here._TURN_SECONDS", 1.0)
+    monkeypatch.setattr("trimbench.reproduction.execution.processes._TURN_SECONDS", 1.0)
     rude = Job.create(sample_jobs.write_junk, {"junk": junk, "first": 3})
     ok = squares(6)
     records = run(ProcessExecutor(workers=2), [*ok[:2], rude, *ok[2:]])
@@ -156,7 +156,7 @@ def fail_to_start(*settings: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_workers_that_never_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.reproduction.execution.here._prepare", fail_to_start)
+    monkeypatch.setattr("trimbench.reproduction.execution.processes._prepare", fail_to_start)
     with pytest.raises(RuntimeError, match=r"died in 3 pools in a row .* run with executor=serial"):
         ProcessExecutor(workers=1).run(squares(2), lambda record: None)
     assert workers_alive() == []

@@ -16,11 +16,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from trimbench.reproduction.execution import here
-from trimbench.reproduction.execution import run as execution_run
-from trimbench.reproduction.execution.here import ProcessExecutor, can_measure, memory_held
-from trimbench.reproduction.execution.job import Job, size_in_bytes
-from trimbench.reproduction.execution.run import (
+from trimbench.reproduction.execution import executors, processes
+from trimbench.reproduction.execution.executors import (
     BoundedText,
     Executor,
     ExecutorError,
@@ -30,6 +27,8 @@ from trimbench.reproduction.execution.run import (
     shorten_file,
     take,
 )
+from trimbench.reproduction.execution.job import Job, size_in_bytes
+from trimbench.reproduction.execution.processes import ProcessExecutor, can_measure, memory_held
 from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.files import without_homes
 
@@ -86,16 +85,16 @@ def test_a_log_handler_that_a_job_leaves_behind_writes_to_the_next_log() -> None
 
 def test_a_worker_notes_when_and_where_it_runs_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes = [0.0] * 8
-    monkeypatch.setattr(here, "_starts", Mock(get=lambda: notes))
-    monkeypatch.setattr(here, "_fresh", Mock(get=lambda: 1.0))
+    monkeypatch.setattr(processes, "_starts", Mock(get=lambda: notes))
+    monkeypatch.setattr(processes, "_fresh", Mock(get=lambda: 1.0))
     log = tmp_path / "new/log"
-    found = [here.work(Job.create(sample_jobs.fail, {"kind": kind}), 1, log) for kind in ("plain", "interrupt")]
+    found = [processes.work(Job.create(sample_jobs.fail, {"kind": kind}), 1, log) for kind in ("plain", "interrupt")]
     assert [(record.status, record.log) for record in found] == [("failed", "")] * 2
     assert (log.exists(), log.parent.stat().st_mode & 0o777) == (False, 0o700)
     began, held, pid, ended = notes[4:]
     assert (notes[:4], pid, (held + 1) % 1024) == ([0.0] * 4, os.getpid(), 0)
     assert 0 < found[1].seconds <= ended - began < time.monotonic()
-    assert here.work(squares(1)[0], 0, Path(__file__, "log")).status == "failed", "no place for a log"
+    assert processes.work(squares(1)[0], 0, Path(__file__, "log")).status == "failed", "no place for a log"
 
 
 def test_a_log_belongs_to_the_record_beside_it(tmp_path: Path) -> None:
@@ -223,7 +222,7 @@ def test_nothing_that_a_job_started_outlives_the_program(
 
 
 def test_where_memory_cannot_be_measured_its_limit_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(here, "_PROC", tmp_path)
+    monkeypatch.setattr(processes, "_PROC", tmp_path)
     with pytest.raises(ExecutorError, match="memory can be limited on Linux only"):
         ProcessExecutor(workers=1, memory="1GB").run(squares(1), lambda _: None)
     assert memory_held(1) == 0
@@ -257,7 +256,7 @@ def test_a_long_log_keeps_its_ends_and_says_what_was_cut(executor: Executor) -> 
 
 
 def test_a_log_is_cut_again_and_again_while_it_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution_run, "LOG_BYTES", 2000)
+    monkeypatch.setattr(executors, "LOG_BYTES", 2000)
     path, memory = tmp_path / "log", BoundedText()
     written = 0
     with path.open("ab", buffering=0) as job:
@@ -285,8 +284,8 @@ def test_a_log_is_cut_again_and_again_while_it_grows(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize(("limit", "looks"), [(None, "lll"), (2**50, "mlmmmlmmml")])
 def test_memory_is_read_more_often_than_logs(monkeypatch: pytest.MonkeyPatch, limit: int | None, looks: str) -> None:
-    monkeypatch.setattr(here, "_LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(here, "_LOG_SECONDS", 0.03)
+    monkeypatch.setattr(processes, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(processes, "_LOG_SECONDS", 0.03)
     seen, enough = [], threading.Event()
 
     def look(at: str) -> list[Any]:
@@ -295,7 +294,7 @@ def test_memory_is_read_more_often_than_logs(monkeypatch: pytest.MonkeyPatch, li
             enough.set()
         return []
 
-    watch = here.Watch(limit, lambda: look("m"), lambda: look("l"))
+    watch = processes.Watch(limit, lambda: look("m"), lambda: look("l"))
     assert enough.wait(20)
     watch.stop()
     assert "".join(seen).startswith(looks)

@@ -23,9 +23,9 @@ import pytest
 from tests.networks.network_writers import encode_ergo
 from trimbench.papers.networks import declare_network
 from trimbench.reproduction import project as project_module
+from trimbench.reproduction.execution.executors import SerialExecutor, run_jobs
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.remote import RayExecutor
-from trimbench.reproduction.execution.run import SerialExecutor, run_jobs
 from trimbench.reproduction.execution.store import JobStore, Record
 
 from ..command_line import PROJECT, run_here, tables

@@ -26,9 +26,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.reproduction.execution import ray_task, remote
-from trimbench.reproduction.execution import run as execution_run
-from trimbench.reproduction.execution import task as tasks
+from trimbench.reproduction.execution import cluster_task, executors, ray_task, remote
+from trimbench.reproduction.execution.cluster_task import Terms, read_answer, run_task
+from trimbench.reproduction.execution.executors import ExecutorError, execute, run_jobs
 from trimbench.reproduction.execution.job import Job, JobLimits
 from trimbench.reproduction.execution.remote import (
     Cluster,
@@ -39,9 +39,7 @@ from trimbench.reproduction.execution.remote import (
     TaskLost,
     ray_folder,
 )
-from trimbench.reproduction.execution.run import ExecutorError, execute, run_jobs
 from trimbench.reproduction.execution.store import JobStore, Record
-from trimbench.reproduction.execution.task import Terms, read_answer, run_task
 from trimbench.reproduction.files import user_cache
 
 from . import sample_jobs
@@ -331,8 +329,8 @@ def test_tasks_of_one_sweep_share_a_worker(tmp_path: Path) -> None:
     elsewhere = read_answer(run_task(pids[:1], terms._replace(logs=tmp_path / "not here")), pids[:1])[2]
     assert len({str(record.result) for records in results for record in records}) == 1
     assert elsewhere[0].result not in [record.result for record in results[0]]
-    tasks._stop_kept()
-    assert not tasks._kept
+    cluster_task._stop_kept()
+    assert not cluster_task._kept
 
 
 def test_what_a_machine_lacks_is_found_on_another_and_the_machine_named(
@@ -433,7 +431,7 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
         run_task([job], terms, "b", lambda sha256: fetched.append(sha256) or contents[sha256])  # type: ignore[func-returns-value]
         answered = run_task([job], terms, "b", contents.__getitem__)
     _, _, (record,) = read_answer(answered, [job])
-    tasks._stop_kept()
+    cluster_task._stop_kept()
     assert record.result == {"text": "content of mine"}
     assert sorted(fetched) == sorted(contents)
     assert (user_cache() / "files/one").read_text() == "content of files/one"
@@ -469,7 +467,7 @@ def test_files_that_a_machine_has_not_are_brought_once(tmp_path: Path, monkeypat
     ],
 )
 def test_what_a_job_fails_with_where_a_machine_lacks_something(error: Exception, lacking: bool) -> None:
-    assert execution_run.is_lacking(error) is lacking
+    assert executors.is_lacking(error) is lacking
     outer = RuntimeError("around it")
     outer.__cause__ = error
-    assert execution_run.is_lacking(outer) is lacking
+    assert executors.is_lacking(outer) is lacking

@@ -14,8 +14,8 @@ from unittest.mock import Mock
 import pytest
 
 from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.execution.executors import Report, SerialExecutor, Work, duration, run_jobs
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.run import Report, SerialExecutor, Work, duration, run_jobs
 from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.files import user_cache
 from trimbench.reproduction.settings import ConfigurationError

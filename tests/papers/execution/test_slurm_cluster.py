@@ -13,9 +13,9 @@ from unittest.mock import Mock
 import pytest
 
 from trimbench.reproduction.execution import remote, task
+from trimbench.reproduction.execution.executors import ExecutorError, SerialExecutor
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.remote import SlurmExecutor
-from trimbench.reproduction.execution.run import ExecutorError, SerialExecutor
 from trimbench.reproduction.execution.store import Record
 
 from . import sample_jobs

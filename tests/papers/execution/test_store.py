@@ -25,9 +25,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.reproduction.execution import store as store_module
-from trimbench.reproduction.execution.here import ProcessExecutor
+from trimbench.reproduction.execution.executors import Executor, SerialExecutor, execute, run_jobs
 from trimbench.reproduction.execution.job import COUNT, Job, check_result, declare_result
-from trimbench.reproduction.execution.run import Executor, SerialExecutor, execute, run_jobs
+from trimbench.reproduction.execution.processes import ProcessExecutor
 from trimbench.reproduction.execution.store import (
     JobStore,
     KeptArrays,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.reproduction.execution.here import ProcessExecutor
+from trimbench.reproduction.execution.executors import SerialExecutor, run_jobs
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.run import SerialExecutor, run_jobs
+from trimbench.reproduction.execution.processes import ProcessExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.files import lock, remove_abandoned, remove_temporary_folders, temporary_folder, write_text
 

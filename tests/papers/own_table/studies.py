@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.study import Study, prepared, run_study
-from trimbench.reproduction.execution.run import SerialExecutor
+from trimbench.reproduction.execution.executors import SerialExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.vocabulary.planning import Surroundings
 

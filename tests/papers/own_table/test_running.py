@@ -26,7 +26,7 @@ from trimbench.papers.own_table.table_reading import read_table
 from trimbench.papers.own_table.table_texts import MISSING_VALUES
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
-from trimbench.reproduction.execution.here import ProcessExecutor
+from trimbench.reproduction.execution.processes import ProcessExecutor
 from trimbench.reproduction.files import sealed, unsealed
 from trimbench.reproduction.project import project
 from trimbench.reproduction.settings import ConfigurationError, validated

@@ -16,7 +16,7 @@ from trimbench.papers.networks import network_input
 from trimbench.papers.trimming.examples import best_threshold
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
-from trimbench.reproduction.execution.run import SerialExecutor
+from trimbench.reproduction.execution.executors import SerialExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.project import project
 from trimbench.reproduction.settings import ConfigurationError, settings

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
-from trimbench.papers.beyond.incomplete_methods import METHODS, OK, Shape, compare_with_gaps
 from trimbench.papers.conformant.mask_sweep import check_missing
-from trimbench.papers.conformant.tasks import Task, make_task
+from trimbench.papers.conformant.protocols import Task, make_task
+from trimbench.papers.methods.missing_features import METHODS, OK, Shape, compare_with_gaps
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.masks import Mechanism, Missingness
 from trimbench.reproduction.execution.job import seed_for

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from trimbench.papers.conformant import mask_sweep as sweep
-from trimbench.papers.conformant.tasks import Encoding, make_task
+from trimbench.papers.conformant.protocols import Encoding, make_task
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.project import project

@@ -14,7 +14,7 @@ from trimbench.conformant.distribution import checked_row
 from trimbench.conformant.explanations import SufficientExplanation
 from trimbench.conformant.model import ConformantModel
 from trimbench.papers.conformant.mask_sweep import conformant_model
-from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, make_task, rows_at_hand
+from trimbench.papers.conformant.protocols import Encoding, Task, encoded_rows, make_task, rows_at_hand
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import (
     COUNT,

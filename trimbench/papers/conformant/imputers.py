@@ -23,7 +23,7 @@ from trimbench.papers.conformant.mask_sweep import (
     mask_seed,
     measures,
 )
-from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
+from trimbench.papers.conformant.protocols import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.job import PERCENT, POSITIVE, job

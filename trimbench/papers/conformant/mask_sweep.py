@@ -20,7 +20,7 @@ from trimbench.conformant.conform import conform, conform_to_statistics
 from trimbench.conformant.layout import CHUNK_ROWS, FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import Solution
-from trimbench.papers.conformant.tasks import (
+from trimbench.papers.conformant.protocols import (
     EncodedRows,
     Encoding,
     Task,

@@ -16,7 +16,7 @@ from trimbench.conformant.conform import Solver, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
 from trimbench.papers.conformant.programs import ProgramSolution, solve_cvxpy, solve_gpkit
-from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
+from trimbench.papers.conformant.protocols import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, job, listed, timed
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from trimbench.papers.conformant.curves import stored_curves
 from trimbench.papers.conformant.mask_sweep import Sweep, check_missing, evaluation_cells, summarise
-from trimbench.papers.conformant.tasks import Encoding, make_task
+from trimbench.papers.conformant.protocols import Encoding, make_task
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.masks import Missingness, Rounding, Unit
 

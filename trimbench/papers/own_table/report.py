@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from trimbench.papers.beyond.incomplete_methods import METHODS, OK
 from trimbench.papers.beyond.missing_values import MEASURES, MECHANISMS, Group, groups_of
+from trimbench.papers.methods.missing_features import METHODS, OK
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.steps import (
     CANDIDATES,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from trimbench.papers.beyond.incomplete_methods import METHODS
+from trimbench.papers.methods.missing_features import METHODS
 from trimbench.papers.own_table.table_files import read_file
 from trimbench.papers.own_table.table_reading import ReadTable
 from trimbench.papers.own_table.table_texts import MISSING_VALUES, TableSettings

@@ -24,8 +24,8 @@ from trimbench.estimators.conformant import NaiveConformantClassifier
 from trimbench.estimators.selection_corrected import SelectionCorrectedNB
 from trimbench.estimators.trimmed import TrimmedClassifier
 from trimbench.networks.discretize import IdentifierColumnWarning
-from trimbench.papers.beyond.incomplete_methods import Training, first_line, hidden_copies, learn_by
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
+from trimbench.papers.methods.missing_features import Training, first_line, hidden_copies, learn_by
 from trimbench.papers.own_table.settings import StoredTable, some_rows, stored_table
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.code_hash import job_function

@@ -49,9 +49,9 @@ from trimbench.papers.own_table.table_reading import read_table
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.code_hash import JobFunction
-from trimbench.reproduction.execution.here import ProcessExecutor
+from trimbench.reproduction.execution.executors import Executor, SerialExecutor
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.run import Executor, SerialExecutor
+from trimbench.reproduction.execution.processes import ProcessExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.files import write_text
 from trimbench.reproduction.messages import fitted, terminal_width, visible

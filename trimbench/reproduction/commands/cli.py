@@ -240,7 +240,7 @@ def _value(value: Json) -> str:
 def _run(invocation: Invocation) -> int:
     # These load numpy and pandas, which `--help` does without.
     from trimbench.reproduction.commands.tasks import PERFORM
-    from trimbench.reproduction.execution.run import ExecutorError
+    from trimbench.reproduction.execution.executors import ExecutorError
 
     task = invocation.settings.task
     perform = PERFORM.get(task) or loaded(project().tasks[task])

@@ -26,7 +26,7 @@ from trimbench.reproduction.data.declarations import (
     obstacle,
 )
 from trimbench.reproduction.data.errors import by_host, ways_out
-from trimbench.reproduction.execution.run import Work, duration, executor_of, n_workers
+from trimbench.reproduction.execution.executors import Work, duration, executor_of, n_workers
 from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit, provenance
 from trimbench.reproduction.files import (
     lock_of,

@@ -19,7 +19,7 @@ def run(jobs: bytes, terms: bytes, contents: list[Any]) -> bytes:
     vars(sys.modules["__main__"]).pop("__file__", None)
     try:
         # By name, because the module on that machine runs the task.
-        there = importlib.import_module("trimbench.reproduction.execution.task")
+        there = importlib.import_module("trimbench.reproduction.execution.cluster_task")
         given = pickle.loads(jobs), pickle.loads(terms)
         return bytes(there.run_task(*given, machine, lambda sha256: ray.get(ray.get(contents[0])[sha256])))
     except Exception as error:  # noqa: BLE001  (another version may raise anything)

@@ -27,10 +27,7 @@ from typing import Any, Literal
 
 from trimbench.reproduction.children import python, run_python, starting
 from trimbench.reproduction.execution import ray_task
-from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.run import ExecutorError, Files, OnRecord, WorkerSettings, describe, failure, take
-from trimbench.reproduction.execution.store import Record, usable_cpus
-from trimbench.reproduction.execution.task import (
+from trimbench.reproduction.execution.cluster_task import (
     ANSWER,
     Terms,
     last_line,
@@ -39,6 +36,17 @@ from trimbench.reproduction.execution.task import (
     read_answer,
     write_task,
 )
+from trimbench.reproduction.execution.executors import (
+    ExecutorError,
+    Files,
+    OnRecord,
+    WorkerSettings,
+    describe,
+    failure,
+    take,
+)
+from trimbench.reproduction.execution.job import Job
+from trimbench.reproduction.execution.store import Record, usable_cpus
 from trimbench.reproduction.extras import MissingExtraError, check_installed
 from trimbench.reproduction.files import lock_of, read_bytes, temporary_folder, temporary_folders, without_homes
 from trimbench.reproduction.messages import reason

@@ -21,8 +21,8 @@ from trimbench.reproduction.data.declarations import (
     obstacle,
 )
 from trimbench.reproduction.data.errors import DataUnavailable, DeclarationError, FactsMismatch, by_host, ways_out
+from trimbench.reproduction.execution.executors import Executor, run_jobs
 from trimbench.reproduction.execution.job import Job, faults, fields, number
-from trimbench.reproduction.execution.run import Executor, run_jobs
 from trimbench.reproduction.execution.store import JobStore, Record, read_earlier_arrays
 from trimbench.reproduction.files import without_homes
 from trimbench.reproduction.messages import brief, reason

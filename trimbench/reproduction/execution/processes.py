@@ -24,8 +24,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from trimbench.reproduction.children import starting
-from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, in_megabytes
-from trimbench.reproduction.execution.run import (
+from trimbench.reproduction.execution.executors import (
     ExecutorError,
     Files,
     OnRecord,
@@ -38,6 +37,7 @@ from trimbench.reproduction.execution.run import (
     take,
     written_to,
 )
+from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, in_megabytes
 from trimbench.reproduction.execution.store import TERMINAL, Record, usable_cpus
 from trimbench.reproduction.files import make_temporary_folder, remove_temporary_folder, without_homes
 from trimbench.reproduction.project import project

@@ -267,8 +267,8 @@ Files = Mapping[str, Path]
 _ROOM = __package__
 # The only classes that a configuration can name: a file from elsewhere must not make the program call anything else.
 TARGETS = (
-    f"{_ROOM}.run.SerialExecutor",
-    f"{_ROOM}.here.ProcessExecutor",
+    f"{_ROOM}.executors.SerialExecutor",
+    f"{_ROOM}.processes.ProcessExecutor",
     f"{_ROOM}.remote.RayExecutor",
     f"{_ROOM}.remote.SlurmExecutor",
 )

@@ -23,9 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trimbench.reproduction.children import run
-from trimbench.reproduction.execution.here import Workers
-from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
-from trimbench.reproduction.execution.run import (
+from trimbench.reproduction.execution.executors import (
     LONGEST_LOG,
     TRACEBACK_CHARACTERS,
     ExecutorError,
@@ -33,6 +31,8 @@ from trimbench.reproduction.execution.run import (
     describe,
     failure,
 )
+from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
+from trimbench.reproduction.execution.processes import Workers
 from trimbench.reproduction.execution.store import PROVENANCE, RUN_VARIABLE, Record, deciding_versions
 from trimbench.reproduction.files import opened, remove_abandoned, user_cache, write_bytes
 from trimbench.reproduction.messages import reason, visible

@@ -19,7 +19,7 @@ from trimbench.conformant.distribution import logsumexp
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
-from trimbench.papers.conformant.tasks import EncodedRows, Task, encoded_rows, feature_codes
+from trimbench.papers.conformant.protocols import EncodedRows, Task, encoded_rows, feature_codes
 from trimbench.papers.measures import accuracy, brier_score, calibration_error, log_loss
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.masks import Missingness, split_rows

@@ -1,0 +1,1 @@
+"""Methods that several experiments and the study compare."""

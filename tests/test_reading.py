@@ -55,7 +55,8 @@ OTHERS = {
         "_provenance": "the project's own folder",
         "write_to": "the project's own folder",
     },
-    "reproduction/reporting/page.py": {"_text": "the package"},
+    "reproduction/reporting/page.py": {"_text": "the package", "_texts": "the project's own folder"},
+    "reproduction/commands/tasks.py": {"new": "the package"},
     "reproduction/vocabulary/tables.py": {"_titles": "the project's own folder"},
 }
 

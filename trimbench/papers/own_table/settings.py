@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, P
 from trimbench.papers.methods.missing_features import METHODS
 from trimbench.papers.own_table.table_files import read_file
 from trimbench.papers.own_table.table_reading import ReadTable
-from trimbench.papers.own_table.table_texts import MISSING_VALUES, TableSettings
+from trimbench.papers.own_table.table_texts import MISSING_VALUES, TableSettings, type_setting
 from trimbench.reproduction.data.cache import Cache, Label
 from trimbench.reproduction.data.dataset import fingerprint
 from trimbench.reproduction.data.masks import DEPENDENT, Mechanism, check_fraction, split_rows
@@ -174,12 +174,20 @@ def read_costs(path: Path) -> dict[str, float]:
 _TEXT = re.compile(r"""(?:'([^']+)'|"([^"]+)"|(-?\d[\d.e+-]*)) in (?:\d|rows? )""")
 
 
+# The type that a note advises.
+_TYPE = re.compile(r"types: (\w+)")
+
+
+def _with_setting(note: str, column: str) -> str:
+    return _TYPE.sub(lambda kind: type_setting(column, kind[1]), note)
+
+
 def with_settings(table: ReadTable, missing_values: Sequence[str]) -> ReadTable:
     """Return a table whose notes name the settings to write: those of types, and the whole list of missing values."""
     card, repairs = [], list(table.repairs[: len(table.repairs) - sum(len(one.notes) for one in table.card)])
     counted, new = dict[str, None](), dict[str, None]()  # in order
     for one in table.card:
-        notes = tuple(note.replace("types: ", f"types.{one.name}=") for note in one.notes)
+        notes = tuple(_with_setting(note, one.name) for note in one.notes)
         card.append(replace(one, notes=notes))
         repairs += [f"column {quoted(one.name)}: {note}" for note in notes]
         for note in notes:

@@ -83,8 +83,8 @@ class CommonSettings:
             )
         if self.run is not None and (not is_accepted(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
             raise ConfigurationError(
-                f"run must be a name of ASCII letters, digits and _ . - other than {', '.join(_TAKEN)} that Windows can "
-                f"have, too (not aux, nul.1 or a point at the end), got {self.run!r}; write for example run=mine"
+                f"run must be a name of ASCII letters, digits and _ . - other than {', '.join(_TAKEN)} that Windows "
+                f"accepts, too (not aux, nul.1 or a point at the end), got {self.run!r}; write for example run=mine"
             )
         if self.run == PUBLISHED and self.task in ("run", "report", "study"):
             raise ConfigurationError(

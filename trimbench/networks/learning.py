@@ -134,6 +134,45 @@ def learn(
     ----------
     Friedman, Geiger and Goldszmidt (1997), Bayesian network classifiers, Machine Learning 29, section 4.
     """
+    _check_settings(structure, n_components, smoothing, n_starts)
+    coded = _Coded.of(plain_table(features), target, missing)
+    return _model_of(coded, structure, n_components, smoothing, n_starts, random_state)
+
+
+def learn_from_codes(
+    features: CodedColumns,
+    target: CodedColumns,
+    *,
+    structure: Structure = "naive_bayes",
+    n_components: int = 2,
+    smoothing: float = 1.0,
+) -> NaiveBayes | BayesianNetwork | NaiveBayesMixture:
+    """Return what `learn` does for a table and a target of categories without missing ones.
+
+    Parameters
+    ----------
+    features : CodedColumns
+    target : CodedColumns
+        A single column, the classes.
+    structure, n_components, smoothing
+        As in `learn`.
+    """
+    _check_settings(structure, n_components, smoothing, n_starts=3)
+    codes = np.ascontiguousarray(features.codes.T)
+    (variable,), (class_names,), values = target.names, target.states, features.states
+    coded = _Coded(target.codes[:, 0], class_names, variable, features.names, codes, values)
+    return _model_of(coded, structure, n_components, smoothing, n_starts=3, random_state=0)
+
+
+class CodedColumns(NamedTuple):
+    """Columns of categories: codes of shape (n_rows, n_columns), names, and the values of each, used or not."""
+
+    codes: NDArray[np.int64]
+    names: list[str]
+    states: list[list[str]]
+
+
+def _check_settings(structure: Structure, n_components: int, smoothing: float, n_starts: int) -> None:
     if structure not in get_args(Structure):
         raise ValueError(f"structure must be one of {list(get_args(Structure))}, got {str(structure)[:80]!r}")
     check_smoothing(smoothing)
@@ -142,7 +181,11 @@ def learn(
         raise ValueError(f"smoothing must be positive for a {what}, got 0; 1 is Laplace's rule")
     for name, count in (("n_components", n_components), ("n_starts", n_starts)):
         check_whole(name, count, 1)
-    coded = _Coded.of(plain_table(features), target, missing)
+
+
+def _model_of(
+    coded: _Coded, structure: Structure, n_components: int, smoothing: float, n_starts: int, random_state: int
+) -> NaiveBayes | BayesianNetwork | NaiveBayesMixture:
     if structure == "naive_bayes":
         return _naive_bayes(coded, smoothing)
     if structure == "tree":
@@ -345,7 +388,7 @@ def _table_codes(
 
 
 class _Cells(NamedTuple):
-    """Numbers to sort, shape (n_columns, n_rows), which cells are missing, and the texts that they stand for, if any."""
+    """Numbers to sort, shape (n_columns, n_rows), which cells are missing, and the texts they stand for, if any."""
 
     numbers: NDArray[Any]
     absent: NDArray[np.bool_]
@@ -359,7 +402,8 @@ def _cells_to_sort(columns: pd.DataFrame, kind: Any) -> _Cells | None:
     if isinstance(kind, np.dtype) and kind.kind in "biuf" and is_plain(kind):
         numbers = np.ascontiguousarray(columns.to_numpy().T)
         return _Cells(numbers, np.isnan(numbers) if kind.kind == "f" else np.zeros(numbers.shape, dtype=np.bool_))
-    if kind != object and not (isinstance(kind, pd.StringDtype) and is_plain(kind)):
+    may_be_text = kind == np.dtype(object) or (isinstance(kind, pd.StringDtype) and is_plain(kind))
+    if not may_be_text:
         return None
     cells = columns.to_numpy(dtype=object).T
     absent = is_missing(cells)

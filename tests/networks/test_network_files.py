@@ -223,7 +223,7 @@ OBSERVED = """<BIF VERSION="0.3"><NETWORK><NAME>n</NAME>
 
 
 def test_evidence_that_samiam_saves_with_a_network_is_named_and_not_used(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=r"net.xmlbif was saved with evidence, .* network: {'A': 'b'}; give it as"):
+    with pytest.warns(UserWarning, match=r"network.xmlbif was saved with evidence, .* network: {'A': 'b'}; give it as"):
         network = tb.BayesianNetwork.read(write(tmp_path, "xmlbif", OBSERVED.format("1")))
     assert network.table("A").tolist() == [0.3, 0.7]
 

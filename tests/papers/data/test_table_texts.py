@@ -187,4 +187,3 @@ def test_points_in_the_name_of_a_column_need_no_care() -> None:
     nested = {"Sepal": {"Length": "category", "Width": "number"}, "Species": "category"}
     flat = {"Sepal.Length": "category", "Sepal.Width": "number", "Species": "category"}
     assert validated(TableSettings, {"types": nested}, "x").types == flat
-    assert validated(TableSettings, {"types": {2: "category"}}, "x").types == {"2": "category"}

@@ -36,7 +36,6 @@ def _by_column(types: object) -> object:
         return types
     found: dict[object, object] = {}
     for name, kind in types.items():
-        name = str(name) if isinstance(name, int | float) else name
         inner = _by_column(kind)
         found |= {f"{name}.{rest}": one for rest, one in inner.items()} if isinstance(inner, Mapping) else {name: kind}
     return found
@@ -149,7 +148,7 @@ def type_setting(column: str, kind: str) -> str:
     """
     if _PLAIN_KEY.fullmatch(column):
         return f"types.{column}={kind}"
-    if _MAPPING_KEY.fullmatch(column) and "${" not in column:
+    if _MAPPING_KEY.fullmatch(column) and "${" not in column and math.isnan(number_of(column)):
         return f"'types={{{_ESCAPED.sub(lambda sign: chr(92) + sign[0], column)}: {kind}}}'"
     return f"types={{{column!r}: {kind!r}}} in Python"
 

@@ -269,7 +269,7 @@ def _plain(value: Any) -> Any:
     """Return a setting without arrays and tuples, such as names taken from the columns of a frame."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
-        return {_plain(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(one) for name, one in value.items()}  # the keys are names of columns
     return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 

@@ -47,18 +47,19 @@ def main() -> None:
 
 
 class _Output(io.FileIO):
-    """Standard output or error that survives failed writes: results are kept, and lost output is told at the end."""
+    """Standard output or error that survives failed writes: results are kept, and lost output is told at the end.
+
+    A reader that leaves early, as in ``trimbench | head``, has seen what it wanted: that is no loss.
+    """
 
     unprinted: OSError | None = None
 
     def write(self, content: Any, /) -> int:
-        """Write, and go on if that fails; only a closed pipe at standard output raises BrokenPipeError."""
+        """Write, and go on if that fails, so that every file is written."""
         try:
             return super().write(content)
         except OSError as error:
-            if self.fileno() == 1:
-                if isinstance(error, BrokenPipeError):
-                    raise
+            if self.fileno() == 1 and not isinstance(error, BrokenPipeError):
                 _Output.unprinted = error
             return len(content)
 

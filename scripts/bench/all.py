@@ -27,6 +27,7 @@ from .table import Named, lines_of, printed, write
 BENCHMARKS = (
     "trimming",
     "networks",
+    "wide",
     "rows",
     "conformant",
     "missing_values",

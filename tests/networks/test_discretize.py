@@ -15,7 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.networks.discretize import Discretizer, IdentifierColumnWarning, between, entropy_cuts
+from trimbench.networks.discretize import (
+    CutRule,
+    Discretizer,
+    IdentifierColumnWarning,
+    _learned,
+    between,
+    entropy_cuts,
+)
 
 Row = tuple[float, int]
 
@@ -189,3 +196,45 @@ def test_bad_input_is_explained() -> None:
     learned = Discretizer.fit(frame, [0, 1, 1], "mean")
     with pytest.raises(ValueError, match=r"column 'x' must hold numbers, .* got 'tall'"):
         learned.transform(pd.DataFrame({"x": [1.0, "tall"]}))
+
+
+@given(seed=st.integers(0, 9999), cut=st.sampled_from(["mdl", "mean", "median"]), n_rows=st.integers(1, 60))
+@settings(max_examples=150)
+def test_columns_cut_at_once_are_as_those_cut_one_by_one(seed: int, cut: CutRule, n_rows: int) -> None:
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, rng.integers(1, 4), n_rows)
+    columns = {
+        "noise": rng.normal(size=n_rows),
+        "signal": rng.normal(size=n_rows) + 2 * classes,
+        "ties": np.round(rng.normal(size=n_rows) + classes),
+        "whole": rng.integers(0, 4, n_rows),
+        "bytes": rng.integers(0, 2, n_rows).astype(np.uint8),
+        "two": 2.5 * rng.integers(0, 2, n_rows),
+        "same": np.full(n_rows, 7.0),
+        "gaps": np.where(rng.random(n_rows) < 0.3, np.nan, rng.normal(size=n_rows)),
+        "truth": rng.random(n_rows) < 0.5,
+        "text": rng.choice(["a", "b"], n_rows),
+        "halves": rng.normal(size=n_rows).astype(np.float32),
+    }
+    frame = pd.DataFrame(columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a column without values
+        rules = [_learned(frame[name], str(name), classes, cut) for name in frame]
+        found = Discretizer.fit(frame, classes, cut)
+    assert list(found.rules) == rules
+    new = frame.sample(n_rows, replace=True, random_state=seed)
+    new.iloc[::3, :3] = rng.normal(size=new.iloc[::3, :3].shape)
+    new.iloc[::4, 1] = np.nan
+    one_by_one = np.column_stack([rule.codes(new.iloc[:, place]) for place, rule in enumerate(rules)])
+    assert (found.codes(new) == one_by_one).all()
+
+
+@pytest.mark.parametrize("cell", [np.inf, -np.inf])
+def test_infinity_among_columns_coded_at_once_is_named(cell: float) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=list("abc"))
+    rules = Discretizer.fit(frame, np.arange(20) % 2)
+    frame.loc[3, "b"] = cell
+    with pytest.raises(ValueError, match="column 'b' must be finite"):
+        rules.codes(frame)
+    with pytest.raises(ValueError, match="column 'b' must be finite"):
+        Discretizer.fit(frame, np.arange(20) % 2)

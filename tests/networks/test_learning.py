@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import same_naive_bayes
+from trimbench.networks.learning import _table_codes, category_codes
 from trimbench.networks.values import plain_column
 
 VALUES = ["u", "v", "w"]
@@ -55,6 +56,71 @@ def test_probabilities_equal_the_twin(with_gaps: bool, data: st.DataObject, smoo
         np.testing.assert_allclose(table, twin(features[name], target, VALUES, ["no", "yes"], smoothing), rtol=1e-12)
     counts = target.value_counts().reindex(["no", "yes"]).to_numpy() + smoothing
     np.testing.assert_allclose(model.prior, counts / counts.sum(), rtol=1e-12)
+
+
+COLUMNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "whole": lambda rng, n: rng.integers(0, 3, n),
+    "bytes": lambda rng, n: rng.integers(0, 3, n).astype(np.uint8),
+    "floats": lambda rng, n: rng.choice([0.0, -0.0, 1.5, np.nan], n),
+    "zeros": lambda rng, n: rng.choice([0.0, -0.0], n),
+    "halves": lambda rng, n: rng.choice([0.25, 0.3], n).astype(np.float32),
+    "truth": lambda rng, n: rng.random(n) < 0.5,
+    "text": lambda rng, n: rng.choice(["b", "Z", "\u00e9", "a"], n),
+    "objects": lambda rng, n: np.array(rng.choice(["b", "a", None], n), dtype=object),
+    "mixed": lambda rng, n: np.array([1, "a"] * n, dtype=object)[:n],
+    "categories": lambda rng, n: pd.Categorical(rng.choice(["x", "y"], n), categories=["z", "y", "x"]),
+    "nullable": lambda rng, n: pd.array(rng.choice([1, 2], n), dtype="Int64"),
+    "measured": lambda rng, n: rng.normal(size=n),
+    "infinite": lambda rng, n: rng.choice([1.0, np.inf], n),
+    "empty": lambda rng, n: np.full(n, np.nan),
+}
+
+
+@given(
+    names=st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=8),
+    n_rows=st.integers(1, 40),
+    seed=st.integers(0, 99),
+    missing=st.sampled_from(["error", "ignore"]),
+)
+@settings(max_examples=150)
+def test_columns_coded_at_once_are_as_those_coded_one_by_one(
+    names: list[str], n_rows: int, seed: int, missing: Any
+) -> None:
+    rng = np.random.default_rng(seed)
+    frame = pd.concat([pd.Series(COLUMNS[name](rng, n_rows)) for name in names], axis=1)
+    labels = [f"{name} {place}" for place, name in enumerate(names)]
+    try:
+        expected = [
+            category_codes(frame.iloc[:, place], f"feature {label!r}", missing=missing)
+            for place, label in enumerate(labels)
+        ]
+    except ValueError as error:
+        with pytest.raises(ValueError, match=f"^{re.escape(str(error))}$"):
+            _table_codes(frame, labels, missing)
+        return
+    codes, values = _table_codes(frame, labels, missing)
+    for place, (own, its) in enumerate(expected):
+        assert codes[place].tolist() == own.tolist()
+        assert values[place] == its
+
+
+@given(seed=st.integers(0, 999), smoothing=st.sampled_from([0.0, 1.0]))
+@settings(max_examples=40)
+def test_features_counted_together_have_the_tables_of_each_alone(seed: int, smoothing: float) -> None:
+    rng = np.random.default_rng(seed)
+    target = pd.Series(np.append(rng.integers(0, 3, 20), [0, 1, 2]))
+    frame = pd.DataFrame({f"f{i}": rng.integers(0, rng.integers(1, 5), 23).astype(float) for i in range(9)})
+    frame = frame.mask(rng.random(frame.shape) < 0.3).assign(full="a")
+    alone = []
+    for name in frame:
+        try:
+            alone.append(tb.learn(frame[[name]], target, smoothing=smoothing, missing="ignore").likelihoods[0])
+        except ValueError as error:
+            with pytest.raises(ValueError, match=f"^{re.escape(str(error))}$"):
+                tb.learn(frame, target, smoothing=smoothing, missing="ignore")
+            return
+    together = tb.learn(frame, target, smoothing=smoothing, missing="ignore")
+    assert all(np.array_equal(one, other) for one, other in zip(together.likelihoods, alone, strict=True))
 
 
 def test_unused_categories_are_values_and_keep_their_order() -> None:

@@ -215,3 +215,39 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
     # JSON in a file of another name would not be read again.
     with pytest.raises(ValueError, match=r"must not end like a file of another format, got '.*\.bif'; save as \.json"):
         lawn().save(tmp_path / "lawn.bif")
+
+
+OBSERVED = """<BIF VERSION="0.3"><NETWORK><NAME>n</NAME>
+<VARIABLE TYPE="nature"><NAME>A</NAME><OUTCOME>a</OUTCOME><OUTCOME>b</OUTCOME><OBSERVED>{}</OBSERVED></VARIABLE>
+<DEFINITION><FOR>A</FOR><TABLE>0.3 0.7</TABLE></DEFINITION></NETWORK></BIF>"""
+
+
+def test_evidence_that_samiam_saves_with_a_network_is_named_and_not_used(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=r"network.xmlbif was saved with evidence, .* network: {'A': 'b'}; give it as"):
+        network = tb.BayesianNetwork.read(write(tmp_path, "xmlbif", OBSERVED.format("1")))
+    assert network.table("A").tolist() == [0.3, 0.7]
+
+
+@pytest.mark.parametrize("place", ["2", "-1", "b", ""])
+def test_evidence_on_no_outcome_is_an_error(tmp_path: Path, place: str) -> None:
+    with pytest.raises(ValueError, match="line 2: OBSERVED of 'A' must be one place among the 2 outcomes, counted"):
+        tb.BayesianNetwork.read(write(tmp_path, "xmlbif", OBSERVED.format(place)))
+
+
+@given(data=st.data(), network=networks(names=PLAIN))
+@settings(max_examples=20)
+def test_comment_lines_of_the_competition_change_nothing(
+    data: st.DataObject, network: tb.BayesianNetwork, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lines = encode_uai(network).split("\n")
+    for place in data.draw(st.lists(st.integers(0, len(lines)), max_size=4)):
+        lines.insert(place, data.draw(st.sampled_from(["c", "c a comment", "  c 1 2 3", "c: BAYES"])))
+    path = write(tmp_path_factory.getbasetemp(), "uai", "\n".join(lines))
+    assert same(tb.BayesianNetwork.read(path), plain(network))
+
+
+def test_errors_after_comment_lines_name_the_line_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="line 3: "):
+        tb.BayesianNetwork.read(write(tmp_path, "uai", "c one\nc two\nMARKOV\n1\n2\n"))
+    with pytest.raises(ValueError, match="line 1: a network must begin with BAYES"):
+        tb.BayesianNetwork.read(write(tmp_path, "uai", "class\nBAYES\n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers import configuration
 from trimbench.papers.commands.arguments import SHARED_KEYS, Composer, setting
-from trimbench.papers.configuration import Catalogue, configuration_folder, plain
+from trimbench.papers.configuration import Catalogue, configuration_folder, files_below, plain
 from trimbench.papers.validation import ConfigurationError
 from trimbench.papers.vocabulary.outcome import shown_name
 from trimbench.papers.vocabulary.reported import Literature
@@ -177,6 +178,34 @@ def test_files_that_are_the_projects_own_replace_nothing(tmp_path: Path) -> None
     assert catalogue.replaced() == {}
     (tmp_path / "dataset/digits.yaml").write_bytes(text + b"# another\n")
     assert catalogue.replaced() == {"dataset/digits": tmp_path / "dataset/digits.yaml"}
+
+
+def test_linked_folders_are_searched_like_others(tmp_path: Path) -> None:
+    shared = tmp_path / "shared" / "deep"
+    shared.mkdir(parents=True)
+    (shared / "one.yaml").write_text("a: 1\n", encoding="utf-8")
+    own = tmp_path / "own"
+    (own / "experiment").mkdir(parents=True)
+    (own / "experiment/lab").symlink_to(tmp_path / "shared")
+    (tmp_path / "shared/again").symlink_to(own / "experiment")  # in a circle
+    (own / "dataset").symlink_to(shared)
+    catalogue = Catalogue((own, configuration_folder()))
+    assert "lab/deep/one" in catalogue.names("experiment")
+    assert catalogue.mapping("experiment", "lab/deep/one") == {"a": 1}
+    assert "one" in catalogue.names("dataset")
+    (shared / "digits.yaml").write_text("kind: csv\n", encoding="utf-8")
+    assert catalogue.replaced() == {"dataset/digits": own / "dataset/digits.yaml"}
+
+
+def test_links_among_folders_end(tmp_path: Path) -> None:
+    folders = [tmp_path / str(i) for i in range(12)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "x.yaml").touch()
+    for folder, following in itertools.pairwise(folders):
+        for name in "abc":  # 3 ** 11 paths
+            (folder / name).symlink_to(following)
+    assert len(files_below(folders[0])) == 1 + 3 + 9 + 27
 
 
 def test_everything_that_is_declared_has_a_name_for_titles() -> None:

@@ -16,6 +16,7 @@ from trimbench.trimming.limits import Limits, Progress, checked_choice
 from trimbench.trimming.result import RowsAgreement, wilson_interval
 from trimbench.trimming.search.cross_fitting import dealt_folds, trim_on_rows
 from trimbench.trimming.search.rows import MAX_INSTANCES, RowProblem
+from trimbench.trimming.trim import trim_by_rows
 
 from .test_rows_search import best_of_pairs, blends, random_rows, share
 
@@ -245,3 +246,31 @@ def test_the_cheapest_is_taken_of_what_was_judged_before_a_limit() -> None:
         found = tb.trim(tb.BayesianClassifier(model), 3, rows=rows, prefer="cheapest", evaluation_limit=limit)
         assert found.may_go_on
         assert len(found.features) <= 3
+
+
+@pytest.mark.parametrize("n_constant", [1, 40])
+def test_constant_features_that_are_forbidden_change_nothing(n_constant: int) -> None:
+    rng = np.random.default_rng(n_constant)
+    n_features = 14
+    tables = rng.dirichlet(np.ones(2), size=(n_features, 2))
+    constant = [[[1.0], [1.0]]] * n_constant
+    # Between the others, so that all draws but theirs would move.
+    likelihoods = [*tables[:5], *constant, *tables[5:]]
+    names = [f"f{i}" for i in range(5)] + [f"c{i}" for i in range(n_constant)] + [f"f{i}" for i in range(5, n_features)]
+    with_them = tb.NaiveBayes([0.4, 0.6], likelihoods, feature_names=names)
+    rows = with_them.sample(50, rng).drop(columns="class")
+    classifier = tb.BayesianClassifier(with_them, positive="1")
+    varying = [name for name in names if name[0] == "f"]
+    gone = [name for name in names if name[0] == "c"]
+    found = tb.trim(classifier, 3, forbidden=gone, rows=rows)
+    # The twin searches among all features.
+    choice = checked_choice(names, 3, forbidden=gone)
+    twin = trim_by_rows(classifier, choice, rows, "auto", "best", "auto", Limits())
+    assert found.features == twin.features
+    assert found.threshold_interval == pytest.approx(twin.threshold_interval)
+    assert found.agreement == pytest.approx(twin.agreement, abs=1e-12)
+    assert found.rows_agreement == twin.rows_agreement
+    assert found.original is classifier
+    assert set(found.features) <= set(varying)
+    with pytest.raises(ValueError, match="rows must hold values that the classifier knows"):
+        tb.trim(classifier, 3, forbidden=gone, rows=rows.assign(c0="never"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
@@ -44,6 +45,23 @@ def checked_cells(estimator: Any, X: Any) -> pd.DataFrame | NDArray[Any]:
     cells, labels = _checked(estimator, X)
     numbers = as_one_array(cells)
     return _named(cells, labels) if numbers is None else numbers
+
+
+def selectable(estimator: Any, X: Any) -> Any:
+    """Return a table from which a selector takes columns: of pandas with its types, if `set_output` keeps frames.
+
+    In an array, whatever a library calls missing is NaN or None, and narrow floats are the decimals they stand for.
+    """
+    import pandas as pd
+
+    X = plain_table(X)
+    if not isinstance(X, pd.DataFrame):
+        return unmasked(X)
+    labels = [str(label) for label in X.columns]
+    if _are_integers(X.columns) and labels != [str(place) for place in range(len(labels))]:
+        X = X.set_axis(labels, axis=1)  # as in `_checked`
+    keeps_frames = _get_output_config("transform", estimator)["dense"] != "default"
+    return X if keeps_frames else plain_columns(X)
 
 
 def _named(cells: Any, labels: Sequence[Any]) -> pd.DataFrame:

@@ -426,8 +426,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ValueError
             When `x` is not a row of possible values, `against` is not another class, or a parameter is not allowed.
         """
-        found = self.model_.contrast(self._encoded_row(x), against, by=by, max_sets=max_sets)
-        return found.named(self._feature_names())
+        row = self._encoded_row(x)
+        return self.model_.contrast(row, against, by=by, max_sets=max_sets).named(self._feature_names())
 
     def _feature_names(self) -> list[str]:
         """Return the raw column of each feature of the model."""

@@ -23,7 +23,7 @@ from trimbench.estimators.fitted_pipeline import (
 )
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import ColumnRule, Discretizer, interval_names
-from trimbench.networks.learning import learn
+from trimbench.networks.learning import CodedColumns, learn_from_codes
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes, free_class_variable
 from trimbench.networks.values import cell_text
@@ -126,20 +126,18 @@ Model = NaiveBayes | NaiveBayesMixture | BayesianNetwork
 
 def learned(
     density: Density,
-    rows: pd.DataFrame,
+    rows: CodedColumns,
     classes: NDArray[np.intp],
     class_names: Sequence[str],
     smoothing: float,
     n_components: int,
 ) -> tuple[Model, str]:
     """Learn a distribution over categories and the class; return it and the name of the class variable."""
-    import pandas as pd
-
-    variable = free_class_variable(rows.columns)
-    labels = pd.Categorical.from_codes(classes, categories=pd.Index(class_names, dtype=str))
-    target = pd.Series(labels, index=rows.index, name=variable)
+    variable = free_class_variable(rows.names)
+    target = CodedColumns(classes.astype(np.int64)[:, None], [variable], [list(class_names)])
     structure: Any = "tree" if density == "tree_augmented" else density
-    return learn(rows, target, structure=structure, smoothing=smoothing, n_components=n_components), variable
+    model = learn_from_codes(rows, target, structure=structure, smoothing=smoothing, n_components=n_components)
+    return model, variable
 
 
 # Fitted pipelines as sums over raw columns of few values: what each value adds to the score of each class.

@@ -27,21 +27,22 @@ from trimbench.estimators.columns import (
     column_names,
     cost_by_name,
     groups_by_name,
+    selectable,
 )
 from trimbench.estimators.fitted_pipeline import unwrapped
 from trimbench.estimators.pipeline_values import Density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.formats.parsing import read_json, write_json
-from trimbench.networks.values import checked_names, listed, plain_columns, plain_table
+from trimbench.networks.learning import CodedColumns
+from trimbench.networks.values import checked_names, listed
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import Trimming
+from trimbench.trimming.search.row_scores import CodedRows
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight
 
 
@@ -185,13 +186,15 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         if len(self.classes_) < 2:
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
         names = [str(name) for name in frame.columns]
-        for name in names:
-            check_no_dates(frame[name], name)
+        for place, kind in enumerate(frame.dtypes):
+            if kind.kind not in "biufc":
+                check_no_dates(frame.iloc[:, place], names[place])
         self.discretizer_ = Discretizer.fit(frame, codes, self.cut)
-        coded = self.discretizer_.transform(frame)
+        coded = self.discretizer_.codes(frame)
         class_names = checked_names([str(label) for label in self.classes_], "labels of y", of_values=True)
-        model, target = learned(self.density, coded, codes, class_names, self.smoothing, self.n_components)
-        self._trim(distribution_of(model, target, self.threshold, names), names, coded)
+        columns = CodedColumns(coded, names, [list(rule.categories) for rule in self.discretizer_.rules])
+        model, target = learned(self.density, columns, codes, class_names, self.smoothing, self.n_components)
+        self._trim(distribution_of(model, target, self.threshold, names), names, CodedRows(coded))
         return self
 
     @classmethod
@@ -227,11 +230,11 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         inner = unwrapped(model)
         if hasattr(inner, "feature_names_in_") or not hasattr(inner, "n_features_in_"):
             trimmed.feature_names_in_ = np.array(names, dtype=object)
-        coded = None if rows is None else trimmed.discretizer_.transform(checked_rows(trimmed, rows))
+        coded = None if rows is None else CodedRows(trimmed.discretizer_.codes(checked_rows(trimmed, rows)))
         trimmed._trim(distribution, names, coded)
         return trimmed
 
-    def _trim(self, classifier: BayesianClassifier, names: Sequence[str], rows: pd.DataFrame | None) -> None:
+    def _trim(self, classifier: BayesianClassifier, names: Sequence[str], rows: Any) -> None:
         if classifier.threshold is None and self.threshold != 0.5:
             raise ValueError(
                 f"threshold must be 0.5 for {len(self.classes_)} classes, of which the most probable is given, got "
@@ -308,8 +311,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     def transform(self, X: Any) -> Any:
         """Return the columns that are kept, as an array of shape (n_rows, n_kept) or as `set_output` says."""
         check_is_fitted(self, "classifier_")
-        X = plain_table(X)
-        return super().transform(plain_columns(X) if hasattr(X, "iloc") else X)
+        return super().transform(selectable(self, X))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier as JSON; floats keep every digit. `trimming_` is not written.

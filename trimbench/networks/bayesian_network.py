@@ -329,6 +329,11 @@ def draw_forwards(
         if fixed is not None and node in fixed:
             codes[node] = np.full(n_rows, fixed[node], dtype=kind)
             continue
+        if table.shape[-1] == 1 and isinstance(rng.bit_generator, np.random.PCG64):
+            # Nothing to draw: the numbers are skipped, so that the other nodes get theirs.
+            rng.bit_generator.advance(n_rows)
+            codes[node] = np.broadcast_to(kind(0), n_rows)
+            continue
         codes[node] = drawn(table, [codes[parent] for parent in above], rng.random(n_rows))
     return codes
 

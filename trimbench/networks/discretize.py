@@ -19,6 +19,7 @@ from trimbench.networks.values import (
     code_type,
     column_numbers,
     is_constant,
+    is_plain,
     listed,
     places_among,
     plain_column,
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 CutRule = Literal["mdl", "mean", "median"]
 # A column with more values than this, and more than this share of the rows, does not hold categories.
 _FEW_VALUES, _LARGEST_SHARE = 10, 0.5
+# Tables with more rows are cut column by column: what a column takes is then more than what is between columns.
+_MOST_SORTED_ROWS = 5_000
+# Cells of a table that are looked at in one pass.
+_CELLS_AT_ONCE = 2**20
 # Up to this many cuts are compared one by one.
 _FEW_CUTS = 8
 
@@ -153,7 +158,13 @@ class Discretizer:
         labels = np.asarray(classes, dtype=np.int64)
         # Small integers are sorted and counted faster.
         labels = labels.astype(code_type(int(labels.max(initial=0)) + 1))
-        return cls(tuple(_learned(column, str(name), labels, cut) for name, column in frame.items()))
+        known = _rules_of_numbers(frame, labels, cut)
+        return cls(
+            tuple(
+                known[place] if place in known else _learned(frame.iloc[:, place], str(name), labels, cut)
+                for place, name in enumerate(frame.columns)
+            )
+        )
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table as categorical columns, by position, with the names and categories of the rules."""
@@ -172,9 +183,54 @@ class Discretizer:
         Rows are a table, or an array of numbers, with a column for each rule, by position.
         """
         codes = np.empty((len(rows), len(self.rules)), dtype=np.int64, order="F")
+        done = self._numbers_coded(rows, codes)
         for place, rule in enumerate(self.rules):
-            codes[:, place] = rule.codes(rows[:, place] if isinstance(rows, np.ndarray) else rows.iloc[:, place])
+            if not done[place]:
+                codes[:, place] = rule.codes(rows[:, place] if isinstance(rows, np.ndarray) else rows.iloc[:, place])
         return codes
+
+    def _numbers_coded(self, rows: pd.DataFrame | NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Write the codes of columns of numbers, all with the same number of cuts at once; return which are written.
+
+        Columns with an error, and those of many cuts, are left for their rules.
+        """
+        done = np.zeros(len(self.rules), dtype=np.bool_)
+        n_cuts = np.array([-1 if rule.cuts is None else len(rule.cuts) for rule in self.rules], dtype=np.int64)
+        n_cuts[n_cuts > _FEW_CUTS] = -1
+        n_cuts[~_are_numbers(rows)] = -1
+        at_once = max(1, _CELLS_AT_ONCE // max(1, len(rows)))
+        for count in np.unique(n_cuts[n_cuts >= 0]).tolist():
+            of_count = np.flatnonzero(n_cuts == count)
+            for start in range(0, len(of_count), at_once):
+                places = of_count[start : start + at_once]
+                numbers = _numbers_of(rows, places)
+                rules = [self.rules[place] for place in places.tolist()]
+                found = np.zeros(numbers.shape, dtype=np.int64)
+                for cut in np.array([rule.cuts for rule in rules]).reshape(len(rules), count).T:
+                    found += numbers > cut[:, None]
+                absent = np.isnan(numbers)
+                if has_gaps := absent.any():
+                    gaps = [rule.fallback if rule.missing is None else rule.missing for rule in rules]
+                    pairs = zip(rules, gaps, strict=True)
+                    code = np.array([-1 if gap is None else rule.categories.index(gap) for rule, gap in pairs])
+                    found = np.where(absent, code[:, None], found)
+                is_wrong = np.isinf(numbers).any(axis=1) | (has_gaps and (found < 0).any(axis=1))
+                codes[:, places] = found.T
+                done[places] = ~is_wrong
+        return done
+
+
+def _are_numbers(rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which columns have a type of numbers, or truth values, of NumPy."""
+    kinds = [rows.dtype] * rows.shape[1] if isinstance(rows, np.ndarray) else list(rows.dtypes)
+    plain = {kind: isinstance(kind, np.dtype) and kind.kind in "biuf" and is_plain(kind) for kind in set(kinds)}
+    return np.array([plain[kind] for kind in kinds], dtype=np.bool_)
+
+
+def _numbers_of(rows: pd.DataFrame | NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return some columns of numbers as rows of an array, shape (n_columns, n_rows)."""
+    table = rows[:, places] if isinstance(rows, np.ndarray) else rows.iloc[:, places].to_numpy()
+    return np.ascontiguousarray(table.T, dtype=np.float64)
 
 
 def warn_of_unknown(name: str, strange: str, known: Sequence[str]) -> None:
@@ -185,6 +241,38 @@ def warn_of_unknown(name: str, strange: str, known: Sequence[str]) -> None:
         UnknownValuesWarning,
         stacklevel=6,
     )
+
+
+def _rules_of_numbers(frame: pd.DataFrame, classes: NDArray[np.integer], cut: CutRule) -> dict[int, ColumnRule]:
+    """Return the rules of columns of complete numbers that have no cut, or two numbers, by their places.
+
+    In wide tables these are most columns. All are looked at in one pass, other columns one by one.
+    """
+    rules = dict[int, ColumnRule]()
+    places = np.flatnonzero(_are_numbers(frame) & [kind.kind != "b" for kind in frame.dtypes])
+    at_once = max(1, _CELLS_AT_ONCE // max(1, len(frame)))
+    for start in range(0, len(places) if len(frame) <= _MOST_SORTED_ROWS else 0, at_once):
+        part = places[start : start + at_once]
+        numbers = _numbers_of(frame, part)
+        low, high = numbers.min(axis=1), numbers.max(axis=1)
+        is_usual = np.isfinite(low) & np.isfinite(high)  # no gaps, and no infinity
+        with np.errstate(invalid="ignore", over="ignore"):
+            constant = is_usual & is_constant(low, high)
+            of_two = is_usual & ~constant & ((numbers == low[:, None]) | (numbers == high[:, None])).all(axis=1)
+        uncut = constant.copy()
+        if cut == "mdl":
+            several = np.flatnonzero(is_usual & ~constant & ~of_two)
+            uncut[several] = _have_no_cut(numbers[several], classes)
+        for place in np.flatnonzero(uncut).tolist():
+            name = str(frame.columns[part[place]])
+            rules[int(part[place])] = ColumnRule(name, ("any",), (), None, "any")
+        for place in np.flatnonzero(of_two).tolist():
+            cuts = (between(float(low[place]), float(high[place])),)
+            values = interval_names(cuts)
+            n_above = int((numbers[place] > cuts[0]).sum())
+            usual = values[int(n_above > numbers.shape[1] - n_above)]
+            rules[int(part[place])] = ColumnRule(str(frame.columns[part[place]]), values, cuts, None, usual)
+    return rules
 
 
 def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.integer], cut: CutRule) -> ColumnRule:
@@ -307,6 +395,58 @@ def entropy_cuts(values: NDArray[np.float64], classes: NDArray[np.integer]) -> t
             cuts.append(between(float(ordered[end - 1]), float(ordered[end])))
             open_parts += [(start, start + place), (start + place, stop)]
     return tuple(sorted(cuts))
+
+
+def _have_no_cut(numbers: NDArray[np.float64], classes: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return for which columns of complete numbers, shape (n_columns, n_rows), no first cut pays for itself.
+
+    The same sums as in `entropy_cuts`, in the same order, for all columns at once.
+    """
+    n_columns, n_rows = numbers.shape
+    if not n_columns or n_rows < 2:
+        return np.ones(n_columns, dtype=np.bool_)
+    order = np.argsort(numbers, axis=1)
+    labels = classes[order]
+    may_end = _may_end(np.take_along_axis(numbers, order, axis=1), labels)
+    products, n_left = _products(n_rows), np.arange(1, n_rows)
+    whole = np.bincount(classes, minlength=int(classes.max()) + 1)
+    below = [np.cumsum(labels[:, :-1] == label, axis=1) for label in range(1, len(whole))]
+    below.insert(0, n_left - np.sum(below, axis=0, dtype=np.int64) if below else np.tile(n_left, (n_columns, 1)))
+    of_left, of_right = (np.tile(products[counts], (n_columns, 1)) for counts in (n_left, n_rows - n_left))
+    for counts, total in zip(below, whole.tolist(), strict=True):
+        of_left -= products[counts]
+        of_right -= products[total - counts]
+    mean = of_left + of_right
+    mean /= n_rows
+    mean[~may_end] = np.inf
+    best = (mean <= mean.min(axis=1, keepdims=True) + _TIE).argmax(axis=1)
+    at = np.arange(n_columns), best
+    entropy = float(products[n_rows] - products[whole].sum()) / n_rows
+    lower = np.array([counts[at] for counts in below])
+    n_whole, n_lower = int((whole > 0).sum()), (lower > 0).sum(axis=0)
+    n_upper = (whole[:, None] - lower > 0).sum(axis=0)
+    change = np.log2(3.0**n_whole - 2.0) - n_whole * entropy
+    change = change + (n_lower * of_left[at] / n_left[best] + n_upper * of_right[at] / (n_rows - n_left[best]))
+    cost = (np.log2(n_rows - 1.0) + change) / n_rows
+    return np.asarray(~may_end.any(axis=1) | ~(entropy - mean[at] > cost))
+
+
+def _may_end(ordered: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return where `_ends` has an end, for each row of ordered numbers: entry j stands for j + 1 rows below it."""
+    differ, changes = ordered[:, 1:] != ordered[:, :-1], labels[:, 1:] != labels[:, :-1]
+    if differ.all():
+        return np.asarray(changes)
+    runs = np.zeros(ordered.shape, dtype=np.int64)
+    np.cumsum(changes, axis=1, out=runs[:, 1:])
+    places = np.arange(ordered.shape[1])
+    begins = np.zeros(ordered.shape, dtype=np.int64)
+    begins[:, 1:] = np.where(differ, places[1:], 0)
+    first = np.maximum.accumulate(begins, axis=1)
+    ends = np.full(ordered.shape, ordered.shape[1] - 1)
+    ends[:, :-1] = np.where(differ, places[:-1], ordered.shape[1] - 1)
+    last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
+    first_run, last_run = (np.take_along_axis(runs, where, axis=1) for where in (first, last))
+    return np.asarray(differ & (first_run[:, :-1] != last_run[:, 1:]))
 
 
 def _ends(ordered: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.int64]:

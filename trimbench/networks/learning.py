@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from trimbench._checks import check_whole
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.values import checked_names, plain_column, plain_table
+from trimbench.networks.values import checked_names, is_missing, is_plain, plain_column, plain_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,6 +134,45 @@ def learn(
     ----------
     Friedman, Geiger and Goldszmidt (1997), Bayesian network classifiers, Machine Learning 29, section 4.
     """
+    _check_settings(structure, n_components, smoothing, n_starts)
+    coded = _Coded.of(plain_table(features), target, missing)
+    return _model_of(coded, structure, n_components, smoothing, n_starts, random_state)
+
+
+def learn_from_codes(
+    features: CodedColumns,
+    target: CodedColumns,
+    *,
+    structure: Structure = "naive_bayes",
+    n_components: int = 2,
+    smoothing: float = 1.0,
+) -> NaiveBayes | BayesianNetwork | NaiveBayesMixture:
+    """Return what `learn` does for a table and a target of categories without missing ones.
+
+    Parameters
+    ----------
+    features : CodedColumns
+    target : CodedColumns
+        A single column, the classes.
+    structure, n_components, smoothing
+        As in `learn`.
+    """
+    _check_settings(structure, n_components, smoothing, n_starts=3)
+    codes = np.ascontiguousarray(features.codes.T)
+    (variable,), (class_names,), values = target.names, target.states, features.states
+    coded = _Coded(target.codes[:, 0], class_names, variable, features.names, codes, values)
+    return _model_of(coded, structure, n_components, smoothing, n_starts=3, random_state=0)
+
+
+class CodedColumns(NamedTuple):
+    """Columns of categories: codes of shape (n_rows, n_columns), names, and the values of each, used or not."""
+
+    codes: NDArray[np.int64]
+    names: list[str]
+    states: list[list[str]]
+
+
+def _check_settings(structure: Structure, n_components: int, smoothing: float, n_starts: int) -> None:
     if structure not in get_args(Structure):
         raise ValueError(f"structure must be one of {list(get_args(Structure))}, got {str(structure)[:80]!r}")
     check_smoothing(smoothing)
@@ -141,7 +181,11 @@ def learn(
         raise ValueError(f"smoothing must be positive for a {what}, got 0; 1 is Laplace's rule")
     for name, count in (("n_components", n_components), ("n_starts", n_starts)):
         check_whole(name, count, 1)
-    coded = _Coded.of(plain_table(features), target, missing)
+
+
+def _model_of(
+    coded: _Coded, structure: Structure, n_components: int, smoothing: float, n_starts: int, random_state: int
+) -> NaiveBayes | BayesianNetwork | NaiveBayesMixture:
     if structure == "naive_bayes":
         return _naive_bayes(coded, smoothing)
     if structure == "tree":
@@ -151,13 +195,13 @@ def learn(
 
 @dataclass(frozen=True, eq=False)
 class _Coded:
-    """Value indices of a table, -1 where one is missing, with the names of everything."""
+    """Value indices of a table, shape (n_features, n_rows), -1 where one is missing, with the names of everything."""
 
     class_codes: NDArray[np.int64]
     class_names: list[str]
     class_variable: str
     names: list[str]
-    codes: list[NDArray[np.int64]]
+    codes: NDArray[np.int64]
     values: list[list[str]]
 
     @classmethod
@@ -168,14 +212,9 @@ class _Coded:
         variable = str(target.name) if target.name is not None else "class"
         what = "names of the target ('class' if it has none; set target.name) and of the columns"
         checked_names([variable, *names], what)
-        columns = [
-            category_codes(column, f"feature {name!r}", missing=missing)
-            for name, (_, column) in zip(names, features.items(), strict=True)
-        ]
-        codes, values = [codes for codes, _ in columns], [values for _, values in columns]
-        return cls(class_codes, class_names, variable, names, codes, values)
+        return cls(class_codes, class_names, variable, names, *_table_codes(features, names, missing))
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         return [len(values) for values in self.values]
 
@@ -191,19 +230,42 @@ class _Coded:
         places = np.ravel_multi_index([column[seen] for column in columns], shape)
         return np.bincount(places, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
+    def counts_by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        """Yield some features with the same number of values and, of each, how often a class has a value.
+
+        The counts have shape (n_chosen, n_classes, n_values); all features are counted in a few passes.
+        """
+        sizes, n_classes = np.array(self.sizes), len(self.class_names)
+        at_once = max(1, _CELLS_AT_ONCE // max(1, self.codes.shape[1]))
+        for size in np.unique(sizes).tolist():
+            of_size = np.flatnonzero(sizes == size)
+            for start in range(0, len(of_size), at_once):
+                chosen = of_size[start : start + at_once]
+                codes = self.codes[chosen]
+                cells = (np.arange(len(chosen))[:, None] * n_classes + self.class_codes) * size + codes
+                found = np.bincount(cells[codes >= 0], minlength=len(chosen) * n_classes * size)
+                yield chosen, found.reshape(len(chosen), n_classes, size).astype(np.float64)
+
 
 def _naive_bayes(coded: _Coded, smoothing: float) -> NaiveBayes:
-    likelihoods = []
-    for place, name in enumerate(coded.names):
-        counts = coded.counts([place]) + smoothing
-        totals = counts.sum(axis=1, keepdims=True)
-        if (totals == 0).any():
-            empty = coded.class_names[int(np.flatnonzero(totals[:, 0] == 0)[0])]
-            raise ValueError(
-                f"feature {name!r} must be observed in every class when smoothing is 0, got no value in class "
-                f"{empty!r}; use a positive smoothing"
-            )
-        likelihoods.append(counts / totals)
+    likelihoods: list[NDArray[np.float64]] = [np.empty(0)] * len(coded.names)
+    unseen = dict[int, int]()
+    for chosen, counts in coded.counts_by_size():
+        counts += smoothing
+        totals = counts.sum(axis=2, keepdims=True)
+        for place, of_classes in zip(chosen.tolist(), totals[:, :, 0], strict=True) if (totals == 0).any() else ():
+            if (of_classes == 0).any():
+                unseen[place] = int(np.flatnonzero(of_classes == 0)[0])
+        with np.errstate(invalid="ignore"):
+            counts /= totals
+        for place, table in zip(chosen.tolist(), counts, strict=True):
+            likelihoods[place] = table
+    if unseen:
+        place = min(unseen)
+        raise ValueError(
+            f"feature {coded.names[place]!r} must be observed in every class when smoothing is 0, got no value in "
+            f"class {coded.class_names[unseen[place]]!r}; use a positive smoothing"
+        )
     return NaiveBayes(
         coded.prior(smoothing),
         likelihoods,
@@ -286,9 +348,99 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
 
 def _has_mostly_distinct_values(column: pd.Series, n_values: int, n_rows: int) -> bool:
     """Return whether a column holds identifiers or measurements."""
-    if column.dtype == "category" or n_rows < _FEWEST_ROWS_OF_AN_IDENTIFIER:
-        return False
-    return n_values > _LARGEST_SHARE_OF_NUMBERS * n_rows if column.dtype.kind in "fiu" else n_values == n_rows
+    return column.dtype != "category" and bool(_are_mostly_distinct(column.dtype.kind in "fiu", n_values, n_rows))
+
+
+def _are_mostly_distinct(are_numbers: bool, n_values: Any, n_rows: Any) -> Any:
+    """Return whether so many different values in so many rows, numbers or arrays, are no categories."""
+    most_differ = n_values > _LARGEST_SHARE_OF_NUMBERS * n_rows if are_numbers else n_values == n_rows
+    return (n_rows >= _FEWEST_ROWS_OF_AN_IDENTIFIER) & most_differ
+
+
+# The codes of many columns at once: what pandas takes for one column is most of the time for one of few rows.
+
+# With more rows than this, sorting a column takes longer than pandas's hashing.
+_MOST_SORTED_ROWS = 5_000
+# Cells of a table that are sorted or counted in one pass.
+_CELLS_AT_ONCE = 2**21
+
+
+def _table_codes(
+    frame: pd.DataFrame, names: Sequence[str], missing: MissingValues
+) -> tuple[NDArray[np.int64], list[list[str]]]:
+    """Return what `category_codes` gives for each column, with codes of shape (n_columns, n_rows)."""
+    n_rows, n_columns = frame.shape
+    codes, values = np.empty((n_columns, n_rows), dtype=np.int64), dict[int, list[str]]()
+    if missing in get_args(MissingValues) and n_rows <= _MOST_SORTED_ROWS:
+        of_kind = dict[Any, list[int]]()
+        for place, kind in enumerate(frame.dtypes):
+            of_kind.setdefault(kind, []).append(place)
+        at_once = max(1, _CELLS_AT_ONCE // n_rows)
+        for kind, places in of_kind.items():
+            for start in range(0, len(places), at_once):
+                chosen = places[start : start + at_once]
+                if (parts := _cells_to_sort(frame.iloc[:, chosen], kind)) is not None:
+                    values.update(_sorted_codes(codes, chosen, parts, missing))
+    for place, name in enumerate(names):
+        if place not in values:
+            codes[place], values[place] = category_codes(frame.iloc[:, place], f"feature {name!r}", missing=missing)
+    return codes, [values[place] for place in range(n_columns)]
+
+
+class _Cells(NamedTuple):
+    """Numbers to sort, shape (n_columns, n_rows), which cells are missing, and the texts they stand for, if any."""
+
+    numbers: NDArray[Any]
+    absent: NDArray[np.bool_]
+    texts: NDArray[Any] | None = None
+
+
+def _cells_to_sort(columns: pd.DataFrame, kind: Any) -> _Cells | None:
+    """Return the cells of columns of one type if they are numbers, truth values or texts; else None."""
+    import pandas as pd
+
+    if isinstance(kind, np.dtype) and kind.kind in "biuf" and is_plain(kind):
+        numbers = np.ascontiguousarray(columns.to_numpy().T)
+        return _Cells(numbers, np.isnan(numbers) if kind.kind == "f" else np.zeros(numbers.shape, dtype=np.bool_))
+    may_be_text = kind == np.dtype(object) or (isinstance(kind, pd.StringDtype) and is_plain(kind))
+    if not may_be_text:
+        return None
+    cells = columns.to_numpy(dtype=object).T
+    absent = is_missing(cells)
+    if not all(kind is str for kind in set(map(type, cells[~absent].tolist()))):
+        return None
+    places, distinct = pd.factorize(np.where(absent, np.nan, cells).ravel())
+    order = sorted(range(len(distinct)), key=distinct.__getitem__)
+    ranks = np.full(len(distinct) + 1, -1)
+    ranks[order] = np.arange(len(order))
+    return _Cells(ranks[places].reshape(cells.shape), absent, np.asarray(distinct, dtype=object)[order])
+
+
+def _sorted_codes(
+    codes: NDArray[np.int64], places: Sequence[int], cells: _Cells, missing: MissingValues
+) -> Iterator[tuple[int, list[str]]]:
+    """Write the codes of some columns, and yield their places and values; without those that are an error."""
+    numbers, absent, texts = cells
+    order = np.argsort(numbers, axis=1, kind="stable")  # of equal numbers, the first one gives the name: -0.0 or 0.0
+    ordered = np.take_along_axis(numbers, order, axis=1)
+    present = ~np.take_along_axis(absent, order, axis=1)
+    begins = present.copy()
+    begins[:, 1:] &= (ordered[:, 1:] != ordered[:, :-1]) | ~present[:, :-1]
+    ranks = np.where(present, np.cumsum(begins, axis=1) - 1, -1)
+    own = np.empty_like(ranks)
+    np.put_along_axis(own, order, ranks, axis=1)
+    codes[places] = own
+    n_values, n_present = begins.sum(axis=1), present.sum(axis=1)
+    is_wrong = (n_values == 0) | _are_mostly_distinct(texts is None and numbers.dtype.kind != "b", n_values, n_present)
+    if missing == "error":
+        is_wrong |= absent.any(axis=1)
+    if numbers.dtype.kind == "f":
+        is_wrong |= np.isinf(numbers).any(axis=1)
+    distinct = ordered[begins].tolist() if texts is None else texts[ordered[begins]].tolist()
+    ends = np.cumsum(n_values).tolist()
+    for place, start, end, wrong in zip(places, [0, *ends], ends, is_wrong.tolist(), strict=False):
+        if not wrong:
+            yield place, [str(value) for value in distinct[start:end]]
 
 
 # Tree-augmented naive Bayes: each feature may depend on one other besides the class.

@@ -60,8 +60,11 @@ class RowSampler:
         steps = None if ahead else _backward_steps(network, order, fixed)
         return cls(network, tuple(columns), order, fixed, steps)
 
-    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
-        """Return the value indices of `n_rows` rows, shape (n_rows, n_columns), in Fortran order."""
+    def draw(self, n_rows: int, rng: np.random.Generator, places: Sequence[int] | None = None) -> IntegerArray:
+        """Return the value indices of `n_rows` rows, shape (n_rows, n_columns), in Fortran order.
+
+        With `places`, only the columns at these positions are returned: the same numbers, in less memory.
+        """
         if self._steps is None:
             network = self.network
             parents = {node: network.parents(node) for node in self._order}
@@ -71,9 +74,10 @@ class RowSampler:
             codes = {}
             for node, others, table in self._steps:
                 codes[node] = drawn(table, [codes[other] for other in others], rng.random(n_rows))
-        most = max((self.network.cardinality(node) for node in self.columns), default=1)
-        rows: NDArray[np.integer[Any]] = np.empty((n_rows, len(self.columns)), dtype=code_type(most), order="F")
-        for place, node in enumerate(self.columns):
+        columns = self.columns if places is None else [self.columns[place] for place in places]
+        most = max((self.network.cardinality(node) for node in columns), default=1)
+        rows: NDArray[np.integer[Any]] = np.empty((n_rows, len(columns)), dtype=code_type(most), order="F")
+        for place, node in enumerate(columns):
             rows[:, place] = codes[node]
         return rows
 

@@ -8,6 +8,7 @@ import functools
 import io
 import itertools
 import operator
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class Catalogue:
         found = {
             path.relative_to(folder / group).with_suffix("").as_posix()
             for folder in self.folders
-            for path in (folder / group).rglob("*.yaml")
+            for path in files_below(folder / group)
             if _is_declaration(path)
         }
         return sorted(found)
@@ -64,7 +65,7 @@ class Catalogue:
     def replaced(self) -> dict[str, Path]:
         """Return the user's files that replace a different one of the project, by ``group/name``."""
         *own, project = self.folders
-        found = (path for folder in own for path in sorted(folder.rglob("*.yaml")) if _is_declaration(path))
+        found = (path for folder in own for path in files_below(folder) if _is_declaration(path))
         names = ((path, path.relative_to(next(f for f in own if path.is_relative_to(f)))) for path in found)
         return {
             name.with_suffix("").as_posix(): path
@@ -94,7 +95,7 @@ class Catalogue:
         """Return the error for an undeclared name; if a file for it has a wrong folder or ending, it says so."""
         error = unknown(group, self.names(group), name)
         for folder in self.folders[:-1]:
-            for path in sorted(folder.rglob("*")):
+            for path in files_below(folder, ""):
                 own, _, rest = path.relative_to(folder).with_suffix("").as_posix().partition("/")
                 if path.is_file() and rest == name and own.casefold().removesuffix("s") == group:
                     wanted = folder / group / f"{name}.yaml"
@@ -167,6 +168,36 @@ def _defaults(path: Path, folders: Sequence[Path]) -> Iterator[Path]:
             for folder in folders:
                 above = folder if words[0].startswith("/") else folder / path.relative_to(own).parent
                 yield above.joinpath(*(word.strip("/") for word in words[:-1]), f"{words[-1].strip('/')}.yaml")
+
+
+# A path leads through at most this many links to folders: links among a few folders make exponentially many paths.
+_MOST_LINKS = 3
+
+
+def files_below(folder: Path, ending: str = ".yaml") -> list[Path]:
+    """Return the files with an ending in a folder and those below it, sorted; links to folders are followed."""
+    found: list[Path] = []
+
+    def search(here: Path, above: frozenset[tuple[int, int]], n_links: int) -> None:
+        try:
+            status = here.stat()
+            entries = list(os.scandir(here))
+        except OSError:  # not there, not a folder, or not readable
+            return
+        key = status.st_dev, status.st_ino
+        if key in above:  # a link to a folder that holds it
+            return
+        for entry in entries:
+            path = here / entry.name
+            if path.is_dir():
+                n_followed = n_links + entry.is_symlink()
+                if n_followed <= _MOST_LINKS:
+                    search(path, above | {key}, n_followed)
+            elif entry.name.endswith(ending) and path.exists():  # a pipe as well, for an error that names it
+                found.append(path)
+
+    search(folder, frozenset(), 0)
+    return sorted(found)
 
 
 def _is_declaration(path: Path) -> bool:

@@ -376,11 +376,16 @@ def safe_name(*parts: str, stands_for: object = None) -> str:
 
 def is_accepted(text: str) -> bool:
     """Tell whether every file system accepts a text as a name, as it is."""
-    return text == _accepted(text) and len(text) <= _LONGEST and bool(text.strip("."))
+    return text == _accepted(text) and 0 < len(text) <= _LONGEST
+
+
+# Windows reserves these for devices, whatever follows after a point, and drops points at the end of a name.
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?=\.|$)", re.ASCII | re.IGNORECASE)
 
 
 def _accepted(text: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", text, flags=re.ASCII)
+    text = re.sub(r"[^\w.-]+|\.+$", "_", text, flags=re.ASCII)
+    return _DEVICE.sub(r"\g<0>_", text, count=1) if _DEVICE.match(text) else text
 
 
 # Locks that the kernel releases when their process ends, however it ends; folders that are locked by their owner.

@@ -537,15 +537,17 @@ class BayesianClassifier:
             return class_states(self.model, self.target)[0] in self.positive_states
         return bool(self.prior[0] > level)
 
-    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+    def draw(self, n_rows: int, rng: np.random.Generator, places: Sequence[int] | None = None) -> IntegerArray:
         """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
+
+        With `places`, those of the features at these positions alone.
 
         Raises
         ------
         ContractionTooLarge
             When the evidence makes too many variables of a network depend on each other; a ValueError.
         """
-        return self._sampler.draw(n_rows, rng)
+        return self._sampler.draw(n_rows, rng, places)
 
     def draw_by_class(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
         """Return what `draw` does, but with the expected number of rows of each class, to within one row."""

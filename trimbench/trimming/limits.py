@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import copy
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -213,7 +214,9 @@ class Choice:
     def n_affordable(self, units: Iterable[int]) -> int:
         """Return how many of some units can be afforded at most."""
         cheapest = sorted(self.costs[unit] for unit in units)
-        return sum(is_affordable(cheapest[: n + 1], self.budget) for n in range(len(cheapest)))
+        # The exact sum of the n cheapest grows with n.
+        sizes = range(1, len(cheapest) + 1)
+        return bisect.bisect_left(sizes, True, key=lambda n: not is_affordable(cheapest[:n], self.budget))
 
     def highest_gain(self, gains: Sequence[float]) -> float:
         """Return the highest sum of the gains of features within the budget if one unit may be bought in part."""
@@ -279,7 +282,8 @@ def checked_choice(
     members = [*grouped.values(), *((place,) for place in range(len(features)) if place not in in_group)]
     price = checked_costs(names, costs, grouped=bool(grouped))
     # A group whose features are all forbidden is never bought.
-    units = [tuple(place for place in unit if place not in barred) for unit in members]
+    gone = set(barred)
+    units = [tuple(place for place in unit if place not in gone) for unit in members]
     kept = [i for i, unit in enumerate(units) if unit]
     choice = Choice(
         tuple(units[i] for i in kept), tuple(price[i] for i in kept), checked_budget(budget), frozenset(wanted), barred

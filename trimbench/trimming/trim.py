@@ -18,6 +18,8 @@ from trimbench.trimming.limits import Choice, Limits, Progress, checked_budget, 
 from trimbench.trimming.model import Cut, check_possible, checked_threshold, feature_indices, short
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, trimming_of
 from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight, trim_on_rows
+from trimbench.trimming.search.row_scores import CodedRows, encoded_rows
+from trimbench.trimming.search.rows import WholeClassifier
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +151,7 @@ def trim(
             "out, or name a positive class"
         )
     if rows is not None:
-        return trim_by_rows(original, choice, rows, rows_weight, prefer, engine, limits)
+        return _without_constants(original, choice, rows, rows_weight, prefer, engine, limits)
     if rows_weight not in ("auto", 0):
         raise ValueError(f"rows_weight must be 'auto' or 0 without rows, got {rows_weight!r}; give rows")
     if prefer == "cheapest":
@@ -160,6 +162,44 @@ def trim(
 # Trimming by rows, or by a blend of rows and model.
 
 
+def _without_constants(
+    classifier: BayesianClassifier,
+    choice: Choice,
+    rows: pd.DataFrame | CodedRows,
+    rows_weight: RowsWeight,
+    prefer: Prefer,
+    engine: EngineName | Engine,
+    limits: Limits,
+) -> Trimming:
+    """Trim a classifier by rows, without the forbidden features of a single value: they say nothing.
+
+    Of the thousands of columns of a wide table, most are of this kind once numbers are cut.
+    """
+    gone = {place for place in choice.forbidden if classifier.cardinalities[place] == 1}
+    if not gone or len(gone) == classifier.n_features or not classifier.is_naive_bayes or not isinstance(engine, str):
+        return trim_by_rows(classifier, choice, rows, rows_weight, prefer, engine, limits)
+    places = [place for place in range(classifier.n_features) if place not in gone]
+    codes = encoded_rows(rows, dict(zip(classifier.features, classifier.value_names, strict=True)))[:, places]
+    own = {place: i for i, place in enumerate(places)}
+    reduced = replace(
+        choice,
+        units=tuple(tuple(own[place] for place in unit) for unit in choice.units),
+        required=frozenset(own[place] for place in choice.required),
+        forbidden=tuple(own[place] for place in choice.forbidden if place not in gone),
+    )
+    inner = classifier.with_features([classifier.features[place] for place in places])
+    whole = WholeClassifier(classifier, places)
+    found = trim_by_rows(inner, reduced, CodedRows(codes), rows_weight, prefer, engine, limits, whole=whole)
+    return _of_original(found, classifier)
+
+
+def _of_original(found: Trimming, original: BayesianClassifier) -> Trimming:
+    """Return the trimming of a classifier without constants as one of the original."""
+    go_on = found._go_on
+    more = None if go_on is None else lambda limits: _of_original(go_on(limits), original)
+    return replace(found, original=original, _go_on=more)
+
+
 # Shares of the time for the search by the model; and, where a bound from drawn rows follows, for the search by rows.
 _BY_MODEL, _ON_ROWS = 0.5, 0.8
 
@@ -167,12 +207,14 @@ _BY_MODEL, _ON_ROWS = 0.5, 0.8
 def trim_by_rows(
     classifier: BayesianClassifier,
     choice: Choice,
-    rows: pd.DataFrame,
+    rows: pd.DataFrame | CodedRows,
     rows_weight: RowsWeight,
     prefer: Prefer,
     engine: EngineName | Engine,
     limits: Limits,
     by_model: Trimming | None = None,
+    *,
+    whole: WholeClassifier | None = None,
 ) -> Trimming:
     """Return the trimming that agrees best on a blend of rows and model.
 
@@ -194,11 +236,12 @@ def trim_by_rows(
         rows_weight=rows_weight,
         prefer=prefer,
         by_model=None if by_model is None else (by_model.kept, cut),
+        whole=whole,
     )
     stopped = not found.finished or (by_model is not None and by_model.may_go_on)
 
     def begin_anew(more: Limits) -> Trimming:
-        return trim_by_rows(classifier, choice, rows, rows_weight, prefer, engine, more, by_model)
+        return trim_by_rows(classifier, choice, rows, rows_weight, prefer, engine, more, by_model, whole=whole)
 
     go_on = begin_anew if stopped else None
     n_evaluations = found.n_evaluations + (0 if by_model is None else by_model.n_evaluations)

@@ -58,6 +58,15 @@ def outside(*words: str, shell: str = '"$@"', **environment: str | None) -> tupl
     return ended.returncode, (ended.stdout + ended.stderr).decode("latin-1")
 
 
+def test_a_reader_that_leaves_misses_no_files() -> None:
+    assert outside(*T4_HERE, "run=whole")[0] == 0
+    _, said = outside(*T4_HERE, "run=left", shell='{ "$@"; echo "code $?" >&2; } | head -n 1 >/dev/null')
+    assert "code 0" in said
+    assert "Traceback" not in said
+    written = [sorted(path.name for path in Path(f"results/{run}").rglob("*")) for run in ("whole", "left")]
+    assert written[0] == written[1] != []
+
+
 @pytest.mark.parametrize(
     ("shell", "environment"),
     [

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from trimbench.papers.data.column_reading import LIMIT, TextColumn
@@ -19,8 +20,8 @@ from trimbench.papers.data.dataset import canonical_order
 from trimbench.papers.data.sources import CsvSource
 from trimbench.papers.data.table_files import _lines, _split_by_arrow
 from trimbench.papers.data.table_reading import equal_columns, read_table, suspicion
-from trimbench.papers.data.table_texts import TableSettings, day_first, days_of, number_of, signed
-from trimbench.papers.validation import DeclarationError
+from trimbench.papers.data.table_texts import TableSettings, day_first, days_of, number_of, signed, type_setting
+from trimbench.papers.validation import DeclarationError, validated
 
 QUICK = settings(max_examples=60)
 NUMBERS = st.one_of(st.integers(-(10**15), 10**15), st.floats(allow_nan=False, allow_infinity=False))
@@ -165,3 +166,24 @@ def test_declared_data_and_studies_read_a_cell_alike(
         cells = ([TRUTH.get(cell, cell) for cell in table[name]] for table in (declared, study.features))
         pd.testing.assert_series_equal(*(pd.Series(one, dtype=object) for one in cells))
     assert declared["label"].tolist() == [study.classes[label] for label in study.labels]
+
+
+@QUICK
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8).map(str.strip))
+def test_the_type_of_a_column_is_read_as_it_is_advised(column: str) -> None:
+    assume(column)
+    written = type_setting(column, "category")
+    if written.endswith(" in Python"):
+        assert not (column.isascii() and column.isalnum())
+        return
+    (override,) = OverridesParser.create().parse_overrides([written.strip("'") if written[0] == "'" else written])
+    key, value = override.key_or_group, override.value()
+    for part in reversed(key.split(".")[1:]):
+        value = {part: value}
+    assert validated(TableSettings, {"types": value}, "x").types == {column: "category"}
+
+
+def test_points_in_the_name_of_a_column_need_no_care() -> None:
+    nested = {"Sepal": {"Length": "category", "Width": "number"}, "Species": "category"}
+    flat = {"Sepal.Length": "category", "Sepal.Width": "number", "Species": "category"}
+    assert validated(TableSettings, {"types": nested}, "x").types == flat

@@ -379,3 +379,19 @@ def test_files_of_costs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         read_costs(Path("costs.csv"))
     Path("costs.csv").write_text("feature;cost\na;1,5\nlong name;0\n")
     assert read_costs(Path("costs.csv")) == {"a": 1.5, "long name": 0.0}
+
+
+def test_columns_may_be_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({0: rng.normal(size=120), 1: rng.integers(0, 7, 120), 2: rng.normal(size=120)})
+    frame[3] = np.where(frame[0] > 0, "ill", "well")
+    small = SMALL | {"methods": ["mean"], "selected": [1], "explained": 0, "budgets": [1]}
+    found = papers.study(
+        frame, frame.columns[3], costs={0: 1, 1: 2}, drop=frame.columns[2:3], types={1: "category"}, **small
+    )
+    card = found.tables["card"].set_index("column")
+    assert card["read as"].to_dict() == {"0": "number", "1": "category", "2": "left out", "3": "target"}
+    with pytest.raises(ValueError, match="4"):
+        papers.study(frame, 4)  # type: ignore[arg-type]

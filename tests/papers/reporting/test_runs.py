@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pandas as pd
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from trimbench.papers import files
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.execution.store import Record
-from trimbench.papers.files import safe_name, settings_name
+from trimbench.papers.files import is_accepted, safe_name, settings_name
 from trimbench.papers.reporting.figures import drawing as figure_files
 from trimbench.papers.reporting.runs import (
     Overview,
@@ -216,6 +216,24 @@ def test_a_changed_byte_in_what_a_run_says_of_itself_stops_no_later_run(tmp_path
 )
 def test_plain_settings_are_their_own_names(settings: list[str], name: str) -> None:
     assert settings_name(settings) == name
+
+
+_DEVICES = ("aux", "CON", "nul.1", "com1", "LPT9.txt", "prn..")
+
+
+@pytest.mark.parametrize("name", [*_DEVICES, "monday.", "a..", ".", ""])
+def test_names_that_windows_reserves_or_shortens_are_changed(name: str) -> None:
+    assert not is_accepted(name)
+    changed = safe_name(name)
+    assert is_accepted(changed)
+    assert not PureWindowsPath(changed).is_reserved()
+    assert not changed.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["auxiliary", "console", "com10", "com", "nul-1", ".git", "a.nul"])
+def test_names_that_only_look_reserved_stay(name: str) -> None:
+    assert is_accepted(name)
+    assert safe_name(name) == name
 
 
 @given(st.lists(st.text("aAb[]+,_ üÜé\u0301/=.", min_size=1, max_size=6), min_size=1, max_size=3, unique=True))

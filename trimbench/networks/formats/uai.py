@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def read_uai(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
 
     The file holds the word BAYES, the number of variables, their cardinalities, the number of tables, the variables of
     each table (how many, then their indices, the node itself last), and the tables (how many entries, then the entries,
-    the last variable fastest). It has no names.
+    the last variable fastest). It has no names. Lines that begin with c are comments.
 
     Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
@@ -72,7 +73,7 @@ def read_uai(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
             f"{path} must have no comments after '#': pyAgrum writes them (3.3.1), beside tables in which the first "
             "parent varies fastest, not the last; write .bif with pyagrum.saveBN, or use BayesianNetwork.from_library"
         )
-    words = Words(path, text)
+    words = Words(path, _without_comment_lines(text))
     if words.word("BAYES").upper() != "BAYES":
         words.fail("a network must begin with BAYES (a Markov network has no conditional tables)")
     count = words.whole("the number of variables", lowest=1, highest=MAX_VARIABLES)
@@ -94,6 +95,11 @@ def read_uai(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
     parents = [scopes[node] for node in range(count)]
     in_order = [tables[node] for node in range(count)]
     return _parts(path, sizes, parents, in_order, None, None, lambda i: words.line(places[i]))
+
+
+def _without_comment_lines(text: str) -> str:
+    """Return a text with an empty line for each that begins with the letter c, as the competitions define comments."""
+    return re.sub(r"^[ \t]*c(?!\w).*$", "", text, flags=re.MULTILINE)
 
 
 def _parts(
@@ -126,7 +132,7 @@ def read_evidence(path: str | Path, states: Mapping[str, Sequence[str]]) -> dict
     path = Path(path)
     if not path.name.lower().endswith(ENDINGS):
         raise ValueError(f"path must end in {' or '.join(ENDINGS)}, got {str(path)!r}")
-    text = without_comments(read_text(path))
+    text = _without_comment_lines(without_comments(read_text(path)))
     words = Words(path, text)
     samples = words.whole("the number of samples", lowest=1, highest=LARGEST) if _begins_with_samples(text) else 1
     first, *_ = [_sample(words, states) for _ in range(samples)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -28,11 +30,12 @@ INSIDE = {
     "": {"BIF"},
     "BIF": {"NETWORK"},
     "NETWORK": {"NAME", "PROPERTY", "VARIABLE", "DEFINITION"},
-    "VARIABLE": {"NAME", "OUTCOME", "PROPERTY"},
+    "VARIABLE": {"NAME", "OUTCOME", "PROPERTY", "OBSERVED"},
     "DEFINITION": {"FOR", "GIVEN", "TABLE", "PROPERTY"},
 }
 # The format declares two attributes. Every element would get the defaults of all that a file declares.
 MAX_ATTRIBUTES, LONGEST_DEFAULT = 16, 100
+_MOST_SHOWN = 4  # observed variables, in a warning
 
 
 @dataclass(frozen=True)
@@ -50,18 +53,30 @@ def read_xmlbif(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
     """Read a network in XMLBIF 0.3.
 
     In the numbers of a TABLE the FOR variable varies fastest, then the GIVEN variables from the last to the first.
-    Entities are rejected, so that a file cannot read another.
+    Entities are rejected, so that a file cannot read another. A warning names the evidence with which SamIam saved a
+    network (OBSERVED).
 
     Raises ValueError if the file cannot be read; the message names the file and the line.
     """
     reader = _Reader(path)
     entries, room = reader.entries(max_unpacked), reader.room
     states: dict[str, list[str]] = {}
+    evidence: dict[str, str] = {}
     for entry in entries["VARIABLE"]:
         name = _one(path, entry, "NAME")
         if name in states:
             raise ValueError(f"{path}, line {entry.line}: the variable {name!r} must be declared once")
         states[name] = entry.all("OUTCOME")
+        if observed := entry.all("OBSERVED"):
+            evidence[name] = _observed(path, entry, name, observed)
+    if evidence:
+        shown = f"{dict(itertools.islice(evidence.items(), _MOST_SHOWN))}"
+        more = f" and {len(evidence) - _MOST_SHOWN} more" if len(evidence) > _MOST_SHOWN else ""
+        warnings.warn(
+            f"{path.name} was saved with evidence, which is not part of the network: {shown:.300}{more}; give it as "
+            "evidence={...} where it is to count",
+            stacklevel=4,
+        )
     parents: dict[str, list[str]] = {}
     tables: dict[str, NDArray[np.float64]] = {}
     lines: dict[str, int] = {}
@@ -86,6 +101,17 @@ def _one(path: Path, entry: _Entry, element: str) -> str:
     if len(texts) != 1 or not texts[0]:
         raise ValueError(f"{path}, line {entry.line}: there must be one {element} with a text, got {texts}")
     return texts[0]
+
+
+def _observed(path: Path, entry: _Entry, name: str, places: list[str]) -> str:
+    """Return the state that SamIam, which counts from 0, has marked as observed."""
+    outcomes = entry.all("OUTCOME")
+    if len(places) != 1 or places[0] not in map(str, range(len(outcomes))):
+        raise ValueError(
+            f"{path}, line {entry.line}: OBSERVED of {name!r} must be one place among the {len(outcomes)} outcomes, "
+            f"counted from 0, got {places}"
+        )
+    return outcomes[int(places[0])]
 
 
 def _table(path: Path, entry: _Entry, name: str, shape: list[int]) -> NDArray[np.float64]:

@@ -29,7 +29,15 @@ from hydra.core.override_parser.types import Override, OverrideType, Quote, Quot
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from trimbench.papers.configuration import NOT_SETTINGS, Catalogue, checked_text, configuration_folder, load, plain
+from trimbench.papers.configuration import (
+    NOT_SETTINGS,
+    Catalogue,
+    checked_text,
+    configuration_folder,
+    files_below,
+    load,
+    plain,
+)
 from trimbench.papers.files import is_accepted, named_folder, read_text
 from trimbench.papers.validation import ConfigurationError, Json, brief, settings, unknown, validated
 
@@ -74,8 +82,8 @@ class CommonSettings:
             )
         if self.run is not None and (not is_accepted(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
             raise ConfigurationError(
-                f"run must be a name of ASCII letters, digits and _ . - other than {', '.join(_TAKEN)}, "
-                f"got {self.run!r}; write for example run=mine"
+                f"run must be a name of ASCII letters, digits and _ . - other than {', '.join(_TAKEN)} that Windows "
+                f"accepts, too (not aux, nul.1 or a point at the end), got {self.run!r}; write for example run=mine"
             )
         if self.run == PUBLISHED and self.task in ("run", "report", "study"):
             raise ConfigurationError(
@@ -362,7 +370,7 @@ def _check_files(folder: Path, catalogue: Catalogue) -> None:
         raise ConfigurationError(f"--config-dir must be an existing folder, got {str(folder)!r}; create it first")
     if "${" in str(folder.absolute()):
         raise ConfigurationError(f"--config-dir must be a folder without '${{' in its path, got {folder}; rename it")
-    for path in sorted(one for one in folder.rglob("*.yaml") if one.exists() and not one.is_dir()):
+    for path in files_below(folder):
         is_group = path.relative_to(folder).parts[0] in GROUPS
         with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError, RecursionError):  # Hydra reports these
             if checked_text(path).startswith("\ufeff") and is_group:

@@ -89,10 +89,6 @@ def _main(understood: Callable[[], object]) -> None:
         understood()
         code = _run(invocation) if invocation else 0
         sys.stdout.flush()
-    except BrokenPipeError:  # as in `trimbench task=list | head`
-        for descriptor in (1, 2):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-        sys.exit(1)
     except OSError as error:
         sys.stderr.write(f"{error}\nStored results are intact. Fix this, then run the same command again.\n")
         sys.exit(1)

@@ -123,7 +123,7 @@ def read_texts(
         case "date":
             read = _dates(column, settings)
         case "boolean":
-            read = _answers(column)
+            read = ReadColumn(column.name, "boolean", *labels_of_answers(column))
         case _:
             read = read_categories(column, None if given or has_categories else parsed, given is not None)
     return replace(read, notes=(*gaps, *read.notes)) if gaps else read
@@ -144,7 +144,7 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     are_numbers = column.counts[known].sum() >= enough and (are_limits or known.sum() > _FEW_NUMBERS)
     if are_numbers and not any(map(is_code, column.texts)):
         return "number"
-    if {text.casefold() for text in column.texts} in _ANSWERS:
+    if are_answers(column):
         return "boolean"
     allowed = _ODD * n_rows
     for text, count in zip(column.texts, column.counts.tolist(), strict=True):
@@ -221,8 +221,13 @@ def _measured(
     return _finished(column.name, kind, column.numbers(values), settings.missing_values, notes)
 
 
-def _answers(column: TextColumn) -> ReadColumn:
-    """Read a column of two values, whatever their case."""
+def are_answers(column: TextColumn) -> bool:
+    """Tell whether the values of a column are two answers such as Yes and no, whatever their case."""
+    return {text.casefold() for text in column.texts} in _ANSWERS
+
+
+def labels_of_answers(column: TextColumn) -> tuple[Labels, tuple[str, ...]]:
+    """Return the labels of a column of two values, whatever their case, and notes on spellings that were joined."""
     counts = dict(zip(column.texts, column.counts.tolist(), strict=True))
     spelling: dict[str, str] = {}
     for text in sorted(counts, key=counts.__getitem__, reverse=True):
@@ -236,7 +241,7 @@ def _answers(column: TextColumn) -> ReadColumn:
     notes = (f"other spellings were joined: {some(other, 3)}",) if other else ()
     names = sorted(set(usual.values()))
     codes = np.array([*(names.index(usual[text]) for text in column.texts), -1])[column.codes]
-    return ReadColumn(column.name, "boolean", Labels(codes, names), notes)
+    return Labels(codes, names), notes
 
 
 def read_categories(column: TextColumn, parsed: NDArray[np.float64] | None = None, is_given: bool = True) -> ReadColumn:
@@ -323,8 +328,10 @@ def _finished(
         if len(infinite := np.flatnonzero(np.isinf(values)) + 1):
             what = f"column {quoted(name)} must have finite numbers, got inf in {rows_named(infinite.tolist(), 5)}"
             raise DeclarationError(f"{what}; correct them, or add inf and -inf to missing_values")
-        what = f"{values[beyond[0]]} in {rows_named((beyond + 1).tolist(), _ROWS_NAMED)}"
-        notes.append(f"{what} counts as missing: squares of what is above 1e150 are no numbers")
+        largest, rows = float(values[beyond[0]]), rows_named((beyond + 1).tolist(), _ROWS_NAMED)
+        is_end = abs(largest) == np.finfo(np.float64).max
+        why = "SPSS writes it for that" if is_end else "squares of what is above 1e150 are no numbers"
+        notes.append(f"{largest} counts as missing in {rows}: {why}")
         values[beyond] = np.nan
     if np.isnan(values).all():
         return ReadColumn(name, notes=(*notes, "it has no values, so it is left out"))

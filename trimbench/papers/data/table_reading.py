@@ -18,6 +18,8 @@ from trimbench.papers.data.column_reading import (
     MISSING,
     ReadColumn,
     TextColumn,
+    are_answers,
+    labels_of_answers,
     read_categories,
     read_columns,
     type_of,
@@ -226,6 +228,9 @@ def _classes(table: SourceTable, target: str, settings: Reading) -> tuple[Labels
     if left := column.rows_of([-1]):
         what = f"{rows_in(len(left))} without a class in {quoted(target)} ({rows_named(left)})"
         repairs.append(f"{what} {'was' if len(left) == 1 else 'were'} left out")
+    if len(order) > 2 and are_answers(column):
+        labels, joined = labels_of_answers(column)
+        return labels, [*notes, *joined], repairs
     notes += read_categories(column).notes
     return column.labels(order), notes, repairs
 

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
 from trimbench.papers.data.cache import Label, Text
 from trimbench.papers.validation import DeclarationError, rows_in, rows_named
@@ -27,6 +28,17 @@ MISSING_VALUES = (
     *("#VALUE!", "#NAME?", "#NULL!", "#WERT!", "#BEZUG!", "#ZAHL!", "#VALEUR!", "#NOMBRE!", "#VALOR!", "#VALORE!"),
     *("0000-00-00", "0000-00-00 00:00:00"),
 )
+
+
+def _by_column(types: object) -> object:
+    """Return types by the names of columns, in which points have nested them: ``types.Sepal.Length=number``."""
+    if not isinstance(types, Mapping):
+        return types
+    found: dict[object, object] = {}
+    for name, kind in types.items():
+        inner = _by_column(kind)
+        found |= {f"{name}.{rest}": one for rest, one in inner.items()} if isinstance(inner, Mapping) else {name: kind}
+    return found
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,7 @@ class Reading:
     drop: tuple[Label, ...] = ()
     features: tuple[Label, ...] | None = None
     id: Label | tuple[Label, ...] | None = None
-    types: Mapping[Text, ColumnType] = field(default_factory=dict)
+    types: Annotated[Mapping[Text, ColumnType], BeforeValidator(_by_column)] = field(default_factory=dict)
     missing_values: tuple[Label, ...] = MISSING_VALUES
 
     def __post_init__(self) -> None:
@@ -118,6 +130,27 @@ class TableSettings(Reading):
     """
 
     positive: Label | None = None
+
+
+# The setting `types` on a command line.
+
+# What Hydra's grammar lets stand in a key and, with a backslash before some signs, in a mapping.
+_PLAIN_KEY = re.compile(r"(?:[A-Za-z_$][\w$-]*|0|[1-9]\d*)(?:\.(?:[A-Za-z_$][\w$-]*|0|[1-9]\d*))*", re.ASCII)
+_MAPPING_KEY = re.compile(r"[\w/\-\\+.$%*@?|()\[\]{}:=, ]+", re.ASCII)
+_ESCAPED = re.compile(r"[\\()\[\]{}:=,]")
+
+
+def type_setting(column: str, kind: str) -> str:
+    r"""Return how to write the type of a column on the command line, or in Python if a command line cannot name it.
+
+    >>> print(type_setting("Sepal.Length", "number"), type_setting("dose (mg)", "number"))
+    types.Sepal.Length=number 'types={dose \(mg\): number}'
+    """
+    if _PLAIN_KEY.fullmatch(column):
+        return f"types.{column}={kind}"
+    if _MAPPING_KEY.fullmatch(column) and "${" not in column and math.isnan(number_of(column)):
+        return f"'types={{{_ESCAPED.sub(lambda sign: chr(92) + sign[0], column)}: {kind}}}'"
+    return f"types={{{column!r}: {kind!r}}} in Python"
 
 
 # Numbers as people write them: decimal points and commas, groups of three digits, "<5".
@@ -317,7 +350,8 @@ _REPEATED = [sign * float(digit * n) for digit in "987" for n in range(1, 9) for
 CODES = [*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535, -99.9, -99.99, -999.9, -999.99, -888.8, -9999.9]
 _ENDS_OF_TIME = "0001-01-01 1601-01-01 1753-01-01 1899-12-30 1899-12-31 1900-01-01 1970-01-01 2099-12-31 2999-12-31"
 _DAYS = [days_of(day, day_comes_first=True) for day in (*_ENDS_OF_TIME.split(), "9999-01-01", "9999-12-31")]
-ENDS_AS_FLOATS = [*map(float, ENDS), 1e20]
+_LARGEST_FLOAT = float(np.finfo(np.float64).max)  # SPSS's system-missing value is its negative
+ENDS_AS_FLOATS = [*map(float, ENDS), 1e20, _LARGEST_FLOAT, -_LARGEST_FLOAT]
 _SORTED_CODES, _SORTED_DAYS = np.sort([*CODES, *ENDS_AS_FLOATS]), np.sort(_DAYS)
 _NEVER_MEASURED = {32767, -32768, 65535, _DAYS[0], *_DAYS[-2:]}  # nor met by chance, so that one row is enough
 _WORDS = frozenset(

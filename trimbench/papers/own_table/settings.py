@@ -21,7 +21,7 @@ from trimbench.papers.data.dataset import fingerprint
 from trimbench.papers.data.masks import DEPENDENT, Mechanism, check_fraction, split_rows
 from trimbench.papers.data.table_files import read_file
 from trimbench.papers.data.table_reading import ReadTable
-from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings
+from trimbench.papers.data.table_texts import MISSING_VALUES, TableSettings, type_setting
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.files import read_bytes, sealed, unsealed, write_bytes
 from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, some, unknown
@@ -170,12 +170,20 @@ def read_costs(path: Path) -> dict[str, float]:
 _TEXT = re.compile(r"""(?:'([^']+)'|"([^"]+)"|(-?\d[\d.e+-]*)) in (?:\d|rows? )""")
 
 
+# The type that a note advises.
+_TYPE = re.compile(r"types: (\w+)")
+
+
+def _with_setting(note: str, column: str) -> str:
+    return _TYPE.sub(lambda kind: type_setting(column, kind[1]), note)
+
+
 def with_settings(table: ReadTable, missing_values: Sequence[str]) -> ReadTable:
     """Return a table whose notes name the settings to write: those of types, and the whole list of missing values."""
     card, repairs = [], list(table.repairs[: len(table.repairs) - sum(len(one.notes) for one in table.card)])
     counted, new = dict[str, None](), dict[str, None]()  # in order
     for one in table.card:
-        notes = tuple(note.replace("types: ", f"types.{one.name}=") for note in one.notes)
+        notes = tuple(_with_setting(note, one.name) for note in one.notes)
         card.append(replace(one, notes=notes))
         repairs += [f"column {quoted(one.name)}: {note}" for note in notes]
         for note in notes:

@@ -244,7 +244,9 @@ def study_table(
     settings: Mapping[str, Any],
 ) -> Study:
     """Study a table and return what was found."""
-    values = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    values = {name: _plain(value) for name, value in settings.items()}
+    # The names of columns are text, as the table has them once it is read.
+    target, costs = str(target), None if costs is None else {str(name): cost for name, cost in costs.items()}
     own = validated(StudySettings, {**values, "budget": budget}, "study")
     workers = validated(ProcessExecutor, {"workers": n_jobs}, "study: n_jobs")
     executor: Executor = SerialExecutor() if n_jobs == 1 else workers
@@ -263,6 +265,14 @@ def study_table(
     )
     files = () if place is None else write_study(studied, place, FigureSettings())
     return replace(studied, files=files)
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting without arrays and tuples, such as names taken from the columns of a frame."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}  # the keys are names of columns
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 # Run a study: read the table, show how it was read, run the jobs, and write what they found.

@@ -16,8 +16,8 @@ from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.limits import Choice, Limits, highest_cost
 from trimbench.trimming.model import Cut
 from trimbench.trimming.result import RowsAgreement, rows_agreement
-from trimbench.trimming.search.row_scores import WeightedRows, pooled
-from trimbench.trimming.search.rows import TOLERANCE, RowProblem, select
+from trimbench.trimming.search.row_scores import CodedRows, WeightedRows, pooled
+from trimbench.trimming.search.rows import TOLERANCE, RowProblem, WholeClassifier, select
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -280,19 +280,21 @@ class RowsTrimming(Fitted):
 def trim_on_rows(
     classifier: BayesianClassifier,
     choice: Choice,
-    rows: pd.DataFrame,
+    rows: pd.DataFrame | CodedRows,
     limits: Limits,
     *,
     rows_weight: RowsWeight = "auto",
     prefer: Prefer = "best",
     by_model: tuple[Sequence[int], Cut | None] | None = None,
+    whole: WholeClassifier | None = None,
 ) -> RowsTrimming:
     """Select features and threshold by how often they agree with the original on rows, blended with the model.
 
-    `by_model` is what the model alone selects within the budget, if that is known: features and cut. Other
-    parameters are as in `trim`. Raises ValueError if the rows do not fit the classifier.
+    `by_model` is what the model alone selects within the budget, if that is known: features and cut. Rows are drawn
+    from the `whole` classifier, if this one lacks features of a single value. Other parameters are as in `trim`. Raises
+    ValueError if the rows do not fit the classifier.
     """
-    problem = RowProblem(classifier)
+    problem = RowProblem(classifier, whole)
     # For the parts of the cross-validation, and the rows that are drawn from a large model.
     rng = np.random.default_rng(0)
     weighted = problem.rows(rows)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -380,12 +380,18 @@ def pooled(model: WeightedRows | None, rows: WeightedRows, weight: float) -> Wei
     )
 
 
-def encoded_rows(rows: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDArray[np.int64]:
+class CodedRows(NamedTuple):
+    """Rows as value indices of all features of a classifier, in their order; shape (n_rows, n_features)."""
+
+    codes: NDArray[np.int64]
+
+
+def encoded_rows(rows: pd.DataFrame | CodedRows, values: Mapping[str, Sequence[str]]) -> NDArray[np.int64]:
     """Return the value indices of a table of rows.
 
     Parameters
     ----------
-    rows : DataFrame with (at least) one column for each feature
+    rows : DataFrame with (at least) one column for each feature, or CodedRows
     values : mapping from feature to the names of its values
 
     Raises
@@ -393,19 +399,21 @@ def encoded_rows(rows: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDA
     ValueError
         When `rows` is not a table or has fewer than two rows, a column is absent, or a value is missing or unknown.
     """
-    rows = plain_table(rows)
-    if not hasattr(rows, "columns") or not hasattr(rows, "iloc"):
+    table: Any = rows.codes if isinstance(rows, CodedRows) else plain_table(rows)
+    if not isinstance(rows, CodedRows) and not (hasattr(table, "columns") and hasattr(table, "iloc")):
         raise ValueError(
-            f"rows must be a DataFrame with one column for each feature, got {type(rows).__name__}; "
+            f"rows must be a DataFrame with one column for each feature, got {type(table).__name__}; "
             "give it the columns of the features by name"
         )
-    if len(rows) < 2:
+    if len(table) < 2:
         raise ValueError(
-            f"rows must have at least two rows, got {len(rows)}; leave rows out to trim by the model alone"
+            f"rows must have at least two rows, got {len(table)}; leave rows out to trim by the model alone"
         )
-    check_columns(rows.columns, values)
+    if isinstance(rows, CodedRows):
+        return rows.codes
+    check_columns(table.columns, values)
     try:
-        return encode_compactly(rows, values).astype(np.int64)
+        return encode_compactly(table, values).astype(np.int64)
     except ValueError as error:
         raise ValueError(f"rows must hold values that the classifier knows: {str(error)[:380]}") from error
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from trimbench.trimming.model import Cut, Instances, agreement_of, best_cut, mos
 from trimbench.trimming.search.row_scores import (
     AdditiveScores,
     Cells,
+    CodedRows,
     Codes,
     Columns,
     Scores,
@@ -211,15 +212,26 @@ MAX_INSTANCES = 2**12
 N_DRAWN = 10_000
 
 
-class RowProblem:
-    """A classifier as trimming on rows sees it. Decisions are positions of classes; 1 and 0 with a positive class."""
+class WholeClassifier(NamedTuple):
+    """A classifier, and the positions in it of the features of a smaller one."""
 
-    def __init__(self, classifier: BayesianClassifier) -> None:
+    classifier: BayesianClassifier
+    places: Sequence[int]
+
+
+class RowProblem:
+    """A classifier as trimming on rows sees it. Decisions are positions of classes; 1 and 0 with a positive class.
+
+    Rows are drawn from the `whole` classifier, so that features of a single value change nothing if they are left out.
+    """
+
+    def __init__(self, classifier: BayesianClassifier, whole: WholeClassifier | None = None) -> None:
         self.classifier = classifier
+        self._whole = whole or WholeClassifier(classifier, range(classifier.n_features))
         self.threshold: float | None = classifier.threshold
         self._scores = scores_of(classifier)
 
-    def rows(self, frame: pd.DataFrame) -> WeightedRows:
+    def rows(self, frame: pd.DataFrame | CodedRows) -> WeightedRows:
         """Return the rows of a data set with the decisions of the original."""
         classifier = self.classifier
         codes = encoded_rows(frame, dict(zip(classifier.features, classifier.value_names, strict=True)))
@@ -229,7 +241,7 @@ class RowProblem:
         """Return all instances with their probabilities if there are few, else rows drawn from the model."""
         cardinalities = self.classifier.cardinalities
         if math.prod(cardinalities) > MAX_INSTANCES:
-            codes = self.classifier.draw(N_DRAWN, rng)
+            codes = self._whole.classifier.draw(N_DRAWN, rng, self._whole.places)
             return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
         joint = self.classifier.joint(range(len(cardinalities)))
         mass = joint.sum(axis=0)

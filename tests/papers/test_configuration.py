@@ -178,7 +178,7 @@ def test_linked_folders_are_searched_like_others(tmp_path: Path) -> None:
     (own / "experiment/lab").symlink_to(tmp_path / "shared")
     (tmp_path / "shared/again").symlink_to(own / "experiment")  # in a circle
     (own / "dataset").symlink_to(shared)
-    catalogue = Catalogue((own, configuration_folder()))
+    catalogue = Catalogue((own,))
     assert "lab/deep/one" in catalogue.names("experiment")
     assert catalogue.mapping("experiment", "lab/deep/one") == {"a": 1}
     assert "one" in catalogue.names("dataset")

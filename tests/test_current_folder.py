@@ -45,7 +45,9 @@ def program(tmp_path: Path) -> Program:
         script = tmp_path / "elsewhere/program.py"
         script.parent.mkdir(exist_ok=True)
         script.write_text(code)
-        told = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "MPL"))}
+        told = {
+            name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "MPL", "PYTHONSAFE"))
+        }
         command = [sys.executable, str(script)]
         done = subprocess.run(command, env=told | variables, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -272,7 +274,7 @@ STARTS = re.compile(
 # Other packages start processes only within `starting`; workers do by their context.
 INDIRECT = re.compile(r"ray\.init|.*\.map_array|.*\.ensure_running|super\(\)\.start")
 READERS = ("numba", "matplotlib")
-MAY_READ = ("_numba.py", "papers/reporting/figures/")
+MAY_READ = ("_numba.py", "reproduction/reporting/figures/")
 SAMPLES = {
     "import subprocess\nsubprocess.run(['ls'])": "subprocess.run",
     "from subprocess import Popen": "subprocess.Popen",

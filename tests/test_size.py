@@ -23,7 +23,8 @@ def test_imports_upwards_and_in_a_circle_are_told(tmp_path: Path, capsys: pytest
     write(tmp_path, empty | files)
     counts, faults = size.measured(tmp_path)
     assert counts["public names"] == counts["lines of tests"] == counts["packages in packages"] + 1 == 2
-    assert (counts["lines"], counts["files"], counts["imports between files"]) == (6, 6, 6)
+    assert (counts["lines of the library"], counts["files of the library"], counts["files of the papers"]) == (2, 4, 2)
+    assert counts["imports between files"] == 6
     assert faults[0] == "trimbench imports trimbench.papers.study"
     assert (counts["imports upwards"], counts["circles"], len(faults)) == (1, 1, 2)
     assert faults[1] in (f"in a circle: trimbench.{x} -> trimbench.{y} -> trimbench.{x}" for x, y in ("ab", "ba"))
@@ -38,10 +39,13 @@ def test_floors_are_the_longest_chain_of_imports() -> None:
 def test_the_files_on_the_way_of_a_command_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = crossed.crossings_of([T4, "executor=serial", "task=list"])
-    assert {"__main__.py", "papers/commands/cli.py", "papers/commands/tasks.py", "papers/trimming/examples.py"} <= set(
-        found.files
-    )
-    assert found.steps["__main__.py", "papers/commands/cli.py"] >= 1
+    assert {
+        "__main__.py",
+        "reproduction/commands/cli.py",
+        "reproduction/commands/tasks.py",
+        "papers/trimming/examples.py",
+    } <= set(found.files)
+    assert found.steps["__main__.py", "reproduction/commands/cli.py"] >= 1
 
 
 ROOT = Path(__file__).parents[1]

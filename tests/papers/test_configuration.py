@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
 import yaml
 from hypothesis import given
@@ -45,7 +44,7 @@ def catalogue(tmp_path: Path) -> Catalogue:
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return Catalogue((tmp_path / "own", tmp_path / "base"))
+    return Catalogue((tmp_path / "own",), (tmp_path / "base",))
 
 
 def test_names_are_those_of_all_folders(catalogue: Catalogue) -> None:
@@ -57,7 +56,7 @@ def test_names_are_those_of_all_folders(catalogue: Catalogue) -> None:
 def test_the_first_folder_wins_and_an_empty_file_has_no_keys(catalogue: Catalogue) -> None:
     assert catalogue.mapping("dataset", "digits")["dataset"] == "breast_cancer"
     assert catalogue.mapping("dataset", "empty") == {}
-    assert Catalogue(catalogue.folders[1:]).mapping("dataset", "digits")["dataset"] == "digits"
+    assert Catalogue(base=catalogue.folders[1:]).mapping("dataset", "digits")["dataset"] == "digits"
 
 
 @pytest.mark.parametrize(
@@ -149,14 +148,11 @@ def test_what_would_hide_the_length_of_values_is_refused() -> None:
 def test_printed_numbers_are_compared_with_the_settings_of_the_papers() -> None:
     pinned = yaml.safe_load(Path(__file__).with_name("paper_settings.yaml").read_text(encoding="utf-8"))
     assert set(pinned) == set(Literature.of(PROJECT).experiments)
-    with hydra.initialize_config_dir(str(project().configuration), version_base="1.3"):
-        composer = Composer(PROJECT)
-        for name, settings in pinned.items():
-            found = composer.compose([setting("profile", "paper"), setting("experiment", name)])
-            own = {
-                key: value for key, value in found.items() if key not in (*SHARED_KEYS, "runner", "notes", "smoke_test")
-            }
-            assert own == settings, name
+    composer = Composer(PROJECT)
+    for name, settings in pinned.items():
+        found = composer.compose([setting("profile", "paper"), setting("experiment", name)])
+        own = {key: value for key, value in found.items() if key not in (*SHARED_KEYS, "runner", "notes", "smoke_test")}
+        assert own == settings, name
 
 
 def test_files_that_are_the_projects_own_replace_nothing(tmp_path: Path) -> None:

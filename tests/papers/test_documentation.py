@@ -327,8 +327,11 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     return answer
 
 
+USED = "from trimbench.papers.project import PROJECT; from trimbench.reproduction.project import use; use(PROJECT)"
+
+
 def test_help_fits_a_screen_names_the_commands_and_loads_no_heavy_package(said: Any) -> None:
-    modules, text = loaded_by("from trimbench.reproduction.commands.cli import main; main()", "--help")
+    modules, text = loaded_by(f"{USED}; from trimbench.reproduction.commands.cli import main; main()", "--help")
     assert modules == []
     lines = said("--help", "--resolve")
     assert len(lines) <= 23

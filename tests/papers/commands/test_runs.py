@@ -124,7 +124,7 @@ def test_a_run_has_one_profile(command: Command) -> None:
     answer = command(*QUICKLY, "run=mine", "profile=paper", code=2)
     wanted = "add profile=quick, or name another run\n"
     assert answer.err == f"run must have one profile: 'mine' has profile=quick, got profile=paper; {wanted}"
-    runs.make_run(Path("results/study-a"), runs.STUDY)
+    runs.make_run(Path("results/study-a"), "study")
     assert command(*QUICKLY, "run=study-a", code=2).err.endswith("got profile=quick; name another run\n")
     (about := Path("results/mine/run.json")).unlink()
     os.mkfifo(about)

@@ -28,6 +28,7 @@ from trimbench.papers.networks import (
     load_network,
     network_input,
 )
+from trimbench.papers.own_table.sources import CsvSource
 from trimbench.papers.own_table.table_texts import MISSING_VALUES
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
@@ -35,7 +36,7 @@ from trimbench.reproduction.data.dataset import Dataset, Facts
 from trimbench.reproduction.data.declarations import DatasetDeclaration, declare_dataset, is_here, load_dataset
 from trimbench.reproduction.data.downloads import CacheOnlyFile, FileDeclaration, UnverifiedFile
 from trimbench.reproduction.data.errors import DataUnavailable
-from trimbench.reproduction.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
+from trimbench.reproduction.data.sources import BundledSource, OpenMLSource, RSource, SimulatedSource
 from trimbench.reproduction.execution.executors import SerialExecutor
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.settings import ConfigurationError

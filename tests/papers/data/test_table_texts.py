@@ -16,12 +16,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from trimbench.papers.own_table.column_reading import LIMIT, TextColumn
+from trimbench.papers.own_table.sources import CsvSource
 from trimbench.papers.own_table.table_files import _lines, _split_by_arrow
 from trimbench.papers.own_table.table_reading import equal_columns, read_table, suspicion
 from trimbench.papers.own_table.table_texts import TableSettings, day_first, days_of, number_of, signed, type_setting
 from trimbench.reproduction.data.dataset import canonical_order
 from trimbench.reproduction.data.errors import DeclarationError
-from trimbench.reproduction.data.sources import CsvSource
 from trimbench.reproduction.settings import validated
 
 QUICK = settings(max_examples=60)

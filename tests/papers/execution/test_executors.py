@@ -20,7 +20,7 @@ from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.processes import HeldInterrupts, ProcessExecutor
 from trimbench.reproduction.execution.remote import RayExecutor, SlurmExecutor
 from trimbench.reproduction.execution.store import Record
-from trimbench.reproduction.project import project
+from trimbench.reproduction.project import SHARED_CONFIGURATION
 from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import run_here, tables
@@ -249,7 +249,7 @@ EXECUTORS = {
 
 @pytest.mark.parametrize("name", EXECUTORS)
 def test_the_configuration_files_make_their_executor_and_name_all_options(name: str) -> None:
-    path = project().configuration / "executor" / f"{name}.yaml"
+    path = SHARED_CONFIGURATION / "executor" / f"{name}.yaml"
     values = yaml.safe_load(path.read_text(encoding="utf-8").replace("${results}", "results"))
     assert executor_of(values) == EXECUTORS[name]
     assert {"_target_", *vars(EXECUTORS[name])} == set(values)

@@ -84,7 +84,7 @@ def test_a_job_takes_figures_whose_features_are_in_any_order(inputs: Inputs, tmp
 def test_data_that_changed_after_the_job_was_made_is_refused(
     inputs: Inputs, tmp_path: Path, group: str, name: str, file: str, old: str, new: str
 ) -> None:
-    parameter = as_parameter(getattr(inputs, group)(name))
+    parameter = as_parameter(inputs.dataset(name) if group == "dataset" else network_input(inputs, name))
     read = dataset_of if group == "dataset" else network_of
     path = tmp_path / group / file
     path.write_text(path.read_text().replace(old, new))

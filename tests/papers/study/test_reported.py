@@ -97,7 +97,7 @@ def test_papers_and_tables_are_in_their_own_order(tmp_path: Path) -> None:
             f"{name}/{table}: {{table: Table {table}, source: S, rules: {{}}, numbers: {{}}}}\n" for table in tables
         )
         (folder / f"{name}.yaml").write_text(f"paper: {{title: T, citation: C, place: {place}}}\n{entries}")
-    literature = Literature.of(Catalogue((tmp_path,)))
+    literature = Literature.of(Catalogue(base=(tmp_path,)))
     assert list(literature.papers) == ["b", "a"]
     names = ["a/beyond", "a/x", "a/y", "b/z", "b/w", "c/own"]
     assert literature.in_order(names) == ["b/w", "b/z", "a/y", "a/x", "a/beyond", "c/own"]

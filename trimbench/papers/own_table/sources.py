@@ -36,7 +36,7 @@ class _DeclaredText(Reading, InFiles):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        InFiles.__post_init__(self)
+        super(Reading, self).__post_init__()  # of where the files are; `Reading` is no source
 
     def read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = (0,), omit: Sequence[int] = ()) -> Dataset:
         """Read the table in files, one below the other, each without its first `skip` lines, and leave rows out."""

@@ -65,7 +65,7 @@ $COMMAND task=plot figure=column          draw figures again
 $COMMAND task=compare runs=[a,b]          what differs between two runs$FURTHER
 
 $SETTINGS
-Options: --version, --cfg job, --config-dir, --project, --allow-code, --shell-completion. Read on: docs/index.md.
+Options: --cfg job, --config-dir, --project, --allow-code, --shell-completion.
 """
 _COLUMN = 24  # of the help, where the description of a setting begins
 _DEEP = ("executor", "figure")  # groups whose own settings are described with the others

@@ -243,8 +243,9 @@ class Literature:
         papers, experiments = {}, {}
         for family in catalogue.names("reported"):
             content = dict(catalogue.mapping("reported", family))
-            ours = {"title": project().title or family, "citation": project().citation or family}
-            about = content.pop("paper", ours)
+            ours = project()
+            known = (ours.title, ours.citation) if ours.citation else (family, family)
+            about = content.pop("paper", dict(zip(("title", "citation"), known, strict=True)))
             papers[family] = validated(Paper, about, f"reported/{family}: paper")
             for name, entry in content.items():
                 experiments[name] = validated(ReportedExperiment, entry, f"reported numbers of {name}")

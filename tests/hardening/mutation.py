@@ -37,8 +37,8 @@ PACKAGES = {
     "selection_bias": ("trimbench/selection_bias", "*kernels.py"),
     "estimators": ("trimbench/estimators", "[!_]*.py"),
     **{
-        f"papers/{room}": (f"trimbench/papers/{room}", "**/[!_]*.py")
-        for room in ("reporting", "own_table", "execution", "data")
+        room: (f"trimbench/{room}", "**/[!_]*.py")
+        for room in ("reproduction/reporting", "reproduction/execution", "reproduction/data", "papers/own_table")
     },
 }
 ENOUGH = 0.85

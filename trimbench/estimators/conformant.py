@@ -426,7 +426,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ValueError
             When `x` is not a row of possible values, `against` is not another class, or a parameter is not allowed.
         """
-        found = self.model_.contrast(self._encoded_row(x), against, by=by, max_sets=max_sets)
+        row = self._encoded_row(x)
+        found = self.model_.contrast(row, against, by=by, max_sets=max_sets)
         return found.named(self._feature_names())
 
     def _feature_names(self) -> list[str]:
@@ -434,7 +435,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         if not isinstance(self._encoding, FittedPipeline):
             return self._names
         sources = [int(self._encoding.sources[columns[0]]) for columns in self.model_.layout.features]
-        return [self._names[source] if source >= 0 else "constant" for source in sources]
+        return [self._names[source] for source in sources]
 
     def _encoded_row(self, x: Any) -> Any:
         import pandas as pd

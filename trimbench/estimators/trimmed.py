@@ -28,7 +28,7 @@ from trimbench.estimators.columns import (
     cost_by_name,
     groups_by_name,
 )
-from trimbench.estimators.fitted_pipeline import unwrapped
+from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.pipeline_values import Density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning

@@ -52,6 +52,22 @@ def _named(cells: Any, labels: Sequence[Any]) -> pd.DataFrame:
     return plain_columns(pd.DataFrame(cells).set_axis([str(label) for label in labels], axis=1))
 
 
+def selectable(estimator: Any, X: Any) -> Any:
+    """Return a table as the selectors of scikit-learn take it: with `set_output`, a data frame with its own types."""
+    import pandas as pd
+    from sklearn.utils._set_output import _get_output_config
+
+    if not isinstance(X, pd.DataFrame):
+        table = plain_table(X) if hasattr(X, "columns") or hasattr(X, "toarray") else unmasked(X)
+        if not isinstance(table, pd.DataFrame):
+            return table
+        X = table
+    labels = [str(label) for label in X.columns]
+    if hasattr(estimator, "feature_names_in_") and list(X.columns) != labels:
+        X = X.set_axis(labels, axis=1)
+    return X if _get_output_config("transform", estimator)["dense"] != "default" else plain_columns(X)
+
+
 # Beyond it, different whole numbers may be the same floating-point number.
 _LAST_WHOLE = 2.0**53
 
@@ -326,7 +342,7 @@ class ColumnEncoder:
         return [name for column in self.columns for name in column.outputs]
 
 
-def one_hot(places: NDArray[np.float64], n_categories: int) -> NDArray[np.float64]:
+def one_hot(places: NDArray[Any], n_categories: int) -> NDArray[np.float64]:
     """Return a column for each category, shape (n_rows, n_categories); NaN in all of them for the place -1."""
     return np.where(places[:, None] < 0, np.nan, places[:, None] == np.arange(n_categories))
 

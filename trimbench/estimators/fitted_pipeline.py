@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -133,7 +134,7 @@ class FittedPipeline:
 
     @property
     def _starts(self) -> list[int]:
-        return np.cumsum([0, *(column.width for column in self.columns[:-1])]).tolist()
+        return list(itertools.accumulate((column.width for column in self.columns[:-1]), initial=0))
 
     @property
     def weights(self) -> EncodedWeights:

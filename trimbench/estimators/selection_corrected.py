@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
 from trimbench._checks import check_one_of, is_whole
-from trimbench.estimators.columns import checked_rows, other_numbers, warn_of_counts
+from trimbench.estimators.columns import checked_rows, other_numbers, selectable, warn_of_counts
 from trimbench.networks.values import as_numbers, check_no_missing_label
 from trimbench.selection_bias.factors import Factor, Ties
 from trimbench.selection_bias.features import known_cuts, without_masks
@@ -181,11 +181,13 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         table = self._checked(X)
         return self.model_.log_odds(table) if len(self.classes_) == 2 else self.model_.log_probabilities(table)
 
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the columns of the selected features, in their order in X; masked values become NaN."""
+    def transform(self, X: ArrayLike) -> Any:
+        """Return the columns of the selected features, in their order in X; masked values become NaN.
+
+        An array, or what `set_output` says: a data frame keeps the types of its columns.
+        """
         check_is_fitted(self)
-        found: NDArray[Any] = super().transform(checked_rows(self, X) if _is_frame(X) else without_masks(X))
-        return found
+        return super().transform(selectable(self, X) if _is_frame(X) else without_masks(X))
 
     def expected_error(self, X: ArrayLike) -> float:
         """Return the error rate that the predictions expect: the mean of 1 - max P(y | x)."""

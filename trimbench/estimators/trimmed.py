@@ -27,13 +27,14 @@ from trimbench.estimators.columns import (
     column_names,
     cost_by_name,
     groups_by_name,
+    selectable,
 )
 from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.pipeline_values import Density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.formats.parsing import read_json, write_json
-from trimbench.networks.values import checked_names, listed, plain_columns, plain_table
+from trimbench.networks.values import checked_names, listed
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import Trimming
@@ -308,8 +309,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     def transform(self, X: Any) -> Any:
         """Return the columns that are kept, as an array of shape (n_rows, n_kept) or as `set_output` says."""
         check_is_fitted(self, "classifier_")
-        X = plain_table(X)
-        return super().transform(plain_columns(X) if hasattr(X, "iloc") else X)
+        return super().transform(selectable(self, X))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier as JSON; floats keep every digit. `trimming_` is not written.

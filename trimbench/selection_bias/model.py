@@ -56,6 +56,8 @@ class SelectionCorrectedModel:
         The selected features, as predictions need them.
     column_names : tuple of str, optional
         Columns of the data frame that it was fitted to: other frames are matched by name.
+    scale : float
+        What the features add to the log odds of the classes is multiplied by it; 1 unless the model was calibrated.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class SelectionCorrectedModel:
     selection: Selection
     features: Features
     column_names: tuple[str, ...] | None = None
+    scale: float = 1.0
 
     @property
     def selected(self) -> NDArray[np.int64]:
@@ -108,9 +111,16 @@ class SelectionCorrectedModel:
         return result
 
     def uncorrected(self) -> Self:
-        """Return the same classifier, on the same features, without correction."""
+        """Return the same classifier, on the same features, without correction and not calibrated."""
         none = np.zeros_like(self.log_adjustment)
-        return dataclasses.replace(self, log_adjustment=none, log_adjustment_error=none)
+        return dataclasses.replace(self, log_adjustment=none, log_adjustment_error=none, scale=1.0)
+
+    @property
+    def log_shares(self) -> NDArray[np.float64]:
+        """Log of the probability of each class where no feature is known, of shape (n_classes,)."""
+        counts = np.log(self.class_sizes + self.prior.pseudo_counts(len(self.class_sizes)))
+        found: NDArray[np.float64] = counts - logsumexp(counts)
+        return found
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the predictive probabilities of the classes.
@@ -167,7 +177,10 @@ class SelectionCorrectedModel:
         of_alpha = self.log_adjustment + self.log_likelihood
         pseudo_counts = self.prior.pseudo_counts(len(self.class_sizes))
         offsets = np.log(self.class_sizes + pseudo_counts)[:, None] + (of_alpha - of_alpha.max())
-        return self.features.log_scores(in_order(X, self.column_names), offsets)
+        scores = self.features.log_scores(in_order(X, self.column_names), offsets)
+        if self.scale == 1.0:
+            return scores
+        return self.log_shares + self.scale * (scores - self.log_shares)
 
 
 # Features with a few values each.

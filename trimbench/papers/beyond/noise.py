@@ -275,7 +275,8 @@ def _nested(task: Task) -> tuple[float, float]:
 
 def _model(task: Task, *, correct: bool) -> tuple[float, float]:
     X, y, X_test, y_test = task.split
-    quality = prediction_quality(y_test, fit_selection_corrected(X, y, task.k, correct=correct).predict_proba(X_test))
+    model = fit_selection_corrected(X, y, task.k, correct=correct, calibrate=False)
+    quality = prediction_quality(y_test, model.predict_proba(X_test))
     return quality.expected_error, quality.actual_error
 
 

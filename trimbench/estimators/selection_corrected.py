@@ -54,9 +54,8 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         `trimbench.fit_selection_corrected` have them. In cross-validation of features that are not all binary, give
         `trimbench.selection_bias.features.known_cuts(X)` of all cases: a fold does not see the others.
     calibrate : bool or "auto", default="auto"
-        Whether to multiply what the features say by one number that cross-validation of the training cases finds, as
-        for `trimbench.fit_selection_corrected`: the probabilities hold where the features depend on each other, too.
-        It takes about ten times as long.
+        As for `trimbench.fit_selection_corrected`: whether cross-validation of the training cases corrects
+        probabilities that do not hold, as of features that depend on each other. It takes about ten times as long.
 
     Attributes
     ----------

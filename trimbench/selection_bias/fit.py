@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, g
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from trimbench._checks import check_one_of, check_whole, is_whole
 from trimbench.networks.values import names_of
 from trimbench.selection_bias.binary import ClassCounts, marginals
+from trimbench.selection_bias.calibration import Calibration
 from trimbench.selection_bias.factors import Simulation, Ties, check_ties, log_adjustment
 from trimbench.selection_bias.features import (
     Binariser,
@@ -26,7 +26,7 @@ from trimbench.selection_bias.features import (
     known_cuts,
 )
 from trimbench.selection_bias.model import DiscreteFeatures, Features, SelectionCorrectedModel
-from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.prior import Prior, log_shares
 from trimbench.selection_bias.selection import Selection, checked_k, distinct_columns, select, select_by_rank
 
 if TYPE_CHECKING:
@@ -159,9 +159,9 @@ def fit_selection_corrected(
     sampler : MixtureSampler, optional
         `trimbench.selection_bias.mixture.MixtureSampler`: the Markov chains of a mixture, and its prior of alpha0.
     calibrate : bool or "auto"
-        Whether to multiply what the features add to the log odds by one number, so that the predictions hold where the
-        features depend on each other, see Notes. "auto": yes, except for mixtures and where a class has fewer than 5
-        cases.
+        Whether to divide evidence that dependent features repeat, by a scale and offsets of the log odds that
+        cross-validation of the training cases finds, see Notes. "auto": where it finds that they are needed; never for
+        mixtures, and where a class has fewer than 5 cases. It takes about ten times as long as False.
 
     Returns
     -------
@@ -187,10 +187,9 @@ def fit_selection_corrected(
     depends on nothing but the class, except that (a) a cut at a median counts as known, as it does in complete data,
     and (b) binary features with about the same numbers share a factor where one for each would take minutes.
 
-    To calibrate, the cases are predicted by cross-validation with the selection inside each fold (10 folds, 3 from
-    1,000 cases), and the number s is the one that makes their classes most likely, with log s ~ Normal(0, 1) a priori
-    and targets smoothed as Platt's (1999), so that a few cases that are all right do not make it large. Evidence that
-    dependent features repeat is so divided by how often they repeat it.
+    To calibrate, the training cases are predicted by cross-validation with the selection inside each fold (10 folds, 3
+    from 1,000 cases). `trimbench.selection_bias.calibration.Calibration` is what makes their classes most likely;
+    "auto" takes it if they become more than e^3 = 20 times as likely, which is rare where the model is right.
 
     For Gaussian features everything is in closed form, except the factor of three or more classes, a series with a
     bound on the omitted terms (`log_adjustment_error`). Features that are constant, or were observed in one class only
@@ -306,7 +305,10 @@ def fitted(
         features=learned.features,
         column_names=names,
     )
-    return replace(model, scale=_scale(task, names)) if calibrates else model
+    if not calibrates:
+        return model
+    calibration = _calibration(task, names)
+    return replace(model, calibration=calibration) if calibrate is True or calibration.gain > _LEAST_GAIN else model
 
 
 class _Task(NamedTuple):
@@ -498,13 +500,13 @@ def _decided(table: NDArray[Any], how: How, names: tuple[str, ...] | None) -> Ho
     return how
 
 
-# One scale of what the features say, from cross-validation with the selection inside.
+# Whether predictions hold for cases that were held out, and what makes them hold.
 
 # A class with fewer cases says nothing about it.
 _FEWEST_OF_CLASS = 5
 _FOLDS, _MANY_CASES, _FOLDS_OF_MANY = 10, 1000, 3
-# Scales that are tried.
-_SCALES = (1e-3, 10.0)
+# By how much the log likelihood of the held-out classes must rise: less is common where nothing is wrong.
+_LEAST_GAIN = 3.0
 
 
 def _calibrates(calibrate: Any, kind: str, response: NDArray[np.int64]) -> bool:
@@ -523,13 +525,8 @@ def _calibrates(calibrate: Any, kind: str, response: NDArray[np.int64]) -> bool:
     return bool(calibrate) and possible
 
 
-def _scale(task: _Task, names: tuple[str, ...] | None) -> float:
-    """Return the number that what the features add to the log odds is multiplied by.
-
-    References
-    ----------
-    Platt (1999), Probabilistic outputs for support vector machines, for the targets.
-    """
+def _calibration(task: _Task, names: tuple[str, ...] | None) -> Calibration:
+    """Return the calibration that cross-validation finds, with the selection inside each fold."""
     n_cases = len(task.response)
     n_folds = min(_FOLDS if n_cases < _MANY_CASES else _FOLDS_OF_MANY, int(np.bincount(task.response).min()))
     folds, how = _folds(task.response, n_folds, 0), _decided(task.table, task.how, names)
@@ -540,29 +537,7 @@ def _scale(task: _Task, names: tuple[str, ...] | None) -> float:
         in_fold = replace(how, selection_rows=None if selects.all() else selects[~left_out])
         model = fitted(task.table[~left_out], task.response[~left_out], task.k, in_fold, allow_fewer=True)
         added[left_out] = model.log_probabilities(task.table[left_out]) - model.log_shares
-    counts = np.bincount(task.response)
-    pseudo_counts = np.array(task.prior.pseudo_counts(task.n_classes))
-    shares = np.log(counts + pseudo_counts)
-    targets = (np.eye(task.n_classes)[task.response] * counts + 1) / (counts[task.response] + task.n_classes)[:, None]
-    return best_scale(added, shares - logsumexp(shares), targets)
-
-
-def best_scale(added: NDArray[np.float64], log_shares: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
-    """Return the scale of what the features add that makes the targets most likely, with log scale ~ Normal(0, 1).
-
-    Parameters
-    ----------
-    added, targets : ndarray of shape (n_cases, n_classes)
-    log_shares : ndarray of shape (n_classes,)
-        Of the classes where no feature is known.
-    """
-    from scipy.optimize import minimize_scalar
-
-    def loss(log_scale: float) -> float:
-        scores = log_shares + np.exp(log_scale) * added
-        return float((logsumexp(scores, axis=1) - (targets * scores).sum(axis=1)).sum() + 0.5 * log_scale**2)
-
-    return float(np.exp(minimize_scalar(loss, bounds=np.log(_SCALES), method="bounded", options={"xatol": 1e-6}).x))
+    return Calibration.of(added, log_shares(task.prior, np.bincount(task.response)), task.response)
 
 
 def _folds(y: NDArray[np.int64], n_folds: int | None, random_state: int) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer
 
 import trimbench as tb
 from trimbench.estimators import SelectionCorrectedNB
-from trimbench.selection_bias.calibration import Calibration
+from trimbench.selection_bias.calibration import Recalibration
 from trimbench.selection_bias.features import known_cuts
 
 
@@ -42,7 +42,7 @@ def penalised(parameters: np.ndarray, added: np.ndarray, log_shares: np.ndarray,
 @settings(max_examples=10)
 def test_it_is_the_most_likely_one(seed: int, n_classes: int) -> None:
     added, log_shares, classes = held_out(seed, n_classes)
-    found = Calibration.of(added, log_shares, classes)
+    found = Recalibration.of(added, log_shares, classes)
     start = np.r_[np.log(found.scale), found.offsets[:-1]]
     best = minimize(penalised, np.zeros(n_classes), (added, log_shares, classes), method="Nelder-Mead", tol=1e-10)
     assert penalised(start, added, log_shares, classes) <= best.fun + 1e-7
@@ -60,9 +60,9 @@ def test_it_is_the_most_likely_one(seed: int, n_classes: int) -> None:
 @settings(max_examples=10)
 def test_numbers_of_classes_and_what_all_classes_share_do_not_matter(seed: int) -> None:
     added, log_shares, classes = held_out(seed, 3)
-    found, order = Calibration.of(added, log_shares, classes), np.array([2, 0, 1])
-    renamed = Calibration.of(added[:, order], log_shares[order], np.argsort(order)[classes])
-    shifted = Calibration.of(added + np.arange(len(classes))[:, None], log_shares, classes)
+    found, order = Recalibration.of(added, log_shares, classes), np.array([2, 0, 1])
+    renamed = Recalibration.of(added[:, order], log_shares[order], np.argsort(order)[classes])
+    shifted = Recalibration.of(added + np.arange(len(classes))[:, None], log_shares, classes)
     for other, offsets in ((renamed, found.offsets[order]), (shifted, found.offsets)):
         assert other.scale == pytest.approx(found.scale, rel=1e-4)
         np.testing.assert_allclose(other.offsets, offsets, atol=1e-4)
@@ -107,7 +107,7 @@ def test_it_is_learned_from_cases_that_no_fold_has_seen(how: dict[str, Any]) -> 
         counts = np.array([[(y[found.folds != fold] == c).sum() + 1 for c in (0, 1)] for fold in found.folds])
         added = np.log(found.corrected) - np.log(counts / counts.sum(axis=1, keepdims=True))
         shares = np.log((np.bincount(y) + 1) / (len(y) + 2))
-        again = Calibration.of(added, shares, y)
+        again = Recalibration.of(added, shares, y)
         assert model.calibration.scale == pytest.approx(again.scale, rel=1e-5)
     scores = model.calibration.scores(plain.log_probabilities(X_new), plain.log_shares)
     np.testing.assert_allclose(model.log_probabilities(X_new), log_softmax(scores, axis=1), rtol=1e-9, atol=1e-12)

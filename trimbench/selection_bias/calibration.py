@@ -14,7 +14,7 @@ _LARGEST_LOG_SCALE = 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Recalibration:
     """What log odds are multiplied by, and what is added then.
 
     The score of class y is log P(y) + offset_y + scale log(P(y | x) / P(y)), where P(y) is its probability without
@@ -34,7 +34,9 @@ class Calibration:
     gain: float
 
     @classmethod
-    def of(cls, added: NDArray[np.float64], log_shares: NDArray[np.float64], classes: NDArray[np.int64]) -> Calibration:
+    def of(
+        cls, added: NDArray[np.float64], log_shares: NDArray[np.float64], classes: NDArray[np.int64]
+    ) -> Recalibration:
         """Return the calibration that makes the held-out classes most likely.
 
         A priori log(scale) ~ Normal(0, 1) and the difference of two offsets ~ Normal(0, 1). The targets are Platt's:

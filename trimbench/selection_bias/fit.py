@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._checks import check_one_of, check_whole, is_whole
 from trimbench.networks.values import names_of
 from trimbench.selection_bias.binary import ClassCounts, marginals
-from trimbench.selection_bias.calibration import Calibration
+from trimbench.selection_bias.calibration import Recalibration
 from trimbench.selection_bias.factors import Simulation, Ties, check_ties, log_adjustment
 from trimbench.selection_bias.features import (
     Binariser,
@@ -188,7 +188,7 @@ def fit_selection_corrected(
     and (b) binary features with about the same numbers share a factor where one for each would take minutes.
 
     To calibrate, the training cases are predicted by cross-validation with the selection inside each fold (10 folds, 3
-    from 1,000 cases). `trimbench.selection_bias.calibration.Calibration` is what makes their classes most likely;
+    from 1,000 cases). `trimbench.selection_bias.calibration.Recalibration` is what makes their classes most likely;
     "auto" takes it if they become more than e^3 = 20 times as likely, which is rare where the model is right.
 
     For Gaussian features everything is in closed form, except the factor of three or more classes, a series with a
@@ -525,7 +525,7 @@ def _calibrates(calibrate: Any, kind: str, response: NDArray[np.int64]) -> bool:
     return bool(calibrate) and possible
 
 
-def _calibration(task: _Task, names: tuple[str, ...] | None) -> Calibration:
+def _calibration(task: _Task, names: tuple[str, ...] | None) -> Recalibration:
     """Return the calibration that cross-validation finds, with the selection inside each fold."""
     n_cases = len(task.response)
     n_folds = min(_FOLDS if n_cases < _MANY_CASES else _FOLDS_OF_MANY, int(np.bincount(task.response).min()))
@@ -537,7 +537,7 @@ def _calibration(task: _Task, names: tuple[str, ...] | None) -> Calibration:
         in_fold = replace(how, selection_rows=None if selects.all() else selects[~left_out])
         model = fitted(task.table[~left_out], task.response[~left_out], task.k, in_fold, allow_fewer=True)
         added[left_out] = model.log_probabilities(task.table[left_out]) - model.log_shares
-    return Calibration.of(added, log_shares(task.prior, np.bincount(task.response)), task.response)
+    return Recalibration.of(added, log_shares(task.prior, np.bincount(task.response)), task.response)
 
 
 def _folds(y: NDArray[np.int64], n_folds: int | None, random_state: int) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp
 
 from trimbench.networks.values import in_order
-from trimbench.selection_bias.calibration import Calibration
+from trimbench.selection_bias.calibration import Recalibration
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.prior import Prior, log_shares
 from trimbench.selection_bias.selection import Selection
@@ -57,7 +57,7 @@ class SelectionCorrectedModel:
         The selected features, as predictions need them.
     column_names : tuple of str, optional
         Columns of the data frame that it was fitted to: other frames are matched by name.
-    calibration : Calibration, optional
+    calibration : Recalibration, optional
         One scale of what the features say, and an offset of each class, see `fit_selection_corrected`.
 
     Examples
@@ -79,7 +79,7 @@ class SelectionCorrectedModel:
     selection: Selection
     features: Features
     column_names: tuple[str, ...] | None = None
-    calibration: Calibration | None = None
+    calibration: Recalibration | None = None
 
     @property
     def selected(self) -> NDArray[np.int64]:

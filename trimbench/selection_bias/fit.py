@@ -287,7 +287,12 @@ def fitted(
     if kind == "mixture":
         from trimbench.selection_bias.mixture import MixtureSampler, sample_mixture
 
-        given = {"unlabelled": how.unlabelled, "correct": how.correct, "ties": how.ties, "column_names": names}
+        given: dict[str, Any] = {
+            "unlabelled": how.unlabelled,
+            "correct": how.correct,
+            "ties": how.ties,
+            "column_names": names,
+        }
         return sample_mixture(table, response, k, prior, how.sampler or MixtureSampler(), **given)
     prior.pseudo_counts(n_classes)
     rows = checked_rows("selection_rows", how.selection_rows, response)
@@ -337,7 +342,8 @@ class _Learned(NamedTuple):
 def _learn_binary(task: _Task) -> _Learned:
     prior, how = task.prior, task.how
     cuts = checked_cuts(how.cuts, task.table.shape[1])
-    binariser = Binariser.fit(task.table, how.unlabelled, cuts)
+    more: Any = how.unlabelled  # which `fitted` has checked
+    binariser = Binariser.fit(task.table, more, cuts)
     counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, task.rows)
     selection = select(counts.ones, counts.sizes, task.k, allow_fewer=task.allow_fewer)
     if len(task.rows) < len(task.response):

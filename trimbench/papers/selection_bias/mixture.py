@@ -159,9 +159,7 @@ def sample_mixture(
     given: dict[str, Any] = {"features": "mixture", "prior": shared, "sampler": sampler, "calibrate": False}
     result: dict[str, vocab.Json] = {}
     for name, correct in (("corrected", True), ("uncorrected", False)):
-        fit: Callable[[], Any] = functools.partial(
-            fit_selection_corrected, cases.X, cases.y, k, correct, ties, **given, calibrate=False
-        )
+        fit: Callable[[], Any] = functools.partial(fit_selection_corrected, cases.X, cases.y, k, correct, ties, **given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the table says which chains have not converged
             found, result[f"{name}_seconds"] = timed(fit)

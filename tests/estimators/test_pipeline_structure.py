@@ -126,13 +126,14 @@ def pipeline(rng: np.random.Generator) -> Any:
     ]
     order = rng.permutation(len(parts)).tolist()
     after = pick(rng, "passthrough", "passthrough", StandardScaler(), SelectKBest(k=3))
-    last = pick(rng, LogisticRegression(max_iter=5000), LogisticRegression(max_iter=5000), BernoulliNB(binarize=0.2))
+    regression = LogisticRegression(solver="newton-cholesky")
+    last = pick(rng, regression, regression, BernoulliNB(binarize=0.2))
     return make_pipeline(make_column_transformer(*(parts[place] for place in order)), after, last)
 
 
 def can_be_cut(fitted: Any) -> bool:
     """Whether BernoulliNB compares numbers that are bent with its threshold, which is refused."""
-    names = str(fitted)
+    names = fitted.__repr__(N_CHAR_MAX=10**6)
     bent = ("Quantile", "Power", "Function", "Polynomial")
     return not (isinstance(fitted[-1], BernoulliNB) and any(name in names for name in bent))
 
@@ -154,7 +155,7 @@ def test_a_complete_row_is_classified_by_the_given_classifier(seed: int) -> None
     rows = X.iloc[rng.choice(120, int(rng.integers(12, 60)), replace=False)]
     gaps = rows.astype(object).mask(rng.random(rows.shape) < 0.2).iloc[1:]
     gaps = pd.concat([rows.iloc[:1].astype(object), gaps]).infer_objects()
-    model = NaiveConformantClassifier.from_fitted(fitted, gaps, n_components=int(rng.integers(1, 3)))
+    model = NaiveConformantClassifier.from_fitted(fitted, gaps, n_components=1 + int(rng.random() < 0.2))
     np.testing.assert_allclose(model.predict_proba(X), fitted.predict_proba(X), rtol=0, atol=1e-9)
     assert len(model.get_feature_names_out()) == model.model_.layout.n_columns
 

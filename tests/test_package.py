@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import pkgutil
 import re
 import subprocess
 import sys
@@ -87,17 +86,6 @@ def test_every_public_name_resolves(name: str) -> None:
     assert found.__name__ == name
     assert found.__doc__
     assert name in dir(tb)
-
-
-@pytest.mark.parametrize(("name", "new"), tb._RENAMED.items())
-def test_a_name_from_before_is_answered_with_the_new_one(name: str, new: str) -> None:
-    assert name not in tb.__all__
-    with pytest.raises(AttributeError, match=re.escape(f"trimbench.{name} has another name now: {new}")):
-        getattr(tb, name)
-    # What is named exists.
-    if path := re.match(r"trimbench\.[\w.]+", new):
-        home, _, last = path.group().rpartition(".")
-        assert hasattr(pkgutil.resolve_name(home), last)
 
 
 def test_the_estimators_resolve() -> None:

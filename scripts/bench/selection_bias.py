@@ -64,10 +64,10 @@ def measure_fit(n: int, p: int, k: int) -> dict[str, float]:
     data = simulate(settings, np.random.default_rng(0))
     before = _peak()
     start = time.perf_counter()
-    tb.fit_selection_corrected(data.X, data.y, k).predict_proba(data.X_test)
+    tb.fit_selection_corrected(data.X, data.y, k, calibrate=False).predict_proba(data.X_test)
     first = time.perf_counter() - start
-    fit = median_seconds(lambda: tb.fit_selection_corrected(data.X, data.y, k))
-    model = tb.fit_selection_corrected(data.X, data.y, k)
+    fit = median_seconds(lambda: tb.fit_selection_corrected(data.X, data.y, k, calibrate=False))
+    model = tb.fit_selection_corrected(data.X, data.y, k, calibrate=False)
     predict = median_seconds(lambda: model.predict_proba(data.X_test))
     return {"first": first, "fit": fit, "predict": predict, "peak": _peak(), "peak_before": before}
 
@@ -80,10 +80,10 @@ def measure_rows(n: int) -> dict[str, float]:
     from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate
 
     small = simulate(ModelSettings(20, class_sizes=(1500, 1500), test_sizes=(0, 0)), np.random.default_rng(1))
-    tb.fit_selection_corrected(small.X, small.y, 5)
+    tb.fit_selection_corrected(small.X, small.y, 5, calibrate=False)
     data = simulate(ModelSettings(class_sizes=(n // 2, n // 2), test_sizes=(0, 0)), np.random.default_rng(0))
     before = _peak()
-    fit = median_seconds(lambda: tb.fit_selection_corrected(data.X, data.y, 1000), repeat=3)
+    fit = median_seconds(lambda: tb.fit_selection_corrected(data.X, data.y, 1000, calibrate=False), repeat=3)
     return {"fit": fit, "extra": _peak() - before}
 
 
@@ -98,8 +98,8 @@ def measure_classes(n_classes: int, n_y: int) -> dict[str, float]:
     phi = rng.beta(100.0 * theta, 100.0 * (1.0 - theta), size=(n_classes, 2000))
     y = np.repeat(np.arange(n_classes), n_y)
     X = (rng.random((len(y), 2000)) < phi[y]).astype(np.uint8)
-    seconds = median_seconds(lambda: tb.fit_selection_corrected(X, y, 20), repeat=3)
-    model = tb.fit_selection_corrected(X, y, 20)
+    seconds = median_seconds(lambda: tb.fit_selection_corrected(X, y, 20, calibrate=False), repeat=3)
+    model = tb.fit_selection_corrected(X, y, 20, calibrate=False)
     return {"fit": seconds, "error": float(model.alpha_posterior @ model.log_adjustment_error)}
 
 
@@ -113,7 +113,7 @@ def measure_missing(percent: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
     data = simulate(ModelSettings(2000, test_sizes=(0, 0)), rng)
     X = np.where(rng.random(data.X.shape) < percent / 100, np.nan, data.X)
-    return {"fit": median_seconds(lambda: tb.fit_selection_corrected(X, data.y, 20), repeat=3)}
+    return {"fit": median_seconds(lambda: tb.fit_selection_corrected(X, data.y, 20, calibrate=False), repeat=3)}
 
 
 def measure_gaussian(n: int, n_classes: int) -> dict[str, float]:
@@ -125,8 +125,10 @@ def measure_gaussian(n: int, n_classes: int) -> dict[str, float]:
 
     sizes, test_sizes = [n // n_classes] * n_classes, [2000 // n_classes] * n_classes
     data = simulate_gaussian(2000, 300.0, sizes, test_sizes, np.random.default_rng(0))
-    fit = median_seconds(lambda: tb.fit_selection_corrected(data.X, data.y, 20, features="gaussian"), repeat=3)
-    model = tb.fit_selection_corrected(data.X, data.y, 20, features="gaussian")
+    fit = median_seconds(
+        lambda: tb.fit_selection_corrected(data.X, data.y, 20, features="gaussian", calibrate=False), repeat=3
+    )
+    model = tb.fit_selection_corrected(data.X, data.y, 20, features="gaussian", calibrate=False)
     predict = median_seconds(lambda: model.predict_proba(data.X_test), repeat=3)
     return {"fit": fit, "predict": predict}
 
@@ -227,7 +229,7 @@ def against_the_slides() -> Iterator[Row]:
     for k in KS:
 
         def both(k: int = k) -> None:
-            tb.fit_selection_corrected(data.X, data.y, k).predict_proba(data.X_test)
+            tb.fit_selection_corrected(data.X, data.y, k, calibrate=False).predict_proba(data.X_test)
 
         what = f"corrected naive Bayes, {k:,} of 10,000 features, n = 200: fit and prediction of 2,000 cases"
         yield against_printed(what, "R package, printed in the slides (n = 100)", both, printed_seconds(k))
@@ -241,7 +243,7 @@ def against_a_loop() -> Iterator[Row]:
 
     data = cases()
     for k in (10, 100, 1000):
-        model = tb.fit_selection_corrected(data.X, data.y, k)
+        model = tb.fit_selection_corrected(data.X, data.y, k, calibrate=False)
         ours, loop = partial(model.predict_proba, data.X_test), partial(case_by_case, model, data.X_test)
         np.testing.assert_allclose(ours()[:, 1], loop(), atol=1e-9)
         what = f"corrected naive Bayes, k = {k:,}: prediction of 2,000 cases"

@@ -108,3 +108,28 @@ def test_every_estimator_has_a_battery() -> None:
 @pytest.mark.parametrize("estimator", BATTERIES, ids=str)
 def test_no_battery_shrinks_unnoticed(estimator: Any) -> None:
     assert len([*estimator_checks_generator(estimator)]) >= FEWEST[type(estimator).__name__]
+
+
+@pytest.mark.parametrize("estimator", [SelectionCorrectedNB(k=3), TrimmedClassifier(4, rows_weight=0)], ids=str)
+def test_selected_columns_keep_their_types_in_a_data_frame(estimator: Any) -> None:
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, ROWS)
+    columns = {
+        "single": (rng.normal(size=ROWS) + y).astype(np.float32),
+        "short": (rng.integers(0, 3, ROWS) + y).astype(np.int16),
+        "nullable": pd.array(rng.integers(0, 3, ROWS) + y, dtype="Int8"),
+        "flag": rng.random(ROWS) < 0.3 + 0.5 * y,
+    }
+    X = pd.DataFrame(columns, index=np.arange(ROWS)[::-1] * 3)
+    fitted = clone(estimator).fit(X, y)
+    kept = X[list(fitted.get_feature_names_out())]
+    assert isinstance(fitted.transform(X), np.ndarray)
+    found = fitted.set_output(transform="pandas").transform(X)
+    pd.testing.assert_frame_equal(found, kept)
+
+
+def test_questions_before_a_fit_say_so() -> None:
+    x = pd.Series({"a": 1.0})
+    for ask in (NaiveConformantClassifier().contrast, NaiveConformantClassifier().explain):
+        with pytest.raises(NotFittedError):
+            ask(x)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 import trimbench as tb
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.estimators.columns import column_name
+from trimbench.selection_bias.mixture import MixtureSampler
 
 
 def symptoms() -> tuple[pd.DataFrame, np.ndarray]:
@@ -90,7 +91,9 @@ def explained(X: pd.DataFrame, y: np.ndarray) -> Any:
 def chains(X: pd.DataFrame, y: np.ndarray) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = tb.fit_selection_corrected(X, y, k=2, features="mixture", n_chains=2, n_draws=4, n_warmup=2)
+        found = tb.fit_selection_corrected(
+            X, y, k=2, features="mixture", sampler=MixtureSampler(n_chains=2, n_draws=4, n_warmup=2)
+        )
     return found.predict_proba
 
 

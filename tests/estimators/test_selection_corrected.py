@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import trimbench as tb
 from tests.selection_bias.brute_force import random_data
+from tests.selection_bias.settings import grouped
 from trimbench.estimators import SelectionCorrectedNB
 from trimbench.selection_bias.features import known_cuts
 
@@ -44,8 +45,8 @@ def two_classes() -> tuple[np.ndarray, np.ndarray]:
 def test_predictions_are_those_of_the_function(data: Any, settings: dict[str, Any]) -> None:
     X, y = data()
     classes, codes = np.unique(y, return_inverse=True)
-    fitted = SelectionCorrectedNB(n_alpha=20, **settings).fit(X, y)
-    model = tb.fit_selection_corrected(X, codes, n_alpha=20, **settings)
+    fitted = SelectionCorrectedNB(n_alpha=20, calibrate=False, **settings).fit(X, y)
+    model = tb.fit_selection_corrected(X, codes, **grouped(n_alpha=20, **settings))
     assert fitted.classes_.tolist() == classes.tolist()
     assert fitted.selected_.tolist() == model.selected.tolist()
     np.testing.assert_array_equal(fitted.predict_proba(X), model.predict_proba(X))

@@ -24,6 +24,8 @@ from trimbench.selection_bias.categorical import (
     simulated_categories,
     strengths,
 )
+from trimbench.selection_bias.factors import Simulation
+from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import squared_ratio
 
 from . import brute_force
@@ -143,7 +145,9 @@ def test_predictions_are_those_of_the_definition() -> None:
     rng = np.random.default_rng(2)
     categories = [3, 2, 3, 2, 3]
     X, y = draw(rng, 4, 5, categories, 3.0)
-    model = tb.fit_selection_corrected(X, y, 2, n_categories=categories, n_alpha=2, features="categorical")
+    model = tb.fit_selection_corrected(
+        X, y, 2, n_categories=categories, prior=Prior(n_alpha=2), features="categorical", calibrate=False
+    )
     # Integrals over theta from draws of a fine, independent grid: the midpoints of a lattice over the simplex.
     side = 400
     t = (np.arange(side) + 0.5) / side
@@ -178,7 +182,9 @@ def test_factor_of_mixed_features_is_the_product_over_numbers_of_categories() ->
     rng = np.random.default_rng(3)
     categories = [2, 3, 2, 3, 3, 2, 3, 2]
     X, y = draw(rng, 5, 6, categories, 2.0)
-    model = tb.fit_selection_corrected(X, y, 3, ties="less", n_categories=categories, n_alpha=4, features="categorical")
+    model = tb.fit_selection_corrected(
+        X, y, 3, ties="less", n_categories=categories, prior=Prior(n_alpha=4), features="categorical", calibrate=False
+    )
     counts = [[np.bincount(X[y == c, j], minlength=v) for c in (0, 1)] for j, v in enumerate(categories)]
     ratios = [strength(c[0], c[1]) for c in counts]
     cut = sorted(ratios, reverse=True)[2]
@@ -194,10 +200,10 @@ def test_factor_of_mixed_features_is_the_product_over_numbers_of_categories() ->
         3,
         ties="less",
         n_categories=categories,
-        n_alpha=4,
-        factor="simulate",
-        n_simulations=20_000,
+        prior=Prior(n_alpha=4),
+        simulation=Simulation(factor="simulate", n_simulations=20_000),
         features="categorical",
+        calibrate=False,
     )
     assert (simulated.log_adjustment_error > 0).all()
     assert (np.abs(simulated.log_adjustment - expected) < 5 * simulated.log_adjustment_error).all()
@@ -208,4 +214,6 @@ def test_too_much_to_enumerate_is_reported() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 4, size=(200, 3)), rng.integers(0, 2, size=200)
     with pytest.raises(ValueError, match=r"factor='enumerate' would take too long for 4 categories and 200 cases; use"):
-        tb.fit_selection_corrected(X, y, 1, factor="enumerate", features="categorical")
+        tb.fit_selection_corrected(
+            X, y, 1, simulation=Simulation(factor="enumerate"), features="categorical", calibrate=False
+        )

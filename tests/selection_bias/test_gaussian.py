@@ -112,7 +112,7 @@ def test_features_are_ranked_by_f() -> None:
     X, y = draw(4, (9, 12, 7), 40)
     F = f_classif(X, y)[0]
     # Sums of squares without centring would lose all digits.
-    model = tb.fit_selection_corrected(X + 1e8, y, 12, features="gaussian")
+    model = tb.fit_selection_corrected(X + 1e8, y, 12, features="gaussian", calibrate=False)
     assert model.selected.tolist() == np.argsort(-F)[:12].tolist()
     eta2 = model.gamma**2
     assert 25 * eta2 / (2 * (1 - eta2)) == pytest.approx(np.sort(F)[-12], rel=1e-6)
@@ -153,7 +153,7 @@ def definition(X: np.ndarray, y: np.ndarray, k: int, prior: Prior, case: np.ndar
 def test_predictions_are_those_of_the_definition(sizes: tuple[int, ...], share_missing: float) -> None:
     X, y = draw(5, sizes, 12, 2.0)
     X = np.where(np.random.default_rng(0).random(X.shape) < share_missing, np.nan, 40.0 + 3.0 * X)
-    model = tb.fit_selection_corrected(X, y, 4, n_alpha=5, features="gaussian")
+    model = tb.fit_selection_corrected(X, y, 4, prior=Prior(n_alpha=5), features="gaussian", calibrate=False)
     for fitted, correct in ((model, True), (model.uncorrected(), False)):
         cases = np.concatenate([X[:3], 1e14 * X[:1]])  # the last is far out, where products would overflow
         for case, ours in zip(cases, fitted.log_probabilities(cases), strict=True):
@@ -164,13 +164,13 @@ def test_predictions_are_those_of_the_definition(sizes: tuple[int, ...], share_m
 
 def test_all_features_are_no_selection() -> None:
     X, y = draw(6, (7, 8), 9)
-    model = tb.fit_selection_corrected(X, y, 9, features="gaussian")
+    model = tb.fit_selection_corrected(X, y, 9, features="gaussian", calibrate=False)
     assert (model.log_adjustment == 0).all()
     np.testing.assert_array_equal(model.predict_proba(X), model.uncorrected().predict_proba(X))
-    without = tb.fit_selection_corrected(X, y, 4, correct=False, features="gaussian")
+    without = tb.fit_selection_corrected(X, y, 4, correct=False, features="gaussian", calibrate=False)
     np.testing.assert_array_equal(
         without.predict_proba(X),
-        tb.fit_selection_corrected(X, y, 4, features="gaussian").uncorrected().predict_proba(X),
+        tb.fit_selection_corrected(X, y, 4, features="gaussian", calibrate=False).uncorrected().predict_proba(X),
     )
 
 
@@ -187,8 +187,10 @@ def test_shift_and_scale_of_features_change_nothing(
 ) -> None:
     X, y = draw(seed, sizes, 8)
     scales = sign * 10.0 ** (log_scale * np.linspace(0, 1, 8))
-    first = tb.fit_selection_corrected(X, y, 3, n_alpha=10, features="gaussian")
-    second = tb.fit_selection_corrected((X + shift) * scales, y, 3, n_alpha=10, features="gaussian")
+    first = tb.fit_selection_corrected(X, y, 3, prior=Prior(n_alpha=10), features="gaussian", calibrate=False)
+    second = tb.fit_selection_corrected(
+        (X + shift) * scales, y, 3, prior=Prior(n_alpha=10), features="gaussian", calibrate=False
+    )
     assert second.selected.tolist() == first.selected.tolist()
     np.testing.assert_allclose(second.alpha_posterior, first.alpha_posterior, rtol=1e-8)
     np.testing.assert_allclose(
@@ -204,7 +206,7 @@ def test_all_is_finite_whatever_the_data(data: st.DataObject, n: int, p: int) ->
     y = np.arange(n) % data.draw(st.integers(2, 3))
     n_useful = int((moments_of(X, y).squared_ratios > 0).sum())
     k = data.draw(st.sampled_from(sorted({p, *range(1, n_useful + 1)})))
-    model = tb.fit_selection_corrected(X, y, k, n_alpha=5, features="gaussian")
+    model = tb.fit_selection_corrected(X, y, k, prior=Prior(n_alpha=5), features="gaussian", calibrate=False)
     for probabilities in (model.predict_proba(X), model.uncorrected().predict_proba(-X[::-1])):
         assert np.isfinite(probabilities).all()
         np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
@@ -215,10 +217,13 @@ def test_constant_features_say_nothing() -> None:
     X, y = draw(7, (8, 9), 10)
     with_constants = np.column_stack([np.full(17, 3.0), X, np.full(17, np.nan)])
     for k in (3, 10):
-        model, more = (tb.fit_selection_corrected(table, y, k, features="gaussian") for table in (X, with_constants))
+        model, more = (
+            tb.fit_selection_corrected(table, y, k, features="gaussian", calibrate=False)
+            for table in (X, with_constants)
+        )
         assert more.selected.tolist() == (model.selected + 1).tolist()
         np.testing.assert_allclose(more.predict_proba(with_constants), model.predict_proba(X), rtol=1e-10)
-    whole = tb.fit_selection_corrected(with_constants, y, 12, features="gaussian")
+    whole = tb.fit_selection_corrected(with_constants, y, 12, features="gaussian", calibrate=False)
     np.testing.assert_allclose(whole.predict_proba(with_constants), model.predict_proba(X), rtol=1e-10)
 
 
@@ -234,7 +239,9 @@ def test_the_correction_is_calibrated(sizes: tuple[int, ...]) -> None:
         y = np.concatenate([np.repeat(np.arange(len(sizes)), sizes), rng.choice(len(sizes), size=300, p=shares)])
         means = rng.normal(size=(len(sizes), 300)) / math.sqrt(rng.choice(alphas))
         X = rng.normal(size=(len(y), 300)) + means[y]
-        model = tb.fit_selection_corrected(X[train], y[train], 5, n_alpha=20, features="gaussian")
+        model = tb.fit_selection_corrected(
+            X[train], y[train], 5, prior=Prior(n_alpha=20), features="gaussian", calibrate=False
+        )
         for correct, fitted in ((True, model), (False, model.uncorrected())):
             gaps[correct].append((fitted.predict(X[rest]) != y[rest]).mean() - fitted.expected_error(X[rest]))
     mean, error = (np.array([f(gaps[c]) for c in (True, False)]) for f in (np.mean, np.std))

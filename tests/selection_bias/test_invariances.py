@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import trimbench as tb
+from tests.selection_bias.settings import grouped
 
 Array = NDArray[Any]
 SEVERAL = st.integers(2, 3)
@@ -29,7 +30,7 @@ class Data:
     rng: np.random.Generator
 
     def fit(self, **changes: Any) -> Any:
-        return tb.fit_selection_corrected(self.X, self.y, self.k, **(self.options | changes))
+        return tb.fit_selection_corrected(self.X, self.y, self.k, **grouped(**(self.options | changes)))
 
 
 @st.composite

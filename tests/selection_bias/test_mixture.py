@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import trimbench as tb
 from tests.extras import needs_arviz
+from tests.selection_bias.settings import grouped
 from trimbench.selection_bias.factors import Ties, tabled_probabilities
 from trimbench.selection_bias.mixture import MixturePosterior, convergence
 from trimbench.selection_bias.mixture_sampler import MixtureFactor
@@ -128,14 +129,14 @@ def quiet(*arguments: Any, **settings: Any) -> MixturePosterior:
     """Fit with chains that need not converge."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return tb.fit_selection_corrected(*arguments, features="mixture", **settings)
+        return tb.fit_selection_corrected(*arguments, **grouped(features="mixture", **settings))
 
 
 X_TINY = np.array(
     [[1, 0, 1, 0, 1], [1, 1, 0, 1, 0], [1, 0, 0, 1, 1], [0, 1, 1, 0, 0], [0, 0, 1, 0, 1], [0, 1, 0, 1, 1]]
 )
 Y_TINY = np.array([1, 1, 1, 0, 0, 1])
-PRIOR = {"n_alpha": 3, "shape": 1.0, "rate": 4.0, "shape0": 0.8, "rate0": 2.0, "f1": 1.5, "f2": 0.7}
+PRIOR = {"n_alpha": 3, "shape": 1.0, "rate": 4.0, "shape0": 0.8, "rate0": 2.0, "f1": 1.5, "f0": 0.7}
 
 
 def exact_posterior(posterior: MixturePosterior, x_new: list[int]) -> dict[str, Any]:
@@ -197,13 +198,7 @@ def test_chain_has_the_exact_posterior() -> None:
         X_TINY,
         Y_TINY,
         2,
-        n_chains=4,
-        n_warmup=100,
-        n_draws=1500,
-        random_state=1,
-        theta_step=0.5,
-        features="mixture",
-        **PRIOR,
+        **grouped(features="mixture", n_warmup=100, n_draws=1500, random_state=1, theta_step=0.5, **PRIOR),
     )
     x_new = [1, 0]
     exact = exact_posterior(found, x_new)
@@ -246,10 +241,10 @@ def test_a_missing_value_drops_out_of_the_product() -> None:
 def test_chains_that_have_not_converged_are_reported() -> None:
     short = {"n_warmup": 0, "n_draws": 8, "n_alpha": 5}
     with pytest.warns(ConvergenceWarning, match=r"have not converged: R-hat .*, effective sample size .* \(at least"):
-        found = tb.fit_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, features="mixture", **short)
+        found = tb.fit_selection_corrected(X_TINY, Y_TINY, 1, **grouped(features="mixture", n_chains=2, **short))
     assert not found.converged
     with pytest.warns(ConvergenceWarning, match=r"R-hat nan .*; both need two chains of four draws"):
-        single = tb.fit_selection_corrected(X_TINY, Y_TINY, 1, n_chains=1, features="mixture", **short)
+        single = tb.fit_selection_corrected(X_TINY, Y_TINY, 1, **grouped(features="mixture", n_chains=1, **short))
     assert math.isnan(single.r_hat)
     assert not single.converged
 
@@ -308,7 +303,7 @@ def test_the_two_posteriors_differ_by_the_correction() -> None:
         ({"theta_step": 0.0}, "theta_step must be in (0, 1], got 0.0"),
         ({"rate0": -1.0}, "rate0 must be a positive number, got -1.0"),
         ({"shape0": "wide"}, "shape0 must be a positive number, got 'wide'"),
-        ({"f2": True}, "f2 must be a positive number, got True"),
+        ({"f0": True}, "f0 must be a positive number, got True"),
         ({"theta_step": None}, "theta_step must be in (0, 1], got None"),
         ({"random_state": -1}, "random_state must be a whole number, 0 or more, got -1"),
     ],
@@ -316,4 +311,4 @@ def test_the_two_posteriors_differ_by_the_correction() -> None:
 def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"X": X_TINY, "y": Y_TINY, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
-        tb.fit_selection_corrected(features="mixture", **given)
+        tb.fit_selection_corrected(**grouped(features="mixture", **given))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 import trimbench as tb
+from tests.selection_bias.settings import grouped
 from trimbench.papers.measures import prediction_quality
 from trimbench.papers.selection_bias.simulated_cases import MixtureSettings, ModelSettings, simulate, simulate_mixture
 from trimbench.selection_bias.binary import by_the_slides_rule, tabled_marginals
@@ -54,7 +55,10 @@ def test_simpsons_rule_of_the_slides_comes_near() -> None:
         np.testing.assert_allclose(near.theta_mean, exact.theta_mean, rtol=tolerance)
         np.testing.assert_allclose(near.theta_mean + near.theta_rest, 1, rtol=1e-12)
     X, y = brute_force.random_data(np.random.default_rng(0), 10, 12, 30)
-    slides, gauss = (tb.fit_selection_corrected(X, y, 4, rule=rule).predict_proba(X) for rule in ("simpson", "gauss"))
+    slides, gauss = (
+        tb.fit_selection_corrected(X, y, 4, prior=Prior(rule=rule), calibrate=False).predict_proba(X)
+        for rule in ("simpson", "gauss")
+    )
     np.testing.assert_allclose(slides, gauss, atol=1e-3)
 
 
@@ -121,7 +125,9 @@ def test_predictions_are_those_of_the_definition_at_the_grid_of_alpha(
     X[rng.random(X.shape) < share] = np.nan
     X = np.hstack([X, X])  # so that a discarded feature equals the last selected one
     cases = rng.integers(0, 2, size=(3, 8)).astype(float)
-    model = tb.fit_selection_corrected(X, y, 3, n_alpha=3, f0=pseudo_counts[0], f1=pseudo_counts[1], **settings)
+    model = tb.fit_selection_corrected(
+        X, y, 3, **grouped(n_alpha=3, f0=pseudo_counts[0], f1=pseudo_counts[1], **settings)
+    )
     cases[1, model.selected[0]] = np.nan
     cases[2] = np.nan
     found, counts = model.predict_proba(cases), np.add(sizes, pseudo_counts)
@@ -165,9 +171,9 @@ def test_all_is_finite_whatever_the_data(data: tuple[np.ndarray, np.ndarray], k:
     if n_useful < k < X.shape[1]:
         allowed = f"at most {n_useful}, the number" if n_useful else f"{X.shape[1]}, which keeps all"
         with pytest.raises(ValueError, match=f"k must be {allowed}"):
-            tb.fit_selection_corrected(X, y, k)
+            tb.fit_selection_corrected(X, y, k, calibrate=False)
         return
-    model = tb.fit_selection_corrected(X, y, k, ties=ties, n_alpha=10)  # type: ignore[arg-type]
+    model = tb.fit_selection_corrected(X, y, k, ties=ties, prior=Prior(n_alpha=10), calibrate=False)  # type: ignore[arg-type]
     probabilities = model.predict_proba(X)
     assert ((probabilities > 0) & (probabilities < 1)).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-14)
@@ -183,15 +189,19 @@ def test_unbalanced_classes_constant_features_and_ties(sizes: tuple[int, int]) -
     X[:, 5], X[:, 6], X[:, 7] = 0, 1, X[:, 8]
     X[:, 9] = y  # tells the classes apart
     for k in (1, 3, 30, 60):
-        model = tb.fit_selection_corrected(X, y, k, n_alpha=20)
+        model = tb.fit_selection_corrected(X, y, k, prior=Prior(n_alpha=20), calibrate=False)
         assert model.selected[0] == 9
         probabilities = model.predict_proba(X)
         assert np.isfinite(probabilities).all()
         assert np.isfinite(np.log(probabilities[np.arange(len(y)), y])).all()
         assert np.isfinite(model.log_adjustment).all()
-    tied = next(k for k in range(1, 59) if tb.fit_selection_corrected(X, y, k, n_alpha=1).selection.n_tied)
+    tied = next(
+        k
+        for k in range(1, 59)
+        if tb.fit_selection_corrected(X, y, k, prior=Prior(n_alpha=1), calibrate=False).selection.n_tied
+    )
     exact, less, less_equal = (
-        tb.fit_selection_corrected(X, y, tied, ties=ties, n_alpha=20).log_adjustment
+        tb.fit_selection_corrected(X, y, tied, ties=ties, prior=Prior(n_alpha=20), calibrate=False).log_adjustment
         for ties in ("exact", "less", "less_equal")  # type: ignore[arg-type]
     )
     assert (exact < less).all()
@@ -201,13 +211,13 @@ def test_unbalanced_classes_constant_features_and_ties(sizes: tuple[int, int]) -
 def test_correction_moves_alpha_up_and_predictions_towards_a_half() -> None:
     rng = np.random.default_rng(1)
     X, y = brute_force.random_data(rng, 40, 40, 800, alpha=300.0)
-    model = tb.fit_selection_corrected(X, y, 10)
+    model = tb.fit_selection_corrected(X, y, 10, calibrate=False)
     plain = model.uncorrected()
     assert np.average(np.log(model.alpha_grid), weights=model.alpha_posterior) > np.average(
         np.log(plain.alpha_grid), weights=plain.alpha_posterior
     )
     assert model.expected_error(X) > plain.expected_error(X)
-    direct = tb.fit_selection_corrected(X, y, 10, correct=False)
+    direct = tb.fit_selection_corrected(X, y, 10, correct=False, calibrate=False)
     np.testing.assert_array_equal(direct.predict_proba(X), plain.predict_proba(X))
 
 
@@ -219,7 +229,7 @@ def test_calibration_is_that_of_the_prior() -> None:
         rng = np.random.default_rng([3, replicate])
         drawn = ModelSettings(600, float(rng.choice(grid)), class_sizes=(25, 25), test_sizes=(150, 150))
         data = simulate(drawn, rng)
-        model = fit_selection_corrected(data.X, data.y, 5, n_alpha=30)
+        model = fit_selection_corrected(data.X, data.y, 5, prior=Prior(n_alpha=30), calibrate=False)
         qualities = [
             prediction_quality(data.y_test, m.predict_proba(data.X_test)) for m in (model, model.uncorrected())
         ]

@@ -303,7 +303,7 @@ class ColumnEncoder:
         if not kinds["categorical"].any():
             return encoded
         parts = [
-            _one_hot(values[:, place], len(column.categories)) if column.kind == "categorical" else encoded[:, [place]]
+            one_hot(values[:, place], len(column.categories)) if column.kind == "categorical" else encoded[:, [place]]
             for place, column in enumerate(self.columns)
         ]
         return np.hstack(parts)
@@ -344,7 +344,7 @@ class ColumnEncoder:
         return [name for column in self.columns for name in column.outputs]
 
 
-def _one_hot(places: NDArray[np.float64], n_categories: int) -> NDArray[np.float64]:
+def one_hot(places: NDArray[Any], n_categories: int) -> NDArray[np.float64]:
     """Return a column for each category, shape (n_rows, n_categories); NaN in all of them for the place -1."""
     return np.where(places[:, None] < 0, np.nan, places[:, None] == np.arange(n_categories))
 

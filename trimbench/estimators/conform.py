@@ -56,7 +56,7 @@ def conform(  # noqa: D103
         # Taking anything but a linear classifier apart needs scikit-learn, which is loaded only here.
         from sklearn.pipeline import Pipeline
 
-        from trimbench.estimators.fitted_pipeline import is_naive_bayes, unwrapped
+        from trimbench.estimators.pipeline_steps import is_naive_bayes, unwrapped
 
         inner = unwrapped(logistic_regression)
         if isinstance(inner, Pipeline) or isinstance(logistic_regression, Pipeline) or is_naive_bayes(inner):

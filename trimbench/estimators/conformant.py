@@ -434,7 +434,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         if not isinstance(self._encoding, FittedPipeline):
             return self._names
         sources = [int(self._encoding.sources[columns[0]]) for columns in self.model_.layout.features]
-        return [self._names[source] if source >= 0 else "constant" for source in sources]
+        return [self._names[source] for source in sources]
 
     def _encoded_row(self, x: Any) -> Any:
         import pandas as pd

@@ -1,22 +1,27 @@
-"""Fitted classifiers, or pipelines that end in one, taken apart: their steps, columns and final model."""
+"""Fitted classifiers, or pipelines that end in one, as classifiers of columns that a conformant model can have."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.networks.values import column_numbers
+from trimbench.estimators.columns import one_hot
+from trimbench.estimators.pipeline_steps import split_pipeline, transformed_by
+from trimbench.estimators.raw_values import Kind, RawValues, check_codes, complete_values
+from trimbench.networks.values import column_numbers, places_among
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-_PROBED_ROWS = 200
-_KINDS = "a fitted LogisticRegression, BernoulliNB or CategoricalNB, or a fitted pipeline that ends in one"
+# Steps may work in single precision.
+_SAME = 1e-5
 
 
 # Parameters without a meaning if the estimator has columns of its own, and the values that they may have then.
@@ -34,22 +39,13 @@ def check_left_out(owner: Any) -> None:
             )
 
 
-class EncodedWeights:
-    """A fitted classifier in terms of encoded columns: those in another order, some of them shifted and scaled."""
-
-    def __init__(
-        self, classifier: Any, order: NDArray[np.intp], shift: NDArray[np.float64], scale: NDArray[np.float64]
-    ) -> None:
-        weights = classifier.coef_.toarray() if hasattr(classifier.coef_, "toarray") else classifier.coef_
-        self.coef_ = weights[..., order] * scale
-        self.intercept_ = classifier.intercept_ + weights[..., order] @ shift
-        self.classes_ = classifier.classes_
-        self.predict_proba = lambda rows: classifier.predict_proba((rows * scale + shift)[:, np.argsort(order)])
-
-
 @dataclass(frozen=True, eq=False)
 class FittedPipeline:
-    """A fitted classifier, and how raw columns become its columns.
+    """A fitted classifier, and how raw columns become columns of a conformant model.
+
+    What each raw column can become is read from the steps: a column of categories, or a number that is cut, becomes one
+    column for each value that the steps tell apart (one binary column for two values in one column of the classifier),
+    any other number one column.
 
     Attributes
     ----------
@@ -61,61 +57,100 @@ class FittedPipeline:
         Whether they were fitted on a data frame.
     known : dict from name to value
         A value of each raw column, which the steps get in place of a missing one.
-    order : ndarray of int, shape (n_encoded,)
-        The classifier's column for each encoded one; encoded columns are in the order of the raw ones.
-    sources : ndarray of int, shape (n_encoded,)
-        The raw column that each encoded one depends on; -1 if it is constant.
-    shift, scale : ndarray of shape (n_encoded,)
-        Encoded columns are those of the classifier minus `shift`, divided by `scale`: zeros and ones that a step has
-        scaled are zeros and ones again.
-    layout : FeatureLayout
-        Of the encoded columns.
+    values : RawValues
+        Of the raw columns.
+    columns : tuple of EncodedColumn
+        One for each raw column that tells rows apart.
+    constants : ndarray of shape (n_columns,)
+        The columns of the classifier that are the same for all complete rows; 0 elsewhere.
     """
 
     classifier: Any
     steps: Any
     takes_frames: bool
     known: dict[str, Any]
-    order: NDArray[np.intp]
-    sources: NDArray[np.intp]
-    shift: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    layout: FeatureLayout
+    values: RawValues
+    columns: tuple[EncodedColumn, ...]
+    constants: NDArray[np.float64]
 
     @classmethod
     def of(cls, estimator: Any, frame: pd.DataFrame) -> FittedPipeline:
-        """Find out how the steps make their columns, by changing one raw column after another.
+        """Read from the steps how they make their columns.
 
         Raises ValueError if the estimator is not fitted to columns like these, or a step makes columns of a kind that
-        a conformant model cannot have.
+        a conformant model cannot have, or does not say which.
         """
         steps, classifier = split_pipeline(estimator)
-        first = classifier if steps is None else steps
-        takes_frames = hasattr(first, "feature_names_in_")
-        known = {name: frame[name].dropna().iloc[0] for name in frame.columns}
-        n_expected = classifier.coef_.shape[-1]
-        every = np.arange(n_expected)
-        shift, scale = np.zeros(n_expected), np.ones(n_expected)
-        raw = cls(classifier, steps, takes_frames, known, every, every, shift, scale, FeatureLayout(n_expected))
-        n_found = raw.transformed(frame.iloc[:1]).shape[1]
-        if n_found != n_expected:
-            raise ValueError(f"X must have the columns that estimator was fitted to, {n_expected}, got {n_found}")
-        sources = every if steps is None else _sources(raw, frame)
-        order = np.argsort(np.where(sources < 0, frame.shape[1], sources), kind="stable")
-        raw = replace(raw, order=order, sources=sources[order])
-        shift, scale = _zeros_and_ones(raw, frame)
-        raw = replace(raw, shift=shift, scale=scale)
-        return replace(raw, layout=_layout(raw.encode(frame), raw.sources, [str(name) for name in frame.columns]))
+        takes_frames = hasattr(classifier if steps is None else steps, "feature_names_in_")
+        known = {str(name): frame[name].dropna().iloc[0] for name in frame.columns}
+        values, made = complete_values(steps, frame, takes_frames, known)
+        n_expected, n_stated = classifier.coef_.shape[-1], len(values.sources)
+        if not n_expected == n_stated == made.shape[1]:
+            n_other = n_stated if n_stated != n_expected else made.shape[1]
+            raise ValueError(f"X must have the columns that estimator was fitted to, {n_expected}, got {n_other}")
+        if steps is not None:
+            check_codes(getattr(steps, "estimator", None), values, made)
+        columns, constants = [], np.where(values.sources < 0, made[0], 0.0)
+        for source, kind in enumerate(values.kinds):
+            (places,) = np.nonzero(values.sources == source)
+            of_values = made[: len(values.examples[source]), places]
+            if kind == "number" and len(places) > 1:
+                raise ValueError(
+                    f"estimator must make one column of column {values.rules[source].name[:60]!r}, which has numbers "
+                    f"that are not cut, got {len(places)}; leave all but one out, or cut it with KBinsDiscretizer"
+                )
+            column = EncodedColumn.of(source, kind, places, of_values)
+            if kind == "number" or len(column.of_values) > 1:
+                columns.append(column)
+            else:
+                constants[places] = of_values[0]
+        if not columns:
+            raise ValueError("estimator must tell rows apart, got one for which no column of X has two values")
+        found = cls(classifier, steps, takes_frames, known, values, tuple(columns), constants)
+        found.encode(frame)
+        return found
 
-    @property
-    def weights(self) -> EncodedWeights:
-        """The classifier with its columns in the order of the encoded ones."""
-        return EncodedWeights(self.classifier, self.order, self.shift, self.scale)
+    @cached_property
+    def layout(self) -> FeatureLayout:
+        """Of the encoded columns."""
+        starts = self._starts
+        groups = [
+            tuple(range(start, start + column.width))
+            for start, column in zip(starts, self.columns, strict=True)
+            if column.width > 1 or column.is_one_hot
+        ]
+        real = [start for start, column in zip(starts, self.columns, strict=True) if column.kind == "number"]
+        return FeatureLayout(sum(column.width for column in self.columns), tuple(groups), tuple(real))
+
+    @cached_property
+    def sources(self) -> NDArray[np.intp]:
+        """The raw column of each encoded one."""
+        return np.array([column.source for column in self.columns for _ in range(column.width)], dtype=np.intp)
 
     @property
     def zeros_and_ones(self) -> NDArray[np.intp]:
-        """The encoded columns of zeros and ones that are features of their own."""
-        return self.layout.binary
+        """The encoded columns of raw zeros and ones."""
+        return np.flatnonzero([column.kind == "binary" for column in self.columns for _ in range(column.width)])
+
+    @property
+    def _starts(self) -> list[int]:
+        return list(itertools.accumulate((column.width for column in self.columns[:-1]), initial=0))
+
+    @property
+    def weights(self) -> EncodedWeights:
+        """The classifier in terms of the encoded columns."""
+        shift = self.constants.copy()
+        rows, places, entries = [], [], []
+        for start, column in zip(self._starts, self.columns, strict=True):
+            base, slopes = column.line
+            shift[column.places] += base
+            at, place = np.nonzero(slopes)
+            rows.append(start + at)
+            places.append(column.places[place])
+            entries.append(slopes[at, place])
+        shape = (self.layout.n_columns, len(shift))
+        pairs = (np.concatenate(rows), np.concatenate(places))
+        return EncodedWeights(self.classifier, sparse.csr_array((np.concatenate(entries), pairs), shape), shift)
 
     def classes_with(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Return the classes of the classifier; ValueError if there are others among the labels."""
@@ -126,30 +161,81 @@ class FittedPipeline:
         return classes
 
     def output_names(self, names: list[str]) -> NDArray[Any]:
-        """Return the names of the encoded columns, for raw columns of these names."""
-        if self.steps is None:
-            return np.array(names, dtype=object)
-        try:
-            found = self.steps.get_feature_names_out(names)
-        except AttributeError:  # a step does not know them
-            found = [names[source] if source >= 0 else "constant" for source in self.sources]
-            return np.array([f"{name}_{place}" for place, name in enumerate(found)], dtype=object)
-        return np.asarray(found, dtype=object)[self.order]
+        """Return the names of the encoded columns, for raw columns of these names.
+
+        They are those that the steps give, where a column is one of the classifier's.
+        """
+        theirs: Any = names
+        if self.steps is not None:
+            try:
+                theirs = self.steps.get_feature_names_out(names)
+            except AttributeError:  # a step does not know them
+                theirs = None
+        encoded: list[str] = []
+        for column in self.columns:
+            name, categories = names[column.source], self.values.rules[column.source].categories
+            if column.keeps_columns and theirs is not None:
+                encoded += [str(theirs[place]) for place in column.places]
+            elif column.width == 1:
+                encoded.append(name)
+            else:
+                encoded += [f"{name}_{categories[place]}" for place in column.examples]
+        return np.array(encoded, dtype=object)
 
     def encode(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """Return the columns of the classifier, NaN where the raw column is missing.
+        """Return the encoded columns, NaN where the raw column is missing, or has a category that its encoder ignores.
 
-        An encoder that ignores an unknown category gives zeros, which count as missing.
+        Raises ValueError if a column has a value of which the steps make something else than they say.
         """
         missing = frame.isna().to_numpy()
-        encoded = (self.transformed(frame)[:, self.order] - self.shift) / self.scale
-        has_source = self.sources >= 0
-        encoded[:, has_source] = np.where(missing[:, self.sources[has_source]], np.nan, encoded[:, has_source])
-        for columns in self.layout.categorical:
-            group = encoded[:, columns]
-            group[(group == 0).all(axis=1)] = np.nan
-            encoded[:, columns] = group
+        made = self.transformed(frame)
+        encoded = np.empty((len(frame), self.layout.n_columns))
+        for start, column in zip(self._starts, self.columns, strict=True):
+            absent = missing[:, column.source]
+            cells = frame.iloc[:, column.source]
+            if column.kind == "number":
+                numbers = made[:, column.places[0]]
+                self._check(np.isnan(numbers) & ~absent, column, cells)
+                encoded[:, start] = np.where(absent, np.nan, numbers)
+                continue
+            if column.kind == "binary":
+                places = self._zeros_and_ones(cells, absent, str(frame.columns[column.source]))
+            else:
+                places = column.places_of(made[:, column.places])
+                places[absent] = -1
+                self._check((places < 0) & ~absent, column, cells)
+            if column.is_one_hot:
+                encoded[:, start : start + column.width] = one_hot(places, column.width)
+            else:
+                encoded[:, start] = np.where(places < 0, np.nan, places)
         return encoded
+
+    def _zeros_and_ones(self, cells: pd.Series[Any], absent: NDArray[np.bool_], name: str) -> NDArray[np.intp]:
+        numbers = column_numbers(cells, name)
+        others = numbers[~absent & (numbers != 0) & (numbers != 1)]
+        if len(others):
+            raise ValueError(
+                f"column {name[:60]!r} must have 0 or 1, like the rows that the model was learned from, got "
+                f"{float(others[0])!r}; learn it from rows that have other numbers in this column, too"
+            )
+        return np.where(absent, -1, np.nan_to_num(numbers)).astype(np.intp)
+
+    def _check(self, unknown: NDArray[np.bool_], column: EncodedColumn, cells: pd.Series[Any]) -> None:
+        """Raise ValueError if a step does not do what it says; what an encoder does not know is another matter."""
+        if not unknown.any():
+            return
+        strange = cells[unknown]
+        rule = self.values.rules[column.source]
+        if column.kind == "categories":
+            if rule.cuts is not None:
+                strange = strange[strange.isin([0, 1])]
+            else:
+                strange = strange[places_among(strange, rule.categories) >= 0]
+        if len(strange):
+            raise ValueError(
+                f"estimator must make of column {rule.name[:60]!r} what its steps say, got something else (or NaN) for "
+                f"the value {str(strange.iloc[0])[:60]!r}; check steps of your own"
+            )
 
     def transformed(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return what the steps make of the rows, with a known value in place of each missing one."""
@@ -160,227 +246,110 @@ class FittedPipeline:
         return transformed_by(self.steps, full, self.takes_frames)
 
 
-def transformed_by(steps: Any, frame: pd.DataFrame, takes_frames: bool) -> NDArray[np.float64]:
-    """Return what fitted steps, or None, make of rows; ValueError if the result is not numeric."""
-    if steps is None:
-        return np.column_stack([column_numbers(frame[name], str(name)) for name in frame.columns])
-    result = steps.transform(frame if takes_frames else frame.to_numpy())
-    if hasattr(result, "toarray"):
-        result = result.toarray()
-    try:
-        return np.array(result, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"estimator must make numbers of the columns, got {error}") from error
-
-
-def split_pipeline(estimator: Any) -> tuple[Any, Any]:
-    """Return the steps before the classifier, or None, and the classifier.
-
-    For a naive Bayes estimator, the classifier has linear scores of zeros and ones, which the steps make.
-    """
-    from sklearn.exceptions import NotFittedError
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import check_is_fitted
-
-    estimator = unwrapped(estimator)
-    try:
-        check_is_fitted(estimator)
-    except (NotFittedError, TypeError) as error:
-        raise ValueError(
-            f"estimator must be {_KINDS}, got {type(estimator).__name__} that is not; call its fit first, and wrap it "
-            "in sklearn.frozen.FrozenEstimator where it is cloned, as in cross-validation"
-        ) from error
-    classifier, steps = estimator, None
-    if isinstance(estimator, Pipeline):
-        classifier, steps = unwrapped(estimator.steps[-1][1]), estimator[:-1] if len(estimator.steps) > 1 else None
-    if is_naive_bayes(classifier):
-        return NaiveBayesIndicators(steps, classifier), NaiveBayesScores.of(classifier)
-    if not (hasattr(classifier, "coef_") and hasattr(classifier, "predict_proba")):
-        raise ValueError(f"estimator must be {_KINDS}, got {type(classifier).__name__}")
-    return steps, classifier
-
-
-def unwrapped(estimator: Any) -> Any:
-    """Return the fitted estimator inside a FrozenEstimator or a search; a pipeline without steps that do nothing."""
-    from sklearn.pipeline import Pipeline
-
-    if type(estimator).__name__ == "FrozenEstimator":
-        estimator = estimator.estimator
-    estimator = getattr(estimator, "best_estimator_", estimator)
-    if not isinstance(estimator, Pipeline):
-        return estimator
-    steps = [(name, inner) for name, step in estimator.steps if (inner := unwrapped(step)) not in (None, "passthrough")]
-    return Pipeline(steps) if len(steps) > 1 else steps[0][1] if steps else "passthrough"
-
-
-def _sources(given: FittedPipeline, frame: pd.DataFrame) -> NDArray[np.intp]:
-    """Return the raw column that each encoded one depends on, -1 for none.
-
-    Raises ValueError if one depends on several.
-    """
-    rows = frame.iloc[_rows_with_every_value(frame)]
-    before = given.transformed(rows)
-    sources = np.full(before.shape[1], -1)
-    for place, name in enumerate(frame.columns):
-        changed = rows.copy()
-        changed[name] = np.roll(rows[name].to_numpy(dtype=object), 1)
-        changed[name] = changed[name].astype(rows[name].dtype)
-        depends = (given.transformed(changed) != before).any(axis=0)
-        several = depends & (sources >= 0)
-        if several.any():
-            other = frame.columns[sources[several][0]]
-            raise ValueError(
-                f"estimator must make each column of its logistic regression from one column of X, got one that "
-                f"depends on {str(other)[:60]!r} and {str(name)[:60]!r}; leave such a step out (PCA, or products of "
-                "columns), or fit NaiveConformantClassifier to what it gives"
-            )
-        sources[depends] = place
-    return sources
-
-
-def _zeros_and_ones(given: FittedPipeline, frame: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the shift and scale of encoded columns that make zeros and ones of raw zeros and ones."""
-    encoded, shift, scale = given.encode(frame), given.shift.copy(), given.scale.copy()
-    for source in np.unique(given.sources[given.sources >= 0]):
-        (columns,) = np.nonzero(given.sources == source)
-        cells = frame.iloc[:, source]
-        if len(columns) != 1 or not cells.dropna().isin([0, 1]).all():
-            continue
-        zero, one = (np.unique(encoded[(cells == value).to_numpy(dtype=bool), columns[0]]) for value in (0, 1))
-        if len(zero) == len(one) == 1 and zero[0] != one[0]:
-            shift[columns], scale[columns] = zero[0], one[0] - zero[0]
-    return shift, scale
-
-
-def _rows_with_every_value(frame: pd.DataFrame) -> NDArray[np.intp]:
-    """Return evenly spaced rows, and the first row with each value of each column that does not hold floats."""
-    chosen = set(np.linspace(0, len(frame) - 1, min(len(frame), _PROBED_ROWS)).astype(int).tolist())
-    for name in frame.columns:
-        if frame[name].dtype.kind != "f":
-            chosen |= set(np.flatnonzero(~frame[name].duplicated().to_numpy())[: 5 * _PROBED_ROWS].tolist())
-    return np.array(sorted(chosen), dtype=np.intp)
-
-
-def _layout(encoded: NDArray[np.float64], sources: NDArray[np.intp], names: list[str]) -> FeatureLayout:
-    """Return the layout of encoded columns: one-hot where a raw column makes several."""
-    is_binary = ((encoded == 0) | (encoded == 1) | np.isnan(encoded)).all(axis=0)
-    categorical: list[tuple[int, ...]] = []
-    real: list[int] = []
-    for source in range(len(names)):
-        columns = np.flatnonzero(sources == source)
-        if len(columns) == 1 and not is_binary[columns[0]]:
-            real.append(int(columns[0]))
-        if len(columns) < 2:
-            continue
-        sums = encoded[:, columns].sum(axis=1)
-        if not is_binary[columns].all() or not ((sums == 1) | np.isnan(sums)).all():
-            raise ValueError(
-                f"estimator makes {len(columns)} columns of column {names[source][:60]!r} that are not one-hot, with "
-                "exactly one 1 in each row; use OneHotEncoder(drop=None) or 'if_binary', or one column"
-            )
-        categorical.append(tuple(columns.tolist()))
-    real += [int(column) for column in np.flatnonzero((sources < 0) & ~is_binary)]
-    return FeatureLayout(encoded.shape[1], tuple(categorical), tuple(real))
-
-
-# Fitted naive Bayes estimators of scikit-learn as classifiers with linear scores of zeros and ones.
-
-Matrix = NDArray[np.float64]
-
-
-def is_naive_bayes(estimator: Any) -> bool:
-    """Return whether an estimator is one that this module turns into linear scores."""
-    from sklearn.naive_bayes import BernoulliNB, CategoricalNB
-
-    return isinstance(estimator, BernoulliNB | CategoricalNB)
-
-
 @dataclass(frozen=True, eq=False)
-class NaiveBayesScores:
-    """A fitted BernoulliNB or CategoricalNB as a classifier of the zeros and ones of `NaiveBayesIndicators`.
+class EncodedColumn:
+    """What steps make of one raw column, and the columns of a conformant model for it.
 
     Attributes
     ----------
-    log_ones, log_zeros : ndarray of shape (n_columns, n_classes)
-        What a 1 or a 0 adds to the logarithm of the joint probability.
-    log_prior : ndarray of shape (n_classes,)
-    classes_ : ndarray of shape (n_classes,)
+    source : int
+        Place of the raw column.
+    kind : {"categories", "cut", "binary", "number"}
+    places : ndarray of int, shape (n_places,)
+        The classifier's columns.
+    of_values : ndarray of shape (n_values, n_places)
+        What they are for each value that the steps tell apart; of a number that is not cut, for some number.
+    examples : ndarray of int, shape (n_values,)
+        The first of the raw column's values that each of these is made of.
     """
 
-    log_ones: Matrix
-    log_zeros: Matrix
-    log_prior: NDArray[np.float64]
-    classes_: NDArray[Any]
+    source: int
+    kind: Kind
+    places: NDArray[np.intp]
+    of_values: NDArray[np.float64]
+    examples: NDArray[np.intp]
 
     @classmethod
-    def of(cls, estimator: Any) -> NaiveBayesScores:
-        """Return the scores of an estimator; ValueError if a probability is 0, whose logarithm is no weight."""
-        from sklearn.naive_bayes import BernoulliNB
-
-        if isinstance(estimator, BernoulliNB):
-            ones = estimator.feature_log_prob_.T
-            with np.errstate(divide="ignore"):
-                zeros = np.log1p(-np.exp(ones))
-        else:
-            ones = np.concatenate([table.T for table in estimator.feature_log_prob_])
-            zeros = np.zeros_like(ones)
-        if not all(np.isfinite(part).all() for part in (ones, zeros, estimator.class_log_prior_)):
-            raise ValueError(
-                f"estimator must have probabilities above 0 and below 1, got {type(estimator).__name__} with one that "
-                "is not; fit it with alpha > 0, and class_prior without zeros"
-            )
-        return cls(ones, zeros, estimator.class_log_prior_, estimator.classes_)
+    def of(cls, source: int, kind: Kind, places: NDArray[np.intp], of_values: NDArray[np.float64]) -> EncodedColumn:
+        """Merge values of which the steps make the same; one-hot ones get the order of the classifier's columns."""
+        kept = list({row.tobytes(): place for place, row in reversed(list(enumerate(of_values + 0.0)))}.values())
+        examples = np.sort(np.array(kept, dtype=np.intp))
+        merged = of_values[examples]
+        if _is_one_hot(merged):
+            order = np.argsort(merged.argmax(axis=1))
+            examples, merged = examples[order], merged[order]
+        return cls(source, kind, places, merged, examples)
 
     @property
-    def coef_(self) -> Matrix:
-        """Weights, shape (n_classes, n_columns)."""
-        return (self.log_ones - self.log_zeros).T
+    def keeps_columns(self) -> bool:
+        """Whether the columns of the model are those of the classifier, perhaps scaled."""
+        return len(self.places) == 1 == self.width or _is_one_hot(self.of_values)
 
     @property
-    def intercept_(self) -> NDArray[np.float64]:
-        """Scores of the classes for a row of zeros."""
-        return np.asarray(self.log_prior + self.log_zeros.sum(axis=0))
+    def is_one_hot(self) -> bool:
+        """Whether the model has a column for each value."""
+        return self.kind != "number" and (len(self.of_values) > 2 or _is_one_hot(self.of_values))
 
-    def predict_proba(self, rows: Matrix) -> Matrix:
-        """Return the probability of each class, shape (n_rows, n_classes)."""
-        from scipy.special import softmax
+    @property
+    def width(self) -> int:
+        """Number of columns of the model."""
+        return len(self.of_values) if self.is_one_hot else 1
 
-        return np.asarray(softmax(rows @ self.coef_.T + self.intercept_, axis=1))
+    @property
+    def line(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The classifier's columns for zeros in those of the model, and what a 1 in each of these adds, as rows."""
+        nothing = np.zeros(len(self.places))
+        if self.kind == "number":
+            return nothing, np.ones((1, 1))
+        if self.is_one_hot:
+            return nothing, self.of_values
+        return self.of_values[0], self.of_values[1:] - self.of_values[:1]
+
+    @cached_property
+    def _levels(self) -> list[NDArray[np.float64]]:
+        return [np.unique(column) for column in self.of_values.T]
+
+    @cached_property
+    def _places(self) -> dict[bytes, int]:
+        return {row.tobytes(): place for place, row in enumerate(self._ranks(self.of_values))}
+
+    def _ranks(self, made: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Return the rank of each number among those that its column can have, -1 for another one."""
+        ranks = np.empty(made.shape, dtype=np.int32)
+        for place, levels in enumerate(self._levels):
+            numbers = made[:, place]
+            nearest = np.searchsorted(0.5 * (levels[1:] + levels[:-1]), numbers)
+            level = levels[nearest]
+            ranks[:, place] = np.where(np.abs(numbers - level) <= _SAME * (1 + np.abs(level)), nearest, -1)
+        return ranks
+
+    def places_of(self, made: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return which value the classifier's columns say each row has, -1 for none."""
+        known, ranks = self._places, np.ascontiguousarray(self._ranks(made))
+        return np.array([known.get(row.tobytes(), -1) for row in ranks], dtype=np.intp)
 
 
-class NaiveBayesIndicators:
-    """The steps of a pipeline, then how its BernoulliNB or CategoricalNB makes zeros and ones of their result.
+def _is_one_hot(of_values: NDArray[np.float64]) -> bool:
+    """Return whether there is a column for each value, 1 for it and 0 for all others."""
+    is_square = of_values.shape[0] == of_values.shape[1] > 1
+    return is_square and bool((np.sort(of_values, axis=1) == np.eye(len(of_values))[-1]).all())
 
-    Attributes
+
+class EncodedWeights:
+    """A fitted classifier in terms of encoded columns, of which its own are sums.
+
+    Parameters
     ----------
-    steps : object or None
-        Fitted transformers.
-    estimator : BernoulliNB or CategoricalNB
+    classifier : object
+    slopes : sparse array of shape (n_encoded, n_columns)
+        What each encoded column adds to those of the classifier.
+    shift : ndarray of shape (n_columns,)
+        Those of the classifier where all encoded ones are zero.
     """
 
-    def __init__(self, steps: Any, estimator: Any) -> None:
-        self.steps = steps
-        self.estimator = estimator
-        names = getattr(estimator if steps is None else steps, "feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = names
-
-    def transform(self, rows: Any) -> Matrix:
-        """Return one column for each feature of a BernoulliNB, or for each category of a CategoricalNB."""
-        table = rows if self.steps is None else self.steps.transform(rows)
-        values = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
-        if not hasattr(self.estimator, "n_categories_"):
-            cut = self.estimator.binarize
-            return np.asarray(values > cut, dtype=np.float64) if cut is not None else values
-        counts = self.estimator.n_categories_.tolist()
-        parts = [values[:, [place]] == np.arange(count) for place, count in enumerate(counts)]
-        return np.concatenate(parts, axis=1).astype(np.float64)
-
-    def get_feature_names_out(self, names: Any = None) -> NDArray[Any]:
-        """Return the names of the columns; a category is its number after the name."""
-        before = names if self.steps is None else self.steps.get_feature_names_out(names)
-        if not hasattr(self.estimator, "n_categories_"):
-            return np.asarray(before, dtype=object)
-        counts = self.estimator.n_categories_.tolist()
-        pairs = zip(before, counts, strict=True)
-        return np.array([f"{name}_{code}" for name, count in pairs for code in range(count)], dtype=object)
+    def __init__(self, classifier: Any, slopes: sparse.csr_array, shift: NDArray[np.float64]) -> None:
+        weights = classifier.coef_.toarray() if hasattr(classifier.coef_, "toarray") else classifier.coef_
+        self.coef_ = (slopes @ weights.T).T
+        self.intercept_ = classifier.intercept_ + weights @ shift
+        self.classes_ = classifier.classes_
+        self.predict_proba = lambda rows: classifier.predict_proba(rows @ slopes + shift)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from typing import Any, Literal
 
 import numpy as np
@@ -15,11 +16,11 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from trimbench._checks import check_one_of, is_whole
 from trimbench.estimators.columns import checked_rows, other_numbers, selectable, warn_of_counts
 from trimbench.networks.values import as_numbers, check_no_missing_label
-from trimbench.selection_bias.factors import Factor, Ties
+from trimbench.selection_bias.factors import Factor, Simulation, Ties
 from trimbench.selection_bias.features import known_cuts, without_masks
-from trimbench.selection_bias.fit import fitted
+from trimbench.selection_bias.fit import Calibrate, How, fitted
 from trimbench.selection_bias.model import SelectionCorrectedModel
-from trimbench.selection_bias.prior import Rule
+from trimbench.selection_bias.prior import Prior, Rule
 
 _KINDS = ("binary", "gaussian")
 # Number of features that are selected if k is not given.
@@ -49,8 +50,12 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
     cuts : array of shape (n_features,), optional
     factor : {"auto", "enumerate", "simulate"}
     n_simulations, random_state : int
-        As for `trimbench.fit_selection_corrected`. In cross-validation of features that are not all binary, give
+        As `trimbench.selection_bias.prior.Prior`, `trimbench.selection_bias.factors.Simulation` and
+        `trimbench.fit_selection_corrected` have them. In cross-validation of features that are not all binary, give
         `trimbench.selection_bias.features.known_cuts(X)` of all cases: a fold does not see the others.
+    calibrate : bool or "auto", default="auto"
+        As for `trimbench.fit_selection_corrected`: whether cross-validation of the training cases corrects
+        probabilities that do not hold, as of features that depend on each other. It takes about ten times as long.
 
     Attributes
     ----------
@@ -105,6 +110,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         factor: Factor = "auto",
         n_simulations: int = 100_000,
         random_state: int = 0,
+        calibrate: Calibrate = "auto",
     ) -> None:
         self.k = k
         self.features = features
@@ -123,6 +129,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         self.factor = factor
         self.n_simulations = n_simulations
         self.random_state = random_state
+        self.calibrate = calibrate
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -181,11 +188,13 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         table = self._checked(X)
         return self.model_.log_odds(table) if len(self.classes_) == 2 else self.model_.log_probabilities(table)
 
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the columns of the selected features, in their order in X; masked values become NaN."""
+    def transform(self, X: ArrayLike) -> Any:
+        """Return the columns of the selected features, in their order in X; masked values become NaN.
+
+        An array, or what `set_output` says: a data frame keeps the types of its columns.
+        """
         check_is_fitted(self)
-        found: NDArray[Any] = super().transform(selectable(self, X if _is_frame(X) else without_masks(X)))
-        return found
+        return super().transform(selectable(self, X) if _is_frame(X) else without_masks(X))
 
     def expected_error(self, X: ArrayLike) -> float:
         """Return the error rate that the predictions expect: the mean of 1 - max P(y | x)."""
@@ -224,13 +233,16 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
             raise ValueError(
                 f"k must be 'auto' or a whole number from 1 to {n_features}, the number of features, got {self.k!r}"
             )
-        settings = self.get_params(deep=False) | {"k": k}
+        cuts = self.cuts
         self._binary: NDArray[np.intp] = np.array([], dtype=np.intp)
         if self.features == "binary" and self.cuts is None:  # other cases may have larger counts
-            cuts = known_cuts(table)
-            settings["cuts"] = cuts = np.full(n_features, 0.5) if cuts is None else cuts
+            known = known_cuts(table)
+            cuts = np.full(n_features, 0.5) if known is None else known
             self._binary = np.flatnonzero((cuts == 0.5) & (np.nan_to_num(table) <= 1).all(axis=0))
-        model: SelectionCorrectedModel = fitted(table, response, allow_fewer=True, **settings)
+        prior = Prior(**{field.name: getattr(self, field.name) for field in fields(Prior)})
+        simulation = Simulation(self.factor, self.n_simulations, self.random_state)
+        how = How(self.correct, self.ties, self.features, prior, cuts=cuts, simulation=simulation)
+        model: SelectionCorrectedModel = fitted(table, response, k, how, self.calibrate, allow_fewer=True)
         if len(model.selected) < k:
             warnings.warn(
                 f"k={k} is reduced to {len(model.selected)}: no other feature is correlated with the class",

@@ -29,7 +29,7 @@ from trimbench.estimators.columns import (
     groups_by_name,
     selectable,
 )
-from trimbench.estimators.fitted_pipeline import unwrapped
+from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.pipeline_values import Density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args, overload
 
 import numpy as np
@@ -14,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._checks import check_one_of, check_whole, is_whole
 from trimbench.networks.values import names_of
 from trimbench.selection_bias.binary import ClassCounts, marginals
-from trimbench.selection_bias.factors import Factor, Simulation, Ties, check_ties, log_adjustment
+from trimbench.selection_bias.calibration import Recalibration
+from trimbench.selection_bias.factors import Simulation, Ties, check_ties, log_adjustment
 from trimbench.selection_bias.features import (
     Binariser,
     checked_classes,
@@ -26,57 +26,41 @@ from trimbench.selection_bias.features import (
     known_cuts,
 )
 from trimbench.selection_bias.model import DiscreteFeatures, Features, SelectionCorrectedModel
-from trimbench.selection_bias.prior import Prior, Rule
+from trimbench.selection_bias.prior import Prior, log_shares
 from trimbench.selection_bias.selection import Selection, checked_k, distinct_columns, select, select_by_rank
 
 if TYPE_CHECKING:
-    from trimbench.selection_bias.mixture import MixturePosterior
+    from trimbench.selection_bias.mixture import MixturePosterior, MixtureSampler
 
 Kind = Literal["binary", "categorical", "gaussian"]
+Calibrate = bool | Literal["auto"]
 KINDS: tuple[str, ...] = (*get_args(Kind), "mixture")
-_EVERY = "correct features n_alpha shape rate f1 random_state"
-_OF_COUNTS = "ties f0 factor n_simulations"
-# The settings that each kind of feature takes.
+# The settings that each kind of feature takes; further ones must be left at their defaults.
 _TAKEN = {
-    "binary": f"{_EVERY} {_OF_COUNTS} theta0 n_theta n_theta_adjust rule selection_rows unlabelled cuts".split(),
-    "categorical": f"{_EVERY} {_OF_COUNTS} n_categories".split(),
-    "gaussian": f"{_EVERY} f0 selection_rows".split(),
-    "mixture": f"{_EVERY} ties n_theta_adjust unlabelled shape0 rate0 f2 n_chains n_warmup n_draws theta_step "
-    "n_theta_steps n_jobs".split(),
+    "binary": ("ties", "simulation", "selection_rows", "unlabelled", "cuts"),
+    "categorical": ("ties", "simulation", "n_categories"),
+    "gaussian": ("selection_rows",),
+    "mixture": ("ties", "unlabelled", "sampler"),
+}
+# The fields of the prior that each kind has.
+_OF_PRIOR = {
+    "binary": ("shape", "rate", "theta0", "f0", "f1", "n_alpha", "n_theta", "n_theta_adjust", "rule"),
+    "categorical": ("shape", "rate", "f0", "f1", "n_alpha"),
+    "gaussian": ("shape", "rate", "f0", "f1", "n_alpha"),
+    "mixture": ("shape", "rate", "f0", "f1", "n_alpha", "n_theta_adjust"),
 }
 
 
 class Settings(TypedDict, total=False):
     """Further settings of `fit_selection_corrected`, for type checkers."""
 
-    shape: float
-    rate: float
-    theta0: float
-    f0: float
-    f1: float
-    n_alpha: int
-    n_theta: int
-    n_theta_adjust: int
-    rule: Rule
+    prior: Prior
     selection_rows: ArrayLike | None
     unlabelled: ArrayLike | None
     cuts: ArrayLike | None
     n_categories: ArrayLike | None
-    factor: Factor
-    n_simulations: int
-    random_state: int
-    n_chains: int
-    n_warmup: int
-    n_draws: int
-    theta_step: float
-    n_theta_steps: int
-    shape0: float
-    rate0: float
-    f2: float
-    n_jobs: int
-
-
-_PRIOR = ("shape", "rate", "theta0", "f0", "f1", "n_alpha", "n_theta", "n_theta_adjust", "rule")
+    simulation: Simulation
+    calibrate: Calibrate
 
 
 @overload
@@ -101,6 +85,7 @@ def fit_selection_corrected(
     ties: Ties = ...,
     *,
     features: Literal["mixture"],
+    sampler: MixtureSampler | None = ...,
     **settings: Unpack[Settings],
 ) -> MixturePosterior: ...
 
@@ -113,31 +98,14 @@ def fit_selection_corrected(
     ties: Ties = "exact",
     *,
     features: Kind | Literal["mixture"] = "binary",
-    shape: float = 0.5,
-    rate: float = 5.0,
-    theta0: float = 0.0,
-    f0: float = 1.0,
-    f1: float = 1.0,
-    n_alpha: int = 100,
-    n_theta: int = 20,
-    n_theta_adjust: int = 100,
-    rule: Rule = "gauss",
+    prior: Prior | None = None,
     selection_rows: ArrayLike | None = None,
     unlabelled: ArrayLike | None = None,
     cuts: ArrayLike | None = None,
     n_categories: ArrayLike | None = None,
-    factor: Factor = "auto",
-    n_simulations: int = 100_000,
-    random_state: int = 0,
-    n_chains: int = 4,
-    n_warmup: int = 200,
-    n_draws: int = 500,
-    theta_step: float = 0.2,
-    n_theta_steps: int = 5,
-    shape0: float = 0.5,
-    rate0: float = 5.0,
-    f2: float = 1.0,
-    n_jobs: int = 1,
+    simulation: Simulation | None = None,
+    sampler: MixtureSampler | None = None,
+    calibrate: Calibrate = "auto",
 ) -> SelectionCorrectedModel | MixturePosterior:
     """Select the k features that depend most on the response, and fit a classifier that accounts for it.
 
@@ -168,20 +136,12 @@ def fit_selection_corrected(
         location and scale of a feature change nothing. Needs more cases than classes.
         "mixture": as "binary", but each case has a latent label z in {1, 2}; given it, response and features are
         independent: x_j ~ Bernoulli(phi_zj), phi_zj ~ Beta(alpha theta_j, alpha (1 - theta_j)), theta_j ~ Uniform(0,
-        1), with alpha0 in place of alpha for the response, P(z = 1) ~ Beta(f1, f2). Sampled by Markov chains.
-    shape, rate : float
-        alpha ~ Inverse-Gamma(shape, rate). For Gaussian features 1 / alpha is the variance between the classes over
-        that within.
-    theta0 : float
-        theta_j ~ Uniform(theta0, 1 - theta0). Binary features only.
-    f0, f1 : float
-        P(y = 1) ~ Beta(f1, f0); they must be equal if there are more classes. For "mixture" see `f2`.
-    n_alpha : int
-        Number of values in the grid of alpha.
-    n_theta, n_theta_adjust : int
-        Sizes of the grids over theta, see `Prior`; n_theta is used by the rule "simpson" only.
-    rule : {"gauss", "simpson"}
-        Integration over theta, see `Prior`.
+        1), with alpha0 in place of alpha for the response, P(z = 1) ~ Beta(f1, f0). Sampled by Markov chains.
+    prior : Prior, optional
+        `trimbench.selection_bias.prior.Prior`: alpha ~ Inverse-Gamma(shape, rate), where for Gaussian features
+        1 / alpha is the variance between the classes over that within; theta_j ~ Uniform(theta0, 1 - theta0), for
+        binary features only; P(y = 1) ~ Beta(f1, f0), which must be equal if there are more classes; and the sizes of
+        the grids.
     selection_rows : array of int or bool, optional
         Rows on which features are selected; default: all. The classifier learns from all rows.
     unlabelled : array of shape (n_more_cases, n_features), optional
@@ -191,26 +151,17 @@ def fit_selection_corrected(
         `trimbench.selection_bias.features.known_cuts` on all data finds the binary features.
     n_categories : array of int of shape (n_features,), optional
         Number of categories of each feature; default: one more than the largest that occurs, at least two.
-    factor : {"auto", "enumerate", "simulate"}
-        With more than two classes or categories, or 1000 cases: whether to sum the probability that a feature is
-        discarded over all counts that it can have (feasible for thousands of cases of three classes, about 200 of
-        five, about 80 with three categories) or to simulate it. "auto" enumerates where that takes seconds.
-    n_simulations : int
-        Points for each alpha where it is simulated; `log_adjustment_error` has the standard error.
-    random_state : int
-        Seed of the simulation, or of the chains.
-    n_chains, n_warmup, n_draws : int
-        Number of chains, each from a random state; sweeps that each discards, and keeps.
-    theta_step : float
-        Metropolis proposals for theta are uniform within this distance, in (0, 1].
-    n_theta_steps : int
-        Proposals for each theta in each of the five rounds of a sweep; a round also updates every label.
-    shape0, rate0 : float
-        alpha0 ~ Inverse-Gamma(shape0, rate0).
-    f2 : float
-        P(z = 1) ~ Beta(f1, f2).
-    n_jobs : int
-        Number of threads in which chains run at the same time; the posterior is the same for any number.
+    simulation : Simulation, optional
+        `trimbench.selection_bias.factors.Simulation`. With more than two classes or categories, or 1000 cases: whether
+        to sum the probability that a feature is discarded over all counts that it can have (feasible for thousands of
+        cases of three classes, about 200 of five, about 80 with three categories) or to simulate it, and with how many
+        points; `log_adjustment_error` has the standard error.
+    sampler : MixtureSampler, optional
+        `trimbench.selection_bias.mixture.MixtureSampler`: the Markov chains of a mixture, and its prior of alpha0.
+    calibrate : bool or "auto"
+        Whether to divide evidence that dependent features repeat, by a scale and offsets of the log odds that
+        cross-validation of the training cases finds, see Notes. "auto": where it finds that they are needed; never for
+        mixtures, and where a class has fewer than 5 cases. It takes about ten times as long as False.
 
     Returns
     -------
@@ -236,6 +187,10 @@ def fit_selection_corrected(
     depends on nothing but the class, except that (a) a cut at a median counts as known, as it does in complete data,
     and (b) binary features with about the same numbers share a factor where one for each would take minutes.
 
+    To calibrate, the training cases are predicted by cross-validation with the selection inside each fold (10 folds, 3
+    from 1,000 cases). `trimbench.selection_bias.calibration.Recalibration` is what makes their classes most likely;
+    "auto" takes it if they become more than e^3 = 20 times as likely, which is rare where the model is right.
+
     For Gaussian features everything is in closed form, except the factor of three or more classes, a series with a
     bound on the omitted terms (`log_adjustment_error`). Features that are constant, or were observed in one class only
     or in no more cases than classes, say nothing about alpha: they rank last, and the factor leaves them out.
@@ -257,45 +212,94 @@ def fit_selection_corrected(
     ----------
     Li, Zhang and Neal (2008), for discrete features.
     """
-    found: SelectionCorrectedModel | MixturePosterior = fitted(**locals())
+    prior, simulation = prior or Prior(), simulation or Simulation()
+    how = How(correct, ties, features, prior, selection_rows, unlabelled, cuts, n_categories, simulation, sampler)
+    found: SelectionCorrectedModel | MixturePosterior = fitted(X, y, k, how, calibrate)
     return found
 
 
-def fitted(X: ArrayLike, y: ArrayLike, k: int, *, allow_fewer: bool = False, **given: Any) -> Any:
+@dataclass(frozen=True, eq=False)
+class How:
+    """How to fit, as `fit_selection_corrected` says."""
+
+    correct: bool = True
+    ties: Ties = "exact"
+    features: Kind | Literal["mixture"] = "binary"
+    prior: Prior = field(default_factory=Prior)
+    selection_rows: ArrayLike | None = None
+    unlabelled: ArrayLike | None = None
+    cuts: ArrayLike | None = None
+    n_categories: ArrayLike | None = None
+    simulation: Simulation = field(default_factory=Simulation)
+    sampler: MixtureSampler | None = None
+
+    def __post_init__(self) -> None:
+        check_one_of("features", self.features, KINDS)
+        check_ties(self.ties)
+        kinds: dict[str, type] = {"prior": Prior, "simulation": Simulation}
+        if self.sampler is not None:  # otherwise there is no need to load it
+            from trimbench.selection_bias.mixture import MixtureSampler
+
+            kinds["sampler"] = MixtureSampler
+        for name, kind in kinds.items():
+            if not isinstance(value := getattr(self, name), kind):
+                raise ValueError(f"{name} must be a {kind.__module__}.{kind.__name__}, got {str(value)[:80]!r}")
+        for name in ("ties", "selection_rows", "unlabelled", "cuts", "n_categories", "simulation", "sampler"):
+            _check_left(name, getattr(self, name), _DEFAULTS.get(name), self.features, _TAKEN)
+        for setting in fields(Prior):
+            _check_left(setting.name, getattr(self.prior, setting.name), setting.default, self.features, _OF_PRIOR)
+
+
+_DEFAULTS: dict[str, Any] = {"ties": "exact", "simulation": Simulation()}
+
+
+def _check_left(name: str, value: Any, default: Any, kind: str, taken: dict[str, tuple[str, ...]]) -> None:
+    """Raise ValueError if a setting was given that this kind of features does not take."""
+    is_default = value is default or (isinstance(value, str | float | int | Simulation) and value == default)
+    if name not in taken[kind] and not is_default:
+        takers = ", ".join(repr(other) for other in KINDS if name in taken[other])
+        raise ValueError(
+            f"{name} must be left at {default!r} where features is {kind!r}, got {value!r}; it is for {takers} only"
+        )
+
+
+def fitted(
+    X: ArrayLike, y: ArrayLike, k: int, how: How, calibrate: Calibrate = False, *, allow_fewer: bool = False
+) -> Any:
     """Fit a classifier as `fit_selection_corrected` does.
 
     Parameters
     ----------
     allow_fewer : bool
         Whether to select fewer than `k` features if fewer depend on the response, and all if none does.
-    **given
-        Settings of `fit_selection_corrected`.
     """
-    given = _defaults() | given
-    settings = _settings(given)
-    kind = settings["features"]
+    kind, prior = how.features, how.prior
     table = checked_table("X", X, allow_missing=kind in ("binary", "gaussian"))
-    check_ties(given["ties"])
     if kind in ("categorical", "mixture"):
         response, n_classes = checked_response(y, len(table)), 2
     else:
         response, n_classes = checked_classes(y, len(table))
     k, names = checked_k(k, table.shape[1]), names_of(X)
-    more = settings.get("unlabelled")
-    if more is not None:
-        settings["unlabelled"] = checked_more_cases(more, table.shape[1], names, allow_missing=kind == "binary")
+    if how.unlabelled is not None:
+        more = checked_more_cases(how.unlabelled, table.shape[1], names, allow_missing=kind == "binary")
+        how = replace(how, unlabelled=more)
+    calibrates = _calibrates(calibrate, kind, response)
     if kind == "mixture":
-        from trimbench.selection_bias.mixture import sample_mixture
+        from trimbench.selection_bias.mixture import MixtureSampler, sample_mixture
 
-        del settings["features"]
-        return sample_mixture(table, response, k, column_names=names, **settings)
-    prior = Prior(**{name: settings[name] for name in _PRIOR if name in settings})
+        given: dict[str, Any] = {
+            "unlabelled": how.unlabelled,
+            "correct": how.correct,
+            "ties": how.ties,
+            "column_names": names,
+        }
+        return sample_mixture(table, response, k, prior, how.sampler or MixtureSampler(), **given)
     prior.pseudo_counts(n_classes)
-    rows = checked_rows("selection_rows", settings.get("selection_rows"), response)
-    task = _Task(table, response, n_classes, rows, k, allow_fewer, prior, settings)
+    rows = checked_rows("selection_rows", how.selection_rows, response)
+    task = _Task(table, response, n_classes, rows, k, allow_fewer, how)
     learned = {"binary": _learn_binary, "categorical": _learn_categorical, "gaussian": _learn_gaussian}[kind](task)
-    log_factor, error = learned.log_factor() if settings["correct"] else np.zeros((2, prior.n_alpha))
-    return SelectionCorrectedModel(
+    log_factor, error = learned.log_factor() if how.correct else np.zeros((2, prior.n_alpha))
+    model = SelectionCorrectedModel(
         prior=prior,
         class_sizes=np.bincount(response),
         alpha_grid=prior.alphas(),
@@ -306,27 +310,10 @@ def fitted(X: ArrayLike, y: ArrayLike, k: int, *, allow_fewer: bool = False, **g
         features=learned.features,
         column_names=names,
     )
-
-
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that a kind of feature takes; raise ValueError if another was given."""
-    kind = given["features"]
-    check_one_of("features", kind, KINDS)
-    for name, value in given.items():
-        default = _defaults()[name]
-        is_default = value is default or (isinstance(value, str | float | int) and value == default)
-        if name not in _TAKEN[kind] and not is_default:
-            takers = ", ".join(repr(other) for other in KINDS if name in _TAKEN[other])
-            raise ValueError(
-                f"{name} must be left at {default!r} where features is {kind!r}, got {value!r}; it is for {takers} only"
-            )
-    return {name: given[name] for name in _TAKEN[kind]}
-
-
-@cache
-def _defaults() -> dict[str, Any]:
-    known = inspect.signature(fit_selection_corrected).parameters.values()
-    return {one.name: one.default for one in known if one.default is not one.empty}
+    if not calibrates:
+        return model
+    calibration = _calibration(task, names)
+    return replace(model, calibration=calibration) if calibrate is True or calibration.gain > _LEAST_GAIN else model
 
 
 class _Task(NamedTuple):
@@ -338,12 +325,11 @@ class _Task(NamedTuple):
     rows: NDArray[np.int64]
     k: int
     allow_fewer: bool
-    prior: Prior
-    settings: dict[str, Any]
+    how: How
 
     @property
-    def simulation(self) -> Simulation:
-        return Simulation(*(self.settings[name] for name in ("factor", "n_simulations", "random_state")))
+    def prior(self) -> Prior:
+        return self.how.prior
 
 
 class _Learned(NamedTuple):
@@ -354,9 +340,10 @@ class _Learned(NamedTuple):
 
 
 def _learn_binary(task: _Task) -> _Learned:
-    prior, settings, simulation = task.prior, task.settings, task.simulation
-    cuts = checked_cuts(settings["cuts"], task.table.shape[1])
-    binariser = Binariser.fit(task.table, settings["unlabelled"], cuts)
+    prior, how = task.prior, task.how
+    cuts = checked_cuts(how.cuts, task.table.shape[1])
+    more: Any = how.unlabelled  # which `fitted` has checked
+    binariser = Binariser.fit(task.table, more, cuts)
     counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, task.rows)
     selection = select(counts.ones, counts.sizes, task.k, allow_fewer=task.allow_fewer)
     if len(task.rows) < len(task.response):
@@ -377,20 +364,20 @@ def _learn_binary(task: _Task) -> _Learned:
         2 * places,
         np.full(len(places), 2),
     )
-    factor = partial(log_adjustment, prior, selection, settings["ties"], simulation)
+    factor = partial(log_adjustment, prior, selection, how.ties, how.simulation)
     return _Learned(selection, factor, found.log_likelihood @ np.bincount(places), features)
 
 
 def _learn_categorical(task: _Task) -> _Learned:
     from trimbench.selection_bias import categorical
 
-    alphas, simulation = task.prior.alphas(), task.simulation
-    coding = categorical.Categories.of(task.table, task.settings["n_categories"])
+    alphas, how = task.prior.alphas(), task.how
+    coding = categorical.Categories.of(task.table, how.n_categories)
     counts = categorical.category_counts(coding.codes(task.table), task.response, coding.numbers)
     # By Cramer's V.
     patterns = np.vstack([counts.sum(axis=1), coding.numbers])
     selection = select(counts[1], counts.sum(axis=0), task.k, patterns, allow_fewer=task.allow_fewer)
-    factor = partial(categorical.log_category_adjustment, alphas, selection, task.settings["ties"], simulation)
+    factor = partial(categorical.log_category_adjustment, alphas, selection, how.ties, how.simulation)
     selected = selection.features
     learned = categorical.learn_categorical(alphas, coding, selected, counts[:, :, selected])
     return _Learned(selection, factor, *learned)
@@ -464,7 +451,8 @@ def cross_validate_selection(
     random_state : int
         Determines that order.
     **settings
-        As for `fit_selection_corrected`, apart from `correct` and `selection_rows` (TypeError) and "mixture" features.
+        As for `fit_selection_corrected`, apart from `correct`, `selection_rows` and `calibrate` (TypeError) and
+        "mixture" features.
 
     Returns
     -------
@@ -484,32 +472,78 @@ def cross_validate_selection(
     >>> found.corrected.shape, len(found.selected)
     ((40, 2), 4)
     """
-    for name in ("correct", "selection_rows"):
+    for name in ("correct", "selection_rows", "calibrate"):
         if name in settings:
             raise TypeError(f"{name} cannot be set here: both predictions are returned, and each fold selects features")
-    kind = settings.get("features", "binary")
-    if kind == "mixture":
+    how = How(**settings)
+    if how.features == "mixture":
         raise ValueError("features must be binary, categorical or gaussian in cross-validation, got 'mixture'")
     check_whole("random_state", random_state, 0)
-    table = checked_table("X", X, allow_missing=kind != "categorical")
+    table = checked_table("X", X, allow_missing=how.features != "categorical")
     response, n_classes = checked_classes(y, len(table))
     folds = _folds(response, n_folds, random_state)
-    if kind == "binary" and settings.get("cuts") is None:
-        more, cases = settings.get("unlabelled"), [table]
-        if more is not None:
-            cases.append(checked_more_cases(more, table.shape[1], names_of(X), allow_missing=True))
-        settings["cuts"] = known_cuts(np.concatenate(cases))
-    elif kind == "categorical" and settings.get("n_categories") is None:
-        settings["n_categories"] = np.maximum(table.max(axis=0), 1).astype(np.int64) + 1
+    how = _decided(table, how, names_of(X))
     corrected, uncorrected = np.empty((2, len(table), n_classes))
     selected = []
     for fold in range(int(folds.max()) + 1):
         left_out = folds == fold
-        model = fit_selection_corrected(table[~left_out], response[~left_out], k, **settings)
+        model = fitted(table[~left_out], response[~left_out], k, how)
         corrected[left_out] = model.predict_proba(table[left_out])
         uncorrected[left_out] = model.uncorrected().predict_proba(table[left_out])
         selected.append(model.selected)
     return CrossValidated(corrected, uncorrected, tuple(selected), folds)
+
+
+def _decided(table: NDArray[Any], how: How, names: tuple[str, ...] | None) -> How:
+    """Return how to fit each fold: what a feature is, is decided once, on all cases."""
+    if how.features == "binary" and how.cuts is None:
+        cases = [table]
+        if how.unlabelled is not None:
+            cases.append(checked_more_cases(how.unlabelled, table.shape[1], names, allow_missing=True))
+        return replace(how, cuts=known_cuts(np.concatenate(cases)))
+    if how.features == "categorical" and how.n_categories is None:
+        return replace(how, n_categories=np.maximum(table.max(axis=0), 1).astype(np.int64) + 1)
+    return how
+
+
+# Whether predictions hold for cases that were held out, and what makes them hold.
+
+# A class with fewer cases says nothing about it.
+_FEWEST_OF_CLASS = 5
+_FOLDS, _MANY_CASES, _FOLDS_OF_MANY = 10, 1000, 3
+# By how much the log likelihood of the held-out classes must rise: less is common where nothing is wrong.
+_LEAST_GAIN = 3.0
+
+
+def _calibrates(calibrate: Any, kind: str, response: NDArray[np.int64]) -> bool:
+    """Return whether to calibrate; ValueError if that was asked for and is not possible."""
+    if not isinstance(calibrate, bool) and not (isinstance(calibrate, str) and calibrate == "auto"):
+        raise ValueError(f"calibrate must be True, False or 'auto', got {calibrate!r}")
+    smallest = int(np.bincount(response).min())
+    possible = kind != "mixture" and smallest >= _FEWEST_OF_CLASS
+    if calibrate is True and not possible:
+        reason = (
+            "mixtures, whose chains would run once for each fold"
+            if kind == "mixture"
+            else f"classes of fewer than {_FEWEST_OF_CLASS} cases, got one of {smallest}"
+        )
+        raise ValueError(f"calibrate must be False or 'auto' for {reason}; add cases, or leave it out")
+    return bool(calibrate) and possible
+
+
+def _calibration(task: _Task, names: tuple[str, ...] | None) -> Recalibration:
+    """Return the calibration that cross-validation finds, with the selection inside each fold."""
+    n_cases = len(task.response)
+    n_folds = min(_FOLDS if n_cases < _MANY_CASES else _FOLDS_OF_MANY, int(np.bincount(task.response).min()))
+    folds, how = _folds(task.response, n_folds, 0), _decided(task.table, task.how, names)
+    selects = np.isin(np.arange(n_cases), task.rows)
+    added = np.empty((n_cases, task.n_classes))
+    for fold in range(n_folds):
+        left_out = folds == fold
+        in_fold = replace(how, selection_rows=None if selects.all() else selects[~left_out])
+        model = fitted(task.table[~left_out], task.response[~left_out], task.k, in_fold, allow_fewer=True)
+        added[left_out] = model.log_probabilities(task.table[left_out]) - model.log_shares
+    return Recalibration.of(added, log_shares(task.prior, np.bincount(task.response)), task.response)
 
 
 def _folds(y: NDArray[np.int64], n_folds: int | None, random_state: int) -> NDArray[np.int64]:

@@ -24,6 +24,56 @@ from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import Selection, select
 
 
+@dataclass(frozen=True)
+class MixtureSampler:
+    """The Markov chains that sample a mixture model, and the prior of what only that model has.
+
+    Attributes
+    ----------
+    shape0, rate0 : float
+        alpha0 ~ Inverse-Gamma(shape0, rate0).
+    n_chains, n_warmup, n_draws : int
+        Number of chains, each from a random state; sweeps that each discards, and keeps.
+    theta_step : float
+        Metropolis proposals for theta are uniform within this distance, in (0, 1].
+    n_theta_steps : int
+        Proposals for each theta in each of the five rounds of a sweep; a round also updates every label.
+    n_jobs : int
+        Number of threads in which chains run at the same time; the posterior is the same for any number.
+    random_state : int
+        Seed of the chains.
+
+    Raises
+    ------
+    ValueError
+        When a value is out of range.
+    """
+
+    shape0: float = 0.5
+    rate0: float = 5.0
+    n_chains: int = 4
+    n_warmup: int = 200
+    n_draws: int = 500
+    theta_step: float = 0.2
+    n_theta_steps: int = 5
+    n_jobs: int = 1
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive("shape0", self.shape0)
+        check_positive("rate0", self.rate0)
+        for name in ("n_chains", "n_draws", "n_theta_steps", "n_jobs"):
+            check_whole(name, getattr(self, name), 1)
+        check_whole("n_warmup", self.n_warmup, 0)
+        check_whole("random_state", self.random_state, 0)
+        if not is_number(self.theta_step) or not 0 < self.theta_step <= 1:
+            raise ValueError(f"theta_step must be in (0, 1], got {self.theta_step!r}")
+
+    def alphas0(self, n_alpha: int) -> NDArray[np.float64]:
+        """Return the grid of alpha0, of shape (n_alpha,)."""
+        return Prior(shape=self.shape0, rate=self.rate0, n_alpha=n_alpha).alphas()
+
+
 @dataclass(frozen=True, eq=False)
 class MixturePosterior:
     """Draws from the posterior of a mixture model, made by `fit_selection_corrected(features="mixture")`.
@@ -32,7 +82,7 @@ class MixturePosterior:
     ----------
     selection : Selection
     binariser : Binariser
-    f1, f2 : float
+    f1, f0 : float
     log_alpha, log_alpha0, log_joint : ndarray of shape (n_chains, n_draws)
     theta : ndarray of shape (n_chains, n_draws, k + 1)
         theta of the response, then of the selected features.
@@ -48,7 +98,7 @@ class MixturePosterior:
     selection: Selection
     binariser: Binariser
     f1: float
-    f2: float
+    f0: float
     log_alpha: NDArray[np.float64]
     log_alpha0: NDArray[np.float64]
     log_joint: NDArray[np.float64]
@@ -122,7 +172,7 @@ class MixturePosterior:
         # The second is written out, as 1 - p loses digits where p is close to 1.
         log_one = np.log((concentration * theta + ones) / (concentration + sizes))
         log_zero = np.log((concentration * (1.0 - theta) + sizes - ones) / (concentration + sizes))
-        groups = np.log(np.array([self.f1, self.f2]) + sizes[:, 0])
+        groups = np.log(np.array([self.f1, self.f0]) + sizes[:, 0])
         zeros = log_zero[:, 1:].sum(axis=1) if seen is None else seen @ log_zero[:, 1:].T
         features = x @ (log_one - log_zero)[:, 1:].T + zeros + groups
         return np.stack([np.logaddexp(*(features + response[:, 0]).T) for response in (log_zero, log_one)], axis=1)
@@ -132,19 +182,13 @@ def sample_mixture(
     table: NDArray[Any],
     response: NDArray[np.int64],
     k: int,
+    prior: Prior,
+    sampler: MixtureSampler,
     *,
     unlabelled: NDArray[Any] | None = None,
     correct: bool = True,
     ties: Ties = "exact",
     column_names: tuple[str, ...] | None = None,
-    random_state: int = 0,
-    n_chains: int = 4,
-    n_warmup: int = 200,
-    n_draws: int = 500,
-    theta_step: float = 0.2,
-    n_theta_steps: int = 5,
-    n_jobs: int = 1,
-    **prior_settings: Any,
 ) -> MixturePosterior:
     """Select features and sample the mixture model, see `trimbench.fit_selection_corrected`.
 
@@ -154,21 +198,7 @@ def sample_mixture(
         Without missing values.
     response : ndarray of shape (n_cases,)
         Zeros and ones.
-    **prior_settings
-        As for `mixture_priors`.
     """
-    for name, value in (
-        ("n_chains", n_chains),
-        ("n_draws", n_draws),
-        ("n_theta_steps", n_theta_steps),
-        ("n_jobs", n_jobs),
-    ):
-        check_whole(name, value, 1)
-    check_whole("n_warmup", n_warmup, 0)
-    check_whole("random_state", random_state, 0)
-    if not is_number(theta_step) or not 0 < theta_step <= 1:
-        raise ValueError(f"theta_step must be in (0, 1], got {theta_step!r}")
-    prior, prior0 = mixture_priors(**prior_settings)
     binariser = Binariser.fit(table, unlabelled)
     counts = ClassCounts.of(table, response, 2, binariser, np.arange(len(response)))
     selection = select(counts.ones, counts.sizes, k)
@@ -176,15 +206,13 @@ def sample_mixture(
     n1 = int(response.sum())
     sizes = (len(response) - n1, n1)
     factor = MixtureFactor(prior, selection, sizes, ties) if correct and selection.n_discarded else None
-    data = MixtureData(values, prior.alphas(), prior0.alphas(), factor, prior.f1, prior.f0)
-    run = functools.partial(
-        _run, data, n_warmup=n_warmup, n_draws=n_draws, theta_step=theta_step, n_theta_steps=n_theta_steps
-    )
-    children = np.random.SeedSequence(random_state).spawn(n_chains)
-    if n_jobs == 1:
+    data = MixtureData(values, prior.alphas(), sampler.alphas0(prior.n_alpha), factor, prior.f1, prior.f0)
+    run = functools.partial(_run, data, sampler)
+    children = np.random.SeedSequence(sampler.random_state).spawn(sampler.n_chains)
+    if sampler.n_jobs == 1:
         chains = [run(child) for child in children]
     else:
-        with ThreadPoolExecutor(n_jobs, thread_name_prefix="mixture") as threads:
+        with ThreadPoolExecutor(sampler.n_jobs, thread_name_prefix="mixture") as threads:
             chains = list(threads.map(run, children))
     kept = {name: np.stack([chain[name] for chain in chains]) for name in chains[0]}
     acceptance = float(kept.pop("acceptance").mean())
@@ -208,42 +236,15 @@ def _warn(posterior: MixturePosterior) -> None:
     )
 
 
-def mixture_priors(
-    shape: float = 0.5,
-    rate: float = 5.0,
-    shape0: float = 0.5,
-    rate0: float = 5.0,
-    f1: float = 1.0,
-    f2: float = 1.0,
-    n_alpha: int = 100,
-    n_theta_adjust: int = 100,
-) -> tuple[Prior, Prior]:
-    """Return the priors of alpha and of alpha0.
-
-    Raises ValueError, which names the parameter, if a value is out of range.
-
-    Parameters
-    ----------
-    shape, rate, shape0, rate0, f1, f2, n_alpha, n_theta_adjust
-        As for `trimbench.fit_selection_corrected`.
-    """
-    for name, value in (("shape0", shape0), ("rate0", rate0), ("f2", f2)):
-        check_positive(name, value)
-    prior = Prior(shape=shape, rate=rate, f0=f2, f1=f1, n_alpha=n_alpha, n_theta_adjust=n_theta_adjust)
-    return prior, Prior(shape=shape0, rate=rate0, n_alpha=n_alpha)
-
-
-def _run(
-    data: MixtureData, seed: np.random.SeedSequence, n_warmup: int, n_draws: int, theta_step: float, n_theta_steps: int
-) -> dict[str, NDArray[Any]]:
+def _run(data: MixtureData, sampler: MixtureSampler, seed: np.random.SeedSequence) -> dict[str, NDArray[Any]]:
     rng = np.random.default_rng(seed)
     state = start(data, rng)
     kept: dict[str, list[object]] = {
         name: [] for name in ("log_alpha", "log_alpha0", "log_joint", "theta", "ones", "sizes", "labels", "acceptance")
     }
-    for step in range(n_warmup + n_draws):
-        accepted = sweep(state, data, rng, theta_step, n_theta_steps)
-        if step < n_warmup:
+    for step in range(sampler.n_warmup + sampler.n_draws):
+        accepted = sweep(state, data, rng, sampler.theta_step, sampler.n_theta_steps)
+        if step < sampler.n_warmup:
             continue
         kept["log_alpha"].append(math.log(data.alphas[state.alpha]))
         kept["log_alpha0"].append(math.log(data.alphas0[state.alpha0]))

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp
 
 from trimbench.networks.values import in_order
+from trimbench.selection_bias.calibration import Recalibration
 from trimbench.selection_bias.features import Binariser
-from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.prior import Prior, log_shares
 from trimbench.selection_bias.selection import Selection
 
 # Number of values that are converted to floating point at once.
@@ -56,6 +57,8 @@ class SelectionCorrectedModel:
         The selected features, as predictions need them.
     column_names : tuple of str, optional
         Columns of the data frame that it was fitted to: other frames are matched by name.
+    calibration : Recalibration, optional
+        One scale of what the features say, and an offset of each class, see `fit_selection_corrected`.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class SelectionCorrectedModel:
     selection: Selection
     features: Features
     column_names: tuple[str, ...] | None = None
+    calibration: Recalibration | None = None
 
     @property
     def selected(self) -> NDArray[np.int64]:
@@ -108,9 +112,14 @@ class SelectionCorrectedModel:
         return result
 
     def uncorrected(self) -> Self:
-        """Return the same classifier, on the same features, without correction."""
+        """Return the same classifier, on the same features, without correction and not calibrated."""
         none = np.zeros_like(self.log_adjustment)
-        return dataclasses.replace(self, log_adjustment=none, log_adjustment_error=none)
+        return dataclasses.replace(self, log_adjustment=none, log_adjustment_error=none, calibration=None)
+
+    @property
+    def log_shares(self) -> NDArray[np.float64]:
+        """Log of the probability of each class where no feature is known, of shape (n_classes,)."""
+        return log_shares(self.prior, self.class_sizes)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the predictive probabilities of the classes.
@@ -167,7 +176,8 @@ class SelectionCorrectedModel:
         of_alpha = self.log_adjustment + self.log_likelihood
         pseudo_counts = self.prior.pseudo_counts(len(self.class_sizes))
         offsets = np.log(self.class_sizes + pseudo_counts)[:, None] + (of_alpha - of_alpha.max())
-        return self.features.log_scores(in_order(X, self.column_names), offsets)
+        scores = self.features.log_scores(in_order(X, self.column_names), offsets)
+        return scores if self.calibration is None else self.calibration.scores(scores, self.log_shares)
 
 
 # Features with a few values each.

@@ -123,6 +123,13 @@ class Prior:
         return 0.5 + 0.5 * width * roots, weights
 
 
+def log_shares(prior: Prior, class_sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return log P(y) given the cases of each class, both of shape (n_classes,)."""
+    counts = class_sizes + np.array(prior.pseudo_counts(len(class_sizes)))
+    found: NDArray[np.float64] = np.log(counts) - np.log(counts.sum())
+    return found
+
+
 _USUAL = {"shape": 0.5, "rate": 5, "f0": 1, "f1": 1, "n_alpha": 100, "n_theta": 20, "n_theta_adjust": 100}
 
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
+from trimbench.estimators.selection_corrected import SelectionCorrectedNB
 from trimbench.papers.measures import prediction_quality
 from trimbench.papers.selection_bias.simulated_cases import check_ks, class_counts, correlation
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import POSITIVE, SHARE, job, seed_for, timed
 from trimbench.selection_bias.features import Binariser
-from trimbench.selection_bias.fit import fit_selection_corrected
+from trimbench.selection_bias.fit import Calibrate, fit_selection_corrected
 
 Bits: TypeAlias = NDArray[np.uint8]
 Integers: TypeAlias = NDArray[np.int64]
@@ -66,11 +68,13 @@ class Noise:
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return errors of each method, the correction against the others, the permutation test, and figures."""
-        methods = vocab.stacked(rows, "method", {name: method.title for name, method in METHODS.items()})
+        tried = {name: method.title for name, method in METHODS.items() if f"{name}_expected" in rows}
+        methods = vocab.stacked(rows, "method", tried)
         if len(methods):
             methods["gap"] = methods["actual"] - methods["expected"]
             methods["distance"] = methods["gap"].abs()
-        errors = vocab.Table.of_groups("Expected and actual errors", vocab.groups(methods, "data", "method"), _ERRORS)
+        columns = _ERRORS + vocab.means({"log loss": "loss"}, ".3f") if "loss" in methods else _ERRORS
+        errors = vocab.Table.of_groups("Expected and actual errors", vocab.groups(methods, "data", "method"), columns)
         lines = [line for data, ours in vocab.groups(methods, "data") for line in _against(data["data"], ours)]
         against = vocab.Table.of("The correction against each other method", lines, _AGAINST, name="against")
         tables = (
@@ -213,25 +217,36 @@ class Split(NamedTuple):
     y_test: Integers
 
 
-@job({"*_expected": SHARE, "*_actual": SHARE, "*_seconds": POSITIVE, "p_value": SHARE})
+@job({"*_expected": SHARE, "*_actual": SHARE, "*_loss": POSITIVE, "*_seconds": POSITIVE, "p_value": SHARE})
 def compare_estimates(
     data: Drawn | Sampled, k: int, ks: list[int], n_folds: int, n_permutations: int, seed: int
 ) -> dict[str, vocab.Json]:
-    """Return expected and actual error of each method, its seconds, and the p-value of a permutation test."""
+    """Return expected and actual error and log loss of each method, its seconds, and the p of a permutation test."""
     rng = np.random.default_rng(seed)
     split = data.split(rng)
-    task = Task(split, k, ks, n_folds, folds_of(split.y, n_folds, rng), rng)
+    task = Task(split, k, ks, n_folds, folds_of(split.y, n_folds, rng), rng, np.random.default_rng([seed, 1]))
     found: dict[str, vocab.Json] = {}
     for name, method in METHODS.items():
-        (expected, actual), seconds = timed(functools.partial(method.run, task), time.process_time)
-        found |= {f"{name}_expected": expected, f"{name}_actual": actual, f"{name}_seconds": seconds}
+        estimate, seconds = timed(functools.partial(method.run, task), time.process_time)
+        found |= {f"{name}_{key}": value for key, value in estimate._asdict().items()} | {f"{name}_seconds": seconds}
     p_value, seconds = timed(lambda: _permutation_test(task, n_permutations), time.process_time)
     return {**found, "p_value": p_value, "permutation_seconds": seconds}
 
 
+class Estimate(NamedTuple):
+    """The error that a method expects of its classifier, and error and log loss of that on the test cases."""
+
+    expected: float
+    actual: float
+    loss: float
+
+
 @dataclass(frozen=True)
 class Task:
-    """What methods are given to estimate the error of a classifier with k selected features, learned from a split."""
+    """What methods are given to estimate the error of a classifier with k selected features, learned from a split.
+
+    `rng` draws for the methods that the published results have had from the start, `bootstrap` for later ones.
+    """
 
     split: Split
     k: int
@@ -239,30 +254,38 @@ class Task:
     n_folds: int
     folds: Integers
     rng: np.random.Generator
+    bootstrap: np.random.Generator
 
-    def actual(self, k: int) -> float:
-        """Return the error rate on the test cases."""
-        return float(wrong_by_k(*self.split, [k])[0]) / len(self.split.y_test)
+    def naive_bayes(self, expected: float, k: int) -> Estimate:
+        """Return the estimate of the error of naive Bayes with the k strongest features."""
+        (log_odds,) = log_odds_by_k(*self.split[:3], [k]).T
+        quality = prediction_quality(self.split.y_test, np.stack([expit(-log_odds), expit(log_odds)], axis=1))
+        return Estimate(expected, quality.actual_error, quality.minus_log_probability)
+
+    def stated(self, probabilities: NDArray[np.float64]) -> Estimate:
+        """Return the estimate that probabilities of the test cases state."""
+        quality = prediction_quality(self.split.y_test, probabilities)
+        return Estimate(quality.expected_error, quality.actual_error, quality.minus_log_probability)
 
 
-def _outside(task: Task) -> tuple[float, float]:
+def _outside(task: Task) -> Estimate:
     X, y, *_ = task.split
     chosen = _strongest(X, y)[: task.k]
-    return float(cross_validated(X[:, chosen], y, [task.k], task.folds)[0]), task.actual(task.k)
+    return task.naive_bayes(float(cross_validated(X[:, chosen], y, [task.k], task.folds)[0]), task.k)
 
 
-def _inside(task: Task) -> tuple[float, float]:
+def _inside(task: Task) -> Estimate:
     X, y, *_ = task.split
-    return float(cross_validated(X, y, [task.k], task.folds)[0]), task.actual(task.k)
+    return task.naive_bayes(float(cross_validated(X, y, [task.k], task.folds)[0]), task.k)
 
 
-def _best(task: Task) -> tuple[float, float]:
+def _best(task: Task) -> Estimate:
     X, y, *_ = task.split
     errors = cross_validated(X, y, task.ks, task.folds)
-    return float(errors.min()), task.actual(task.ks[int(np.argmin(errors))])
+    return task.naive_bayes(float(errors.min()), task.ks[int(np.argmin(errors))])
 
 
-def _nested(task: Task) -> tuple[float, float]:
+def _nested(task: Task) -> Estimate:
     """Cross-validate a classifier that chooses k by cross-validation of its own."""
     X, y, *_ = task.split
     wrong = 0
@@ -270,16 +293,87 @@ def _nested(task: Task) -> tuple[float, float]:
         out = task.folds == fold
         inner = cross_validated(X[~out], y[~out], task.ks, folds_of(y[~out], task.n_folds, task.rng))
         wrong += int(wrong_by_k(X[~out], y[~out], X[out], y[out], [task.ks[int(np.argmin(inner))]])[0])
-    return wrong / len(y), _best(task)[1]
+    return _best(task)._replace(expected=wrong / len(y))
 
 
-def _model(task: Task, *, correct: bool) -> tuple[float, float]:
-    X, y, X_test, y_test = task.split
-    quality = prediction_quality(y_test, fit_selection_corrected(X, y, task.k, correct=correct).predict_proba(X_test))
-    return quality.expected_error, quality.actual_error
+def _bias_corrected(task: Task) -> Estimate:
+    """Choose k on bootstrap samples of held-out predictions, and take the error on the cases outside each sample."""
+    X, y, *_ = task.split
+    wrong = np.empty((len(y), len(task.ks)), dtype=bool)
+    for fold in range(task.n_folds):
+        out = task.folds == fold
+        wrong[out] = (log_odds_by_k(X[~out], y[~out], X[out], task.ks) >= 0) != y[out, None]
+    errors = []
+    for _ in range(_N_BOOTSTRAPS):
+        drawn = task.bootstrap.integers(len(y), size=len(y))
+        rest = np.setdiff1d(np.arange(len(y)), drawn)
+        if len(rest):
+            errors.append(wrong[rest, int(wrong[drawn].mean(axis=0).argmin())].mean())
+    return _best(task)._replace(expected=float(np.mean(errors)))
 
 
-# Each returns the error that it expects, and the one on the test cases.
+def _model(task: Task, *, correct: bool, calibrate: Calibrate = False) -> Estimate:
+    X, y, X_test, _ = task.split
+    return task.stated(
+        fit_selection_corrected(X, y, task.k, correct=correct, calibrate=calibrate).predict_proba(X_test)
+    )
+
+
+def _calibrated_by_platt(task: Task) -> Estimate:
+    from sklearn.calibration import CalibratedClassifierCV
+
+    X, y, X_test, _ = task.split
+    model = SelectionCorrectedNB(k=task.k, correct=False, calibrate=False)
+    folds = [(np.flatnonzero(task.folds != fold), np.flatnonzero(task.folds == fold)) for fold in range(task.n_folds)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # fewer features are selected where the others say nothing
+        return task.stated(CalibratedClassifierCV(model, cv=folds).fit(X, y).predict_proba(X_test))
+
+
+def _shrunken_centroids(task: Task) -> Estimate:
+    from sklearn.neighbors import NearestCentroid
+
+    def fit(X: Bits, y: Integers, threshold: float) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that some features are constant, which does not matter
+            return NearestCentroid(shrink_threshold=threshold, priors="empirical").fit(X.astype(float), y)
+
+    return _chosen_by_folds(task, fit, _THRESHOLDS)
+
+
+def _penalised(task: Task) -> Estimate:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    def fit(X: Bits, y: Integers, C: float) -> Any:
+        # The weights are a sum of rows: in a basis of these, few columns are left of thousands.
+        basis = np.linalg.svd(X.astype(float), full_matrices=False)[2].T
+        return make_pipeline(
+            FunctionTransformer(lambda rows: rows @ basis), LogisticRegression(C=C, max_iter=1000)
+        ).fit(X.astype(float), y)
+
+    return _chosen_by_folds(task, fit, _PENALTIES)
+
+
+def _chosen_by_folds(task: Task, fit: Callable[[Bits, Integers, float], Any], settings: Sequence[float]) -> Estimate:
+    """Choose a setting by the cross-validated error (the first of equal ones); the error expected is what is stated."""
+    X, y, X_test, _ = task.split
+    wrong = np.zeros(len(settings))
+    for fold in range(task.n_folds):
+        out = task.folds == fold
+        for place, setting in enumerate(settings):
+            wrong[place] += (fit(X[~out], y[~out], setting).predict(X[out].astype(float)) != y[out]).sum()
+    return task.stated(fit(X, y, settings[int(wrong.argmin())]).predict_proba(X_test.astype(float)))
+
+
+_N_BOOTSTRAPS = 500
+# From the strongest: of equally good ones, the simplest model is chosen.
+_THRESHOLDS = (3.0, 2.5, 2.0, 1.5, 1.0, 0.5)
+_PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
+
+
+# Each returns an `Estimate`.
 METHODS = {
     "outside": vocab.Method("selection outside cross-validation", _outside),
     "inside": vocab.Method("selection inside cross-validation", _inside),
@@ -287,18 +381,30 @@ METHODS = {
     "nested": vocab.Method("nested cross-validation", _nested),
     "uncorrected": vocab.Method("uncorrected model", functools.partial(_model, correct=False)),
     "corrected": vocab.Method("corrected model", functools.partial(_model, correct=True)),
+    "calibrated": vocab.Method(
+        "corrected model, calibrated", functools.partial(_model, correct=True, calibrate="auto")
+    ),
+    "bias_corrected": vocab.Method("bias-corrected cross-validation (BBC-CV)", _bias_corrected),
+    "platt": vocab.Method("CalibratedClassifierCV", _calibrated_by_platt),
+    "shrunken": vocab.Method("nearest shrunken centroids", _shrunken_centroids),
+    "penalised": vocab.Method("penalised logistic regression", _penalised),
 }
 
 
 def wrong_by_k(X: Bits, y: Integers, X_test: Bits, y_test: Integers, ks: Sequence[int]) -> Integers:
     """Return, for each k, the test errors of naive Bayes with the k strongest features and a pseudo-count of 1."""
+    return np.asarray(((log_odds_by_k(X, y, X_test, ks) >= 0) != y_test[:, None]).sum(axis=0))
+
+
+def log_odds_by_k(X: Bits, y: Integers, X_test: Bits, ks: Sequence[int]) -> NDArray[np.float64]:
+    """Return the log odds of the test cases, shape (n_test, n_ks), see `wrong_by_k`."""
     n1 = int(y.sum())
     n0, order = len(y) - n1, _strongest(X, y)[: max(ks)]
     ones0, ones1 = (ones[order] for ones in class_counts(X, y))
     one = np.log((ones1 + 1) / (n1 + 2)) - np.log((ones0 + 1) / (n0 + 2))
     zero = np.log((n1 - ones1 + 1) / (n1 + 2)) - np.log((n0 - ones0 + 1) / (n0 + 2))
     log_odds = np.log((n1 + 1) / (n0 + 1)) + np.cumsum(np.where(X_test[:, order] == 1, one, zero), axis=1)
-    return np.asarray(((log_odds[:, np.array(ks) - 1] >= 0) != y_test[:, None]).sum(axis=0))
+    return np.asarray(log_odds[:, np.array(ks) - 1])
 
 
 def _strongest(X: Bits, y: Integers) -> Integers:

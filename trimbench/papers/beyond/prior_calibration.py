@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import COUNT, SHARE, job, listed, seed_for
+from trimbench.selection_bias.factors import Simulation
 from trimbench.selection_bias.fit import fit_selection_corrected
-from trimbench.selection_bias.mixture import mixture_priors
+from trimbench.selection_bias.mixture import MixtureSampler
 from trimbench.selection_bias.prior import Prior
 
 Floats = NDArray[np.float64]
@@ -86,7 +87,7 @@ def _class_sizes(rng: np.random.Generator, sizes: Sizes) -> tuple[tuple[int, int
 
 def _binary(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
     data = sim.simulate(sim.ModelSettings(sizes.n_features, alpha, 0.0, *_class_sizes(rng, sizes)), rng)
-    model = fit_selection_corrected(data.X, data.y, sizes.k, n_alpha=sizes.n_alpha)
+    model = fit_selection_corrected(data.X, data.y, sizes.k, prior=Prior(n_alpha=sizes.n_alpha), calibrate=False)
     return data.X_test, data.y_test, model
 
 
@@ -99,8 +100,8 @@ def _discrete(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
     X, X_test = (
         (rng.random((len(of), sizes.n_features, 1)) > bounds[of]).sum(axis=2).astype(np.int64) for of in (y, y_test)
     )
-    how: dict[str, Any] = {"features": "categorical", "n_categories": np.full(sizes.n_features, 3)}
-    return X_test, y_test, fit_selection_corrected(X, y, sizes.k, n_alpha=sizes.n_alpha, **how)
+    how: dict[str, Any] = {"features": "categorical", "n_categories": np.full(sizes.n_features, 3), "calibrate": False}
+    return X_test, y_test, fit_selection_corrected(X, y, sizes.k, prior=Prior(n_alpha=sizes.n_alpha), **how)
 
 
 def _classes(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
@@ -112,7 +113,8 @@ def _classes(sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
     theta = np.clip(rng.random(sizes.n_features), 1e-12, 1.0 - 1e-12)
     phi = rng.beta(alpha * theta, alpha * (1.0 - theta), size=(3, sizes.n_features))
     X, X_test = ((rng.random((len(of), sizes.n_features)) < phi[of]).astype(np.uint8) for of in (y, y_test))
-    return X_test, y_test, fit_selection_corrected(X, y, sizes.k, n_alpha=sizes.n_alpha, factor="enumerate")
+    how: dict[str, Any] = {"simulation": Simulation(factor="enumerate"), "calibrate": False}
+    return X_test, y_test, fit_selection_corrected(X, y, sizes.k, prior=Prior(n_alpha=sizes.n_alpha), **how)
 
 
 def _gaussian(n_classes: int, sizes: Sizes, alpha: float, rng: np.random.Generator) -> _Drawn:
@@ -122,14 +124,16 @@ def _gaussian(n_classes: int, sizes: Sizes, alpha: float, rng: np.random.Generat
         if train.all():
             break
     data = sim.simulate_gaussian(sizes.n_features, alpha, train.tolist(), test.tolist(), rng)
-    model = fit_selection_corrected(data.X, data.y, sizes.k, features="gaussian", n_alpha=sizes.n_alpha)
+    model = fit_selection_corrected(
+        data.X, data.y, sizes.k, features="gaussian", prior=Prior(n_alpha=sizes.n_alpha), calibrate=False
+    )
     return data.X_test, data.y_test, model
 
 
 def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
     """Draw from the binary mixture model."""
-    priors = mixture_priors(n_alpha=sizes.n_alpha)
-    alpha, alpha0 = (float(rng.choice(prior.alphas())) for prior in priors)
+    prior, sampler = Prior(n_alpha=sizes.n_alpha), MixtureSampler(n_warmup=300, n_draws=600)
+    alpha, alpha0 = (float(rng.choice(grid)) for grid in (prior.alphas(), sampler.alphas0(sizes.n_alpha)))
     concentrations = np.full(sizes.n_features + 1, alpha)
     concentrations[0] = alpha0
     while True:
@@ -143,8 +147,8 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
     X, X_test = values[: sizes.n_train, 1:], values[sizes.n_train :, 1:]
     from sklearn.exceptions import ConvergenceWarning
 
-    settings: dict[str, Any] = {"features": "mixture", "n_alpha": sizes.n_alpha, "n_warmup": 300, "n_draws": 600}
-    settings["random_state"] = int(rng.integers(2**31))
+    sampler = replace(sampler, random_state=int(rng.integers(2**31)))
+    settings: dict[str, Any] = {"features": "mixture", "prior": prior, "sampler": sampler, "calibrate": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # chains that have not converged are counted
         models = {

@@ -349,7 +349,7 @@ def judge_confidence(table: str, k: int, correct: bool, test_share: float, rows:
     n_selected = min(k, own.train.shape[1])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # fewer columns are selected where the others say nothing
-        model = SelectionCorrectedNB(k=n_selected, correct=correct, random_state=seed)
+        model = SelectionCorrectedNB(k=n_selected, correct=correct, random_state=seed, calibrate=False)
         model.fit(own.train, data.labels[train])
     found = model.predict_proba(own.test)
     truth = np.searchsorted(model.classes_, data.labels[test])

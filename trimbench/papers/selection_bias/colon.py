@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -163,7 +162,7 @@ def leave_one_out_on_subsets(
     found: dict[str, list[float]] = {}
     start = time.perf_counter()
     for part in np.array_split(order, n_subsets):
-        predicted = cross_validate_selection(X[:, np.sort(part)], y, k, ties=ties, **asdict(prior))
+        predicted = cross_validate_selection(X[:, np.sort(part)], y, k, ties=ties, prior=prior)
         for correction in CORRECTIONS:
             for key, value in quality_of(correction, y, getattr(predicted, correction)).items():
                 found.setdefault(key, []).append(value)

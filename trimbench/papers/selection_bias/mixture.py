@@ -6,7 +6,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,7 +18,8 @@ from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import FLAG, NOTHING, NUMBER, POSITIVE, SHARE, job, seed_for, timed
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
-from trimbench.selection_bias.mixture import LEAST_SAMPLE_SIZE, R_HAT_LIMIT, mixture_priors
+from trimbench.selection_bias.mixture import LEAST_SAMPLE_SIZE, R_HAT_LIMIT, MixtureSampler
+from trimbench.selection_bias.prior import Prior
 
 
 @vocab.settings
@@ -35,7 +36,12 @@ class MixturePrior:
     n_theta_adjust: int = 100
 
     def __post_init__(self) -> None:
-        mixture_priors(**asdict(self))
+        self.models()
+
+    def models(self) -> tuple[Prior, MixtureSampler]:
+        """Return the prior, whose f0 is `f2`, and the sampler; ValueError if a value is out of range."""
+        shared = {name: getattr(self, name) for name in ("shape", "rate", "f1", "n_alpha", "n_theta_adjust")}
+        return Prior(**shared, f0=self.f2), MixtureSampler(shape0=self.shape0, rate0=self.rate0)
 
 
 @vocab.settings
@@ -143,12 +149,14 @@ def sample_mixture(
 ) -> dict[str, vocab.Json]:
     """Draw cases from a mixture model, select k features, sample the model with and without correction, and predict.
 
-    `chains` are arguments of `trimbench.fit_selection_corrected`.
+    `chains` are arguments of `MixtureSampler`.
     """
     cases = sim.simulate_mixture(data, np.random.default_rng(data_seed))
     from sklearn.exceptions import ConvergenceWarning
 
-    given: dict[str, Any] = {**chains, **asdict(prior), "features": "mixture", "random_state": chain_seed}
+    shared, sampler = prior.models()
+    sampler = replace(sampler, **chains, random_state=chain_seed)
+    given: dict[str, Any] = {"features": "mixture", "prior": shared, "sampler": sampler, "calibrate": False}
     result: dict[str, vocab.Json] = {}
     for name, correct in (("corrected", True), ("uncorrected", False)):
         fit: Callable[[], Any] = functools.partial(fit_selection_corrected, cases.X, cases.y, k, correct, ties, **given)

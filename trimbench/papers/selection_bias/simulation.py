@@ -6,7 +6,7 @@ import functools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +64,7 @@ def select_and_predict(
 ) -> dict[str, vocab.Json]:
     """Draw cases from the model, select k features, and predict test cases with and without correction."""
     cases = sim.simulate(data, np.random.default_rng(data_seed))
-    model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **asdict(prior))
+    model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, prior=prior, calibrate=False)
     result: dict[str, vocab.Json] = {"gamma": model.gamma, "n_tied": model.selection.n_tied}
     for name, fitted in sim.both_models(model).items():
         probabilities = fitted.predict_proba(cases.X_test)
@@ -442,7 +442,7 @@ def prediction_seconds(
     cases = sim.simulate(data, np.random.default_rng(data_seed))
 
     def predict(k: int, correct: bool) -> object:
-        model = fit_selection_corrected(cases.X, cases.y, k, correct=correct, ties=ties, **asdict(prior))
+        model = fit_selection_corrected(cases.X, cases.y, k, correct=correct, ties=ties, prior=prior, calibrate=False)
         return model.predict_proba(cases.X_test)
 
     medians: dict[str, list[float]] = {}
@@ -573,7 +573,7 @@ def posterior_of_alpha(
     The parameters are those of `trimbench.papers.selection_bias.simulation.select_and_predict`.
     """
     cases = sim.simulate(data, np.random.default_rng(data_seed))
-    model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **asdict(prior))
+    model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, prior=prior, calibrate=False)
     log_alpha = np.log(model.alpha_grid)
     result: dict[str, vocab.Json] = {"log_alpha": log_alpha.tolist()}
     for name, fitted in sim.both_models(model).items():

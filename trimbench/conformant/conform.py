@@ -16,7 +16,7 @@ from trimbench._checks import is_number, is_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import Component, Evidence, logsumexp
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_table, blocks, has_gaps, row_weights
-from trimbench.conformant.mixture import learn_mixture
+from trimbench.conformant.choice import Components, Covariance, learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
 from trimbench.networks.values import as_numbers, names_of
@@ -35,6 +35,7 @@ def conform(
     categorical: Sequence[Sequence[int]] | None = None,
     real: Sequence[int] | None = None,
     n_components: int | Literal["auto"] = 1,
+    covariance: Covariance = "diagonal",
     sample_weight: ArrayLike | None = None,
     random_state: int = 0,
 ) -> ConformantModel:
@@ -131,12 +132,12 @@ def conform(
         )
     check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
-    if n_components == 1 and complete:
+    if n_components == 1 and complete and covariance == "diagonal":
         return model.with_column_names(names)
     check_newton(solver, "incomplete rows and several components")
-    found = learn_mixture(model.components[0], table, n_components, smoothing, random_state)
+    found = learn_mixture(model.components[0], table, n_components, smoothing, random_state, covariance)
     _check_residual(found.residual)
-    return (model if complete and found.n_components == 1 else found).with_column_names(names)
+    return (model if complete and found.n_components == 1 and found.normals is None else found).with_column_names(names)
 
 
 def conform_to_statistics(

@@ -21,8 +21,6 @@ from trimbench._typing import Matrix, Vector
 Stack = NDArray[np.float64]
 
 _LOG_2_PI = float(np.log(2 * np.pi))
-# Numbers of the inverses, one for each pattern of missing features, that are in memory at a time.
-_MOST_NUMBERS = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +126,7 @@ _STACKED = ("means", "covariances")
 
 def _patterns(absent: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
     """Return the different rows of a mask, and which of them each row is."""
-    packed = np.packbits(absent, axis=1)
+    packed = np.ascontiguousarray(np.packbits(absent, axis=1))
     keys = packed.view([("", packed.dtype)] * packed.shape[1]).ravel()
     _, first, of_rows = np.unique(keys, return_index=True, return_inverse=True)
     return absent[first], of_rows.ravel().astype(np.intp)
@@ -213,11 +211,6 @@ class Conditionals:
             known = np.tensordot(of_patterns, part.inverses, axes=1)
             second[z] += of_rows.sum() * covariance - covariance @ known @ covariance
         return first, second
-
-
-def rows_at_a_time(n_real: int, n_components: int) -> int:
-    """Return for how many rows with gaps `Normals.given` stays within its memory."""
-    return max(1, _MOST_NUMBERS // (n_real * n_real * n_components))
 
 
 # The normal distributions that fit given moments best.

@@ -15,6 +15,7 @@ l_i x^2)``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Evaluation:
     normalisers: NDArray[np.float64]
     moments: NDArray[np.float64]
 
-    @property
+    @cached_property
     def residual(self) -> Any:
         """Largest violation of the moment equations."""
         return np.abs(self.gradient).max(axis=-1, initial=0.0)
@@ -62,6 +63,7 @@ class Evaluation:
 
     def updated(self, there: Evaluation, places: NDArray[np.intp], of_there: NDArray[np.bool_]) -> None:
         """Take over, for the components at `places`, what holds at another point, where `of_there` says so."""
+        vars(self).pop("residual", None)
         for of in fields(self):
             getattr(self, of.name)[places[of_there]] = getattr(there, of.name)[of_there]
 
@@ -130,12 +132,12 @@ class ReducedProblem:
         """Number of parameters of discrete features."""
         return len(self.weights)
 
-    @property
+    @cached_property
     def multiplicities(self) -> Vector:
         """How often smoothing counts the log-normaliser of each feature: its number of values minus 1; 1 if real."""
         return np.concatenate([self.sizes.astype(np.float64), np.ones(len(self.real_weights))])
 
-    @property
+    @cached_property
     def owner(self) -> NDArray[np.intp]:
         """Feature of each parameter."""
         n_real = len(self.real_weights)
@@ -233,14 +235,18 @@ class Coding:
         Position, in the layout, of each discrete feature of the problem.
     real : tuple of int
         Position of each real-valued feature of the problem.
+    joint : tuple of int
+        Position of each real-valued feature that is not in the problem, because all of them are jointly normal.
     offsets : ndarray of shape (n_features, n_classes)
         What the reference value (or the mean) of each feature adds to the score of each class.
     means, scales : ndarray of shape (n_real,)
-        Means and standard deviations of the real-valued features of the problem.
+        Means and standard deviations of the real-valued features, be they `real` or `joint`.
     unseen : ndarray of int
         Columns that are never 1 in the training rows and are not smoothed.
     constants : dict of int to float
         Value of each real-valued column without variance in the training rows.
+    joint_weights : ndarray of shape (n_joint, n_classes), optional
+        Weights of the `joint` features, standardised.
     """
 
     problem: ReducedProblem
@@ -252,6 +258,8 @@ class Coding:
     scales: Vector
     unseen: NDArray[np.intp]
     constants: dict[int, float]
+    joint: tuple[int, ...] = ()
+    joint_weights: Matrix | None = None
 
 
 def reduce_problem(
@@ -321,6 +329,13 @@ def reduce_problem(
         np.array(unseen, dtype=np.intp),
         constants,
     )
+
+
+def without_real(coding: Coding) -> Coding:
+    """Return the coding with its real-valued features taken out of the problem, because they are jointly normal."""
+    problem = coding.problem
+    rest = replace(problem, real_weights=problem.real_weights[:0], real_moments=np.empty(0))
+    return replace(coding, problem=rest, real=(), joint=coding.real, joint_weights=problem.real_weights)
 
 
 # Trust-region (Levenberg) Newton for the reduced problem.
@@ -410,9 +425,12 @@ def solve_all(
         some, here = (problem, at) if everything else (problem.of(live), at.at(live))
         # Damping in proportion to the gradient vanishes at the optimum: the last steps are plain Newton steps.
         step = _step(some, here, np.maximum(damping[live] * here.residual, _SMALLEST_DAMPING))
-        allowed = some.is_allowed(point[live] + step)
-        step = np.where(allowed[:, None], step, 0.0)
-        trial = point[live] + step
+        before = point if everything else point[live]
+        trial = before + step
+        allowed = some.is_allowed(trial)
+        if not allowed.all():
+            step = np.where(allowed[:, None], step, 0.0)
+            trial = before + step
         there = some.evaluate(trial)
         # The mean of both slopes is free of the cancellation that a difference of two values has near the optimum.
         predicted = 0.5 * (step * here.gradient).sum(axis=1)
@@ -426,8 +444,11 @@ def solve_all(
         lower = damping[live] * np.maximum(0.1, 1 - (2 * np.minimum(ratio, 1.0) - 1) ** 3)
         damping[live] = np.where(accepted, lower, damping[live] * growth[live])
         growth[live] = np.where(accepted, 2.0, growth[live] * 2)
-        point[live[accepted]] = trial[accepted]
-        at.updated(there, live, accepted)
+        if everything and accepted.all():
+            point, at = trial, there
+        elif accepted.any():
+            point[live[accepted]] = trial[accepted]
+            at.updated(there, live, accepted)
         live = live[~done & (at.residual[live] > tolerance)]
     return point, at, iterations
 

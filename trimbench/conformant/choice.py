@@ -1,0 +1,283 @@
+"""What a conformant model needs: how many components, and whether its real-valued features have a covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench._typing import Matrix, Vector
+from trimbench.conformant.covariance import Normals
+from trimbench.conformant.distribution import Component, ObservedRows, logsumexp
+from trimbench.conformant.mixture import (
+    Expectation,
+    FilledRows,
+    MixturePrior,
+    NormalPrior,
+    Tilts,
+    clusters,
+    expect,
+    has_converged,
+    learn_components,
+    prepared,
+)
+from trimbench.conformant.layout import has_gaps
+from trimbench.conformant.model import ConformantModel
+from trimbench.conformant.problem import without_real
+
+Covariance = Literal["auto", "full", "diagonal"]
+Components = int | Literal["auto"]
+
+_MOST_COMPONENTS = 150
+_HELD_OUT = 0.2
+_MOST_HELD_OUT = 2500
+_MOST_ROWS = 10_000
+_FEWEST_ROWS = 10
+# More features than this have no covariance unless asked for: each row with gaps takes the cube of their number.
+_MOST_JOINT = 200
+# Shares of pseudo-observations without correlation.
+_SHRINKAGES = (0.003, 0.01, 0.03, 0.1, 0.3)
+_USUAL_SHRINKAGE = 0.03
+_STEPS_OF_GAPS, _STEPS = 5, 8
+_ROUGH = 1e-4
+_TOLERANCE = 1e-3
+
+
+def learn_mixture(
+    model: Component,
+    rows: NDArray[Any],
+    n_components: Components,
+    smoothing: float,
+    random_state: int,
+    covariance: Covariance = "diagonal",
+) -> ConformantModel:
+    """Learn a mixture of conformant models.
+
+    Raises ValueError if there are fewer rows than components.
+
+    Parameters
+    ----------
+    model : Component
+        The model that was fitted to the means of all rows.
+    rows : ndarray of shape (n_rows, n_columns)
+        The rows that the statistics of the model were computed from; NaN marks a missing feature.
+    n_components : int or "auto"
+    smoothing : float
+        Pseudo-count of each value of each feature in each class, shared by the components.
+    random_state : int
+        Seed of the clustering that starts the search, and of the choice of held-out rows.
+    covariance : {"auto", "full", "diagonal"}
+    """
+    if n_components != "auto" and n_components > len(rows):
+        raise ValueError(f"n_components must be at most the number of rows, {len(rows)}, got {n_components}")
+    n_joint = len(model.coding.real)
+    if n_joint < 2 or (covariance == "auto" and n_joint > _MOST_JOINT):
+        covariance = "diagonal"
+    if covariance == "diagonal" and n_components != "auto":
+        first = clusters(model, rows, n_components, random_state)
+        return learn_components(MixturePrior.of(model, n_components, smoothing), rows, first)
+    return _Search(model, rows, smoothing, random_state).run(n_components, covariance)
+
+
+def with_covariance(model: Component) -> Component:
+    """Return a component whose real-valued features are jointly normal, so far without correlation."""
+    n_free = len(model.coding.free)
+    slopes, curvatures = model.solution.parameters[n_free:].reshape(-1, 2).T
+    variances = -0.5 / curvatures
+    coding = without_real(model.coding)
+    assert coding.joint_weights is not None
+    normal = Normals(coding.joint_weights, (slopes * variances)[None], np.diag(variances)[None])
+    solution = replace(model.solution, parameters=model.solution.parameters[:n_free])
+    return replace(model, coding=coding, solution=solution, normal=normal)
+
+
+@dataclass(frozen=True, eq=False)
+class _Family:
+    """Mixtures of one kind: the priors of their components.
+
+    Attributes
+    ----------
+    component : Component
+        Of all rows.
+    smoothing : float
+    shrinkage : float
+        Share of the pseudo-observations without correlation.
+    second : ndarray of shape (n_joint, n_joint), optional
+        Covariance of all rows, shrunk.
+    """
+
+    component: Component
+    smoothing: float
+    shrinkage: float = 0.0
+    second: Matrix | None = None
+
+    @property
+    def n_joint(self) -> int:
+        return len(self.component.coding.joint)
+
+    def prior(self, n_components: int, n_rows: int, *, of_all_rows: bool) -> MixturePrior:
+        """Return the prior of some components of some rows."""
+        normal = None
+        if self.n_joint:
+            classes = np.exp(self.component.log_prior)
+            normal = NormalPrior(self.shrinkage * n_rows, np.eye(self.n_joint), classes)
+            if n_components > 1 and self.second is not None:
+                normal = NormalPrior(_PRIOR_ROWS * self.n_joint, self.second, classes)
+        return MixturePrior.of(self.component, n_components, self.smoothing, of_all_rows=of_all_rows, normal=normal)
+
+
+_PRIOR_ROWS = 0.5
+
+
+class _Search:
+    def __init__(self, model: Component, rows: NDArray[Any], smoothing: float, random_state: int) -> None:
+        self.model, self.rows, self.smoothing, self.random_state = model, rows, smoothing, random_state
+        order = np.random.default_rng(random_state).permutation(len(rows))
+        n_held_out = min(int(_HELD_OUT * len(rows)), _MOST_HELD_OUT)
+        self.enough = n_held_out >= _FEWEST_ROWS
+        self.held_out = rows[order[:n_held_out]]
+        self.others = rows[order[n_held_out : n_held_out + _MOST_ROWS]]
+
+    def run(self, n_components: Components, covariance: Covariance) -> ConformantModel:
+        """Return the chosen mixture, learned from all rows."""
+        families: list[_Family] = []
+        if covariance != "full":
+            families.append(_Family(self.model, self.smoothing))
+        if covariance != "diagonal":
+            families.append(_Family(with_covariance(self.model), self.smoothing, _USUAL_SHRINKAGE))
+        if not self.enough:
+            return self._learned(families[0], n_components if n_components != "auto" else 1)
+        growths = [_Growth(family, self.others, self.held_out) for family in families]
+        growth = max(growths, key=lambda one: float(one.scores.mean()))
+        if n_components != "auto":
+            return self._learned(growth.family, n_components)
+        while growth.grow():
+            pass
+        return self._polished(growth)
+
+    def _learned(self, family: _Family, n_components: int) -> ConformantModel:
+        """Return the mixture of one number of components, from clusters."""
+        family = self._informed(family)
+        prior = family.prior(n_components, len(self.rows), of_all_rows=True)
+        first = clusters(family.component, self.rows, n_components, self.random_state)
+        if n_components == 1 and not has_gaps(self.rows):
+            return prior.maximise(first).model()
+        return learn_components(prior, self.rows, first)
+
+    def _informed(self, family: _Family) -> _Family:
+        if not family.n_joint:
+            return family
+        filled = FilledRows.of(family.component, self.rows).sums(np.ones((len(self.rows), 1)))
+        return replace(family, second=_shrunk(filled, family.shrinkage))
+
+    def _polished(self, growth: _Growth) -> ConformantModel:
+        """Return the mixture that was chosen, learned from all rows."""
+        family, tilts = growth.family, growth.tilts
+        if tilts.n_components == 1:
+            return self._learned(family, 1)
+        parts = tuple(prepared(family.component, self.rows, tilts.n_components))
+        prior = family.prior(tilts.n_components, len(self.rows), of_all_rows=True)
+        tilts = prior.maximise(expect(tilts, parts), tilts, _ROUGH, 1)
+        tilts, objectives, expected = improved(prior, parts, tilts, len(self.rows), _STEPS)
+        return prior.maximise(expected, tilts).model(objectives)
+
+
+def improved(
+    prior: MixturePrior, parts: tuple[ObservedRows, ...], tilts: Tilts, n_rows: int, steps: int
+) -> tuple[Tilts, tuple[float, ...], Expectation]:
+    """Return a mixture after some steps of expectation-maximisation, and the objective before each of them."""
+    objectives: list[float] = []
+    while True:
+        expected = expect(tilts, parts)
+        objectives.append((expected.log_likelihood + prior.log_density(tilts)) / n_rows)
+        if len(objectives) > steps or has_converged(objectives, _TOLERANCE):
+            return tilts, tuple(objectives), expected
+        tilts = prior.maximise(expected, tilts, _ROUGH, 1)
+
+
+def _shrunk(expected: Expectation, shrinkage: float) -> Matrix:
+    """Return the covariance of all rows, with the share of pseudo-observations without correlation."""
+    assert expected.first is not None and expected.second is not None
+    count = expected.counts[0]
+    mean = expected.first[0] / count
+    covariance = expected.second[0] / count - np.outer(mean, mean)
+    shrunk: Matrix = (covariance + shrinkage * np.eye(len(mean))) / (1 + shrinkage)
+    return shrunk
+
+
+class _Growth:
+    """A mixture of growing size, learned from some rows and tested on others."""
+
+    def __init__(self, family: _Family, others: NDArray[Any], held_out: NDArray[Any]) -> None:
+        self.family, self.others = family, others
+        component = family.component
+        self.parts = tuple(prepared(component, others, 16))
+        self.tests = tuple(prepared(component, held_out, 16))
+        self.filled = FilledRows.of(component, others)
+        self.n_rows, self.gaps = len(others), has_gaps(others)
+        first = self.filled.sums(np.ones((self.n_rows, 1)))
+        if family.n_joint:
+            first, self.family = self._shrunk(first)
+        prior = self.family.prior(1, self.n_rows, of_all_rows=False)
+        self.tilts = prior.maximise(first, None, _ROUGH, 2)
+        if self.gaps:
+            self.tilts, _, _ = improved(prior, self.parts, self.tilts, self.n_rows, _STEPS_OF_GAPS)
+        self.scores = self._scores(self.tilts)
+
+    def _shrunk(self, first: Expectation) -> tuple[Expectation, _Family]:
+        """Return the family with the shrinkage that makes held-out rows most likely."""
+        prior = self.family.prior(1, self.n_rows, of_all_rows=False)
+        if self.gaps:
+            tilts = prior.maximise(first, None, _ROUGH, 1)
+            _, _, first = improved(prior, self.parts, tilts, self.n_rows, _STEPS_OF_GAPS)
+        assert prior.normal is not None and first.first is not None and first.second is not None
+        n = len(_SHRINKAGES)
+        rows = np.array(_SHRINKAGES) * self.n_rows
+        several = replace(prior, normal=replace(prior.normal, rows=rows))
+        copies = Expectation(*(np.repeat(one, n, axis=0) for one in (first.counts, first.statistics)), -np.inf,
+            np.repeat(first.first, n, axis=0), np.repeat(first.second, n, axis=0))
+        tilts = replace(several.maximise(copies, None, _ROUGH, 2), log_weights=np.zeros(n))
+        likely = np.concatenate([tilts.scores(part).joint for part in self.tests]).mean(axis=0)
+        shrinkage = _SHRINKAGES[int(likely.argmax())]
+        return first, replace(self.family, shrinkage=shrinkage, second=_shrunk(first, shrinkage))
+
+    def _scores(self, tilts: Tilts) -> Vector:
+        """Return the log-likelihood of the held-out rows."""
+        return np.concatenate([logsumexp(tilts.scores(part).joint) for part in self.tests])
+
+    def grow(self) -> bool:
+        """Split the components, and tell whether that made the held-out rows more likely."""
+        n_components = 2 * self.tilts.n_components
+        if n_components > _MOST_COMPONENTS or n_components * _FEWEST_ROWS > self.n_rows:
+            return False
+        prior = self.family.prior(n_components, self.n_rows, of_all_rows=False)
+        tilts = prior.maximise(self.filled.sums(self._halves()), None, _ROUGH, 1)
+        tilts, _, _ = improved(prior, self.parts, tilts, self.n_rows, _STEPS)
+        scores = self._scores(tilts)
+        gain = scores - self.scores
+        if not gain.mean() > gain.std() / np.sqrt(len(gain)):
+            return False
+        self.tilts, self.scores = tilts, scores
+        return True
+
+    def _halves(self) -> Matrix:
+        """Return the members of each component, split across the direction in which they differ most."""
+        k = self.tilts.n_components
+        owners = np.concatenate([self.tilts.scores(part).joint.argmax(axis=1) for part in self.parts])
+        members = np.zeros((self.n_rows, 2 * k))
+        for z in range(k):
+            own = np.flatnonzero(owners == z)
+            centred = self.filled.places[own] - self.filled.places[own].mean(axis=0) if len(own) else np.zeros((0, 1))
+            direction = np.random.default_rng(z).standard_normal(centred.shape[1])
+            for _ in range(_POWER_STEPS):
+                direction = centred.T @ (centred @ direction)
+                direction = direction / (np.linalg.norm(direction) or 1.0)
+            upper = centred @ direction > 0
+            members[own[upper], 2 * z] = members[own[~upper], 2 * z + 1] = 1.0
+        return members
+
+
+_POWER_STEPS = 8

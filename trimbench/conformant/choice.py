@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._checks import check_one_of, is_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import Normals
 from trimbench.conformant.distribution import Component, ObservedRows, logsumexp
+from trimbench.conformant.layout import has_gaps
 from trimbench.conformant.mixture import (
     Expectation,
     FilledRows,
@@ -24,7 +25,6 @@ from trimbench.conformant.mixture import (
     learn_components,
     prepared,
 )
-from trimbench.conformant.layout import has_gaps
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import without_real
 
@@ -41,9 +41,16 @@ _MOST_JOINT = 200
 # Shares of pseudo-observations without correlation.
 _SHRINKAGES = (0.003, 0.01, 0.03, 0.1, 0.3)
 _USUAL_SHRINKAGE = 0.03
-_STEPS_OF_GAPS, _STEPS = 5, 8
-_ROUGH = 1e-4
-_TOLERANCE = 1e-3
+_STEPS_OF_GAPS, _STEPS = 5, 3
+_ROUGH = 1e-3
+_TOLERANCE, _FINE = 1e-3, 1e-8
+
+
+def check_form(n_components: Any, covariance: Any) -> None:
+    """Raise ValueError unless these are a number of components, and a kind of covariance."""
+    if not is_whole(n_components, 1) and not (isinstance(n_components, str) and n_components == "auto"):
+        raise ValueError(f"n_components must be 1 or more, or 'auto', got {n_components!r}")
+    check_one_of("covariance", covariance, get_args(Covariance))
 
 
 def learn_mixture(
@@ -129,7 +136,7 @@ class _Family:
         return MixturePrior.of(self.component, n_components, self.smoothing, of_all_rows=of_all_rows, normal=normal)
 
 
-_PRIOR_ROWS = 0.5
+_PRIOR_ROWS = 1.5
 
 
 class _Search:
@@ -178,11 +185,15 @@ class _Search:
         family, tilts = growth.family, growth.tilts
         if tilts.n_components == 1:
             return self._learned(family, 1)
-        parts = tuple(prepared(family.component, self.rows, tilts.n_components))
-        prior = family.prior(tilts.n_components, len(self.rows), of_all_rows=True)
-        tilts = prior.maximise(expect(tilts, parts), tilts, _ROUGH, 1)
-        tilts, objectives, expected = improved(prior, parts, tilts, len(self.rows), _STEPS)
-        return prior.maximise(expected, tilts).model(objectives)
+        return _learned_from(tilts, family.prior(tilts.n_components, len(self.rows), of_all_rows=True), self.rows)
+
+
+def _learned_from(tilts: Tilts, prior: MixturePrior, rows: NDArray[Any]) -> ConformantModel:
+    """Return the mixture that some steps lead to from another."""
+    parts = tuple(prepared(prior.model, rows, tilts.n_components))
+    tilts = prior.maximise(expect(tilts, parts), tilts, _ROUGH, 1)
+    tilts, objectives, expected = improved(prior, parts, tilts, len(rows), _STEPS)
+    return prior.maximise(expected, tilts, _FINE).model(objectives)
 
 
 def improved(
@@ -219,20 +230,19 @@ class _Growth:
         self.filled = FilledRows.of(component, others)
         self.n_rows, self.gaps = len(others), has_gaps(others)
         first = self.filled.sums(np.ones((self.n_rows, 1)))
-        if family.n_joint:
-            first, self.family = self._shrunk(first)
-        prior = self.family.prior(1, self.n_rows, of_all_rows=False)
-        self.tilts = prior.maximise(first, None, _ROUGH, 2)
-        if self.gaps:
-            self.tilts, _, _ = improved(prior, self.parts, self.tilts, self.n_rows, _STEPS_OF_GAPS)
-        self.scores = self._scores(self.tilts)
-
-    def _shrunk(self, first: Expectation) -> tuple[Expectation, _Family]:
-        """Return the family with the shrinkage that makes held-out rows most likely."""
         prior = self.family.prior(1, self.n_rows, of_all_rows=False)
         if self.gaps:
             tilts = prior.maximise(first, None, _ROUGH, 1)
             _, _, first = improved(prior, self.parts, tilts, self.n_rows, _STEPS_OF_GAPS)
+        if family.n_joint:
+            self.family = self._shrunk(first)
+            prior = self.family.prior(1, self.n_rows, of_all_rows=False)
+        self.tilts = prior.maximise(first, None, _ROUGH, 2)
+        self.scores = self._scores(self.tilts)
+
+    def _shrunk(self, first: Expectation) -> _Family:
+        """Return the family with the shrinkage that makes held-out rows most likely."""
+        prior = self.family.prior(1, self.n_rows, of_all_rows=False)
         assert prior.normal is not None and first.first is not None and first.second is not None
         n = len(_SHRINKAGES)
         rows = np.array(_SHRINKAGES) * self.n_rows
@@ -242,7 +252,7 @@ class _Growth:
         tilts = replace(several.maximise(copies, None, _ROUGH, 2), log_weights=np.zeros(n))
         likely = np.concatenate([tilts.scores(part).joint for part in self.tests]).mean(axis=0)
         shrinkage = _SHRINKAGES[int(likely.argmax())]
-        return first, replace(self.family, shrinkage=shrinkage, second=_shrunk(first, shrinkage))
+        return replace(self.family, shrinkage=shrinkage, second=_shrunk(first, shrinkage))
 
     def _scores(self, tilts: Tilts) -> Vector:
         """Return the log-likelihood of the held-out rows."""
@@ -251,7 +261,8 @@ class _Growth:
     def grow(self) -> bool:
         """Split the components, and tell whether that made the held-out rows more likely."""
         n_components = 2 * self.tilts.n_components
-        if n_components > _MOST_COMPONENTS or n_components * _FEWEST_ROWS > self.n_rows:
+        fewest = _FEWEST_ROWS + self.family.n_joint  # a covariance takes as many as it has features
+        if n_components > _MOST_COMPONENTS or n_components * fewest > self.n_rows:
             return False
         prior = self.family.prior(n_components, self.n_rows, of_all_rows=False)
         tilts = prior.maximise(self.filled.sums(self._halves()), None, _ROUGH, 1)

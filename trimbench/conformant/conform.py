@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench._checks import is_number, is_whole
+from trimbench._checks import is_number
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.choice import Components, Covariance, check_form, learn_mixture
 from trimbench.conformant.distribution import Component, Evidence, logsumexp
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_table, blocks, has_gaps, row_weights
-from trimbench.conformant.choice import Components, Covariance, learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
 from trimbench.networks.values import as_numbers, names_of
@@ -34,8 +34,8 @@ def conform(
     *,
     categorical: Sequence[Sequence[int]] | None = None,
     real: Sequence[int] | None = None,
-    n_components: int | Literal["auto"] = 1,
-    covariance: Covariance = "diagonal",
+    n_components: Components = "auto",
+    covariance: Covariance = "auto",
     sample_weight: ArrayLike | None = None,
     random_state: int = 0,
 ) -> ConformantModel:
@@ -117,8 +117,7 @@ def conform(
     Khosravi, Liang, Choi and Van den Broeck (2019), section 4.
     """
     check_solver(solver)
-    if not is_whole(n_components, 1) and str(n_components) != "auto":
-        raise ValueError(f"n_components must be 1 or more, or 'auto', got {n_components!r}")
+    check_form(n_components, covariance)
     weights, biases, classes = linear_scores(logistic_regression)
     layout = FeatureLayout.of(len(weights), categorical, real)
     names = getattr(logistic_regression, "feature_names_in_", names_of(X))
@@ -126,15 +125,21 @@ def conform(
     complete = not has_gaps(table)
     counts = None if sample_weight is None else row_weights(sample_weight, len(table))
     statistics = FeatureStatistics.of(table, layout, counts, missing=counts is None)
-    if counts is not None and n_components != 1:
-        raise ValueError(
-            "sample_weight must be left out for incomplete rows and several components; repeat the rows instead"
-        )
+    if counts is not None:
+        n_components = 1 if n_components == "auto" else n_components
+        covariance = "diagonal" if covariance == "auto" else covariance
+        if n_components != 1 or covariance != "diagonal":
+            raise ValueError(
+                "sample_weight must be left out for incomplete rows, several components and covariance='full'; repeat "
+                "the rows instead"
+            )
     check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
+    if callable(solver) and complete:  # "auto" is what any solver can do
+        n_components, covariance = (1 if n_components == "auto" else n_components), covariance.replace("auto", "diagonal")
     if n_components == 1 and complete and covariance == "diagonal":
         return model.with_column_names(names)
-    check_newton(solver, "incomplete rows and several components")
+    check_newton(solver, "incomplete rows, several components and a covariance")
     found = learn_mixture(model.components[0], table, n_components, smoothing, random_state, covariance)
     _check_residual(found.residual)
     return (model if complete and found.n_components == 1 and found.normals is None else found).with_column_names(names)
@@ -404,12 +409,13 @@ class IncompleteRows:
         weights: Matrix,
         biases: Vector,
         classes: NDArray[Any],
-        n_components: int | Literal["auto"],
+        n_components: Components,
         random_state: int,
+        covariance: Covariance = "diagonal",
     ) -> ConformantModel:
         """Return the mixture that conforms with a classifier and fits the rows best."""
         model = conform_to_statistics(weights, biases, classes, self.layout, self.statistics, smoothing=self.smoothing)
-        found = learn_mixture(model.components[0], self.table, n_components, self.smoothing, random_state)
+        found = learn_mixture(model.components[0], self.table, n_components, self.smoothing, random_state, covariance)
         _check_residual(found.residual)
         return found
 
@@ -466,12 +472,18 @@ class IncompleteRows:
 
 
 def fit_incomplete(
-    start: Any, rows: IncompleteRows, n_components: int | Literal["auto"], random_state: int = 0
+    start: Any,
+    rows: IncompleteRows,
+    n_components: Components,
+    random_state: int = 0,
+    covariance: Covariance = "diagonal",
 ) -> ConformantModel:
     """Learn a classifier and the density of the features from incomplete rows, in turns.
 
     A turn learns the classifier that makes the classes most likely, given the observed features and the density, then
-    the density that conforms with it. Turns end when the classes become no more likely, after two at most.
+    the density that conforms with it. Turns end when the classes become no more likely, after two at most. They have
+    one component without covariance where these are to be chosen, or have a covariance: the density that is wanted is
+    then learned once, for the classifier that the turns have found.
 
     Parameters
     ----------
@@ -480,17 +492,22 @@ def fit_incomplete(
     rows : IncompleteRows
     n_components : int or "auto"
     random_state : int
+    covariance : {"auto", "full", "diagonal"}
     """
     weights, biases, classes = linear_scores(start)
-    best = rows.conformant(weights, biases, classes, n_components, random_state)
+    once = n_components == "auto" or covariance != "diagonal"
+    in_turns: Components = 1 if once else n_components
+    best = rows.conformant(weights, biases, classes, in_turns, random_state)
     reached = rows.objective(best)[0]
     for _ in range(_TURNS):
-        mixture = rows.conformant(*rows.improve(best), classes, best.n_components, random_state)
+        mixture = rows.conformant(*rows.improve(best), classes, in_turns, random_state)
         value = rows.objective(mixture)[0]
         if not value > reached:
             break
         best, reached = mixture, value
-    return best
+    if not once:
+        return best
+    return rows.conformant(best.weights, best.biases, classes, n_components, random_state, covariance)
 
 
 def _errors(joint: NDArray[np.float64], labels: NDArray[np.intp]) -> tuple[Vector, NDArray[np.float64]]:

@@ -69,6 +69,12 @@ class Normals:
         means, covariances = (np.concatenate([getattr(part, name) for part in parts]) for name in _STACKED)
         return cls(parts[0].weights, means, covariances)
 
+    @cached_property
+    def precisions(self) -> Stack:
+        """Inverses of the covariances."""
+        roots, _ = self._roots
+        return np.asarray(np.swapaxes(roots, 1, 2) @ roots)
+
     def log_density(self, values: Matrix) -> Matrix:
         """Return log N(x; m, S) of complete rows under each component, shape (n_rows, n_components)."""
         roots, halves = self._roots
@@ -80,8 +86,7 @@ class Normals:
 
     def log_likelihood(self, counts: Vector, first: Matrix, second: Stack) -> float:
         """Return the sum of log N(x; m, S) over rows with these numbers, sums, and sums of products, by component."""
-        roots, halves = self._roots
-        precisions = roots.transpose(0, 2, 1) @ roots
+        precisions, (_, halves) = self.precisions, self._roots
         of_means = np.einsum("zij,zj->zi", precisions, self.means)
         quadratic = (precisions * second).sum(axis=(1, 2)) - 2 * (of_means * first).sum(axis=1)
         quadratic = quadratic + counts * (of_means * self.means).sum(axis=1)
@@ -97,50 +102,70 @@ class Normals:
             Anything where a value is missing.
         absent : ndarray of bool, shape (n_rows, n_real)
         """
-        patterns, of_rows = _patterns(absent)
-        seen = (~patterns).astype(np.float64)
-        parts = [self._given(z, values, absent, seen, of_rows) for z in range(len(self.means))]
-        return Conditionals(absent, of_rows, tuple(parts), np.stack([p.log_density for p in parts], axis=1))
+        patterns = Patterns.of(absent)
+        parts = [self._given(z, values, patterns) for z in range(len(self.means))]
+        return Conditionals(patterns, tuple(parts), np.stack([part.log_density for part in parts], axis=1))
 
-    def _given(
-        self, z: int, values: Matrix, absent: NDArray[np.bool_], seen: Matrix, of_rows: NDArray[np.intp]
-    ) -> Conditional:
-        covariance, mean = self.covariances[z], self.means[z]
-        n_real, n_classes = self.weights.shape
-        inverses, halves = _inverses(covariance, seen)
-        distance = np.where(absent, 0.0, values - mean)
-        solved = np.einsum("nij,nj->ni", inverses[of_rows], distance) if len(seen) > 1 else distance @ inverses[0]
-        hidden = (1.0 - seen)[:, :, None] * self.weights
-        slopes = covariance @ hidden
-        moved = slopes - covariance @ (inverses @ slopes)
-        variances = (hidden * moved).sum(axis=1)
-        filled = np.where(absent, mean + solved @ covariance, values)
-        density = -0.5 * (distance * solved).sum(axis=1)
-        density -= (halves + 0.5 * _LOG_2_PI * seen.sum(axis=1))[of_rows]
-        scores = np.where(absent, filled, 0.0) @ self.weights + 0.5 * variances.reshape(-1, n_classes)[of_rows]
-        return Conditional(density, scores, filled, moved.reshape(-1, n_real, n_classes), inverses)
+    def _given(self, z: int, values: Matrix, patterns: Patterns) -> Conditional:
+        """Condition by the precision matrix P: missing values have the covariance V, the inverse of their block of P.
+
+        Their mean is ``m - V (P r)`` with r the distance of the observed values from their means, 0 where missing.
+        """
+        precision, mean, halves = self.precisions[z], self.means[z], self._roots[1][z]
+        places, real, of_rows = patterns.places, patterns.real, patterns.of_rows
+        both = real[:, :, None] & real[:, None, :]
+        blocks = np.where(both, precision[places[:, :, None], places[:, None, :]], np.eye(places.shape[1]))
+        factors = np.linalg.cholesky(blocks)
+        halves = halves + np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        variances = np.linalg.inv(blocks) * both
+        distance = np.where(patterns.absent, 0.0, values - mean)
+        pulled = np.take_along_axis(distance @ precision, places[of_rows], axis=1)
+        shift = -(variances[of_rows] @ pulled[:, :, None])[:, :, 0]
+        moved = np.zeros(distance.shape)
+        np.put_along_axis(moved, places[of_rows], np.where(real[of_rows], shift, 0.0), axis=1)
+        distance = distance + moved
+        density = -0.5 * np.einsum("ij,ij->i", distance @ precision, distance) - halves[of_rows]
+        n_seen = (~patterns.absent).sum(axis=1)
+        weights = np.where(real[:, :, None], self.weights[places], 0.0)
+        slopes = variances @ weights
+        filled = distance + mean
+        scores = np.where(patterns.absent, filled, 0.0) @ self.weights
+        scores += 0.5 * (weights * slopes).sum(axis=1)[of_rows]
+        return Conditional(density - 0.5 * _LOG_2_PI * n_seen, scores, filled, slopes, variances)
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Which values are missing in some rows, and the different ways in which they are.
+
+    Attributes
+    ----------
+    absent : ndarray of bool, shape (n_rows, n_real)
+    of_rows : ndarray of int, shape (n_rows,)
+        The pattern of each row.
+    places : ndarray of int, shape (n_patterns, n_places)
+        The missing features of each pattern, filled up with others, which `real` tells apart.
+    real : ndarray of bool, shape (n_patterns, n_places)
+    """
+
+    absent: NDArray[np.bool_]
+    of_rows: NDArray[np.intp]
+    places: NDArray[np.intp]
+    real: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, absent: NDArray[np.bool_]) -> Patterns:
+        """Return the patterns of a mask."""
+        packed = np.ascontiguousarray(np.packbits(absent, axis=1))
+        keys = packed.view([("", packed.dtype)] * packed.shape[1]).ravel()
+        _, first, of_rows = np.unique(keys, return_index=True, return_inverse=True)
+        missing = absent[first]
+        n_places = int(missing.sum(axis=1).max(initial=0))
+        places = np.argsort(~missing, axis=1, kind="stable")[:, :n_places]
+        return cls(absent, of_rows.ravel().astype(np.intp), places, np.take_along_axis(missing, places, axis=1))
 
 
 _STACKED = ("means", "covariances")
-
-
-def _patterns(absent: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return the different rows of a mask, and which of them each row is."""
-    packed = np.ascontiguousarray(np.packbits(absent, axis=1))
-    keys = packed.view([("", packed.dtype)] * packed.shape[1]).ravel()
-    _, first, of_rows = np.unique(keys, return_index=True, return_inverse=True)
-    return absent[first], of_rows.ravel().astype(np.intp)
-
-
-def _inverses(covariance: Matrix, seen: Matrix) -> tuple[Stack, Vector]:
-    """Return the inverses of the covariances of what is seen, 0 elsewhere, and half the logarithms of determinants."""
-    products = seen[:, :, None] * seen[:, None, :]
-    masked = covariance * products
-    places = np.arange(len(covariance))
-    masked[:, places, places] += 1.0 - seen
-    factors = np.linalg.cholesky(masked)
-    halves = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-    return np.linalg.inv(masked) * products, halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,16 +181,17 @@ class Conditional:
         covariance given the observed values under N(m, S).
     filled : ndarray of shape (n_rows, n_real)
         Values, with mu where they are missing.
-    moved : ndarray of shape (n_patterns, n_real, n_classes)
+    slopes : ndarray of shape (n_patterns, n_places, n_classes)
         ``V w``: by how much a class moves the mean of the missing values.
-    inverses : ndarray of shape (n_patterns, n_real, n_real)
+    variances : ndarray of shape (n_patterns, n_places, n_places)
+        V.
     """
 
     log_density: Vector
     scores: Matrix
     filled: Matrix
-    moved: Stack
-    inverses: Stack
+    slopes: Stack
+    variances: Stack
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,15 +200,12 @@ class Conditionals:
 
     Attributes
     ----------
-    absent : ndarray of bool, shape (n_rows, n_real)
-    of_rows : ndarray of int, shape (n_rows,)
-        The pattern of missing values of each row.
+    patterns : Patterns
     parts : tuple of Conditional
     log_density : ndarray of shape (n_rows, n_components)
     """
 
-    absent: NDArray[np.bool_]
-    of_rows: NDArray[np.intp]
+    patterns: Patterns
     parts: tuple[Conditional, ...]
     log_density: Matrix
 
@@ -199,17 +222,19 @@ class Conditionals:
         shares : ndarray of shape (n_rows, n_components, n_classes)
             P(component, class | observed) of the rows.
         """
+        places, of_rows, n_real = self.patterns.places, self.patterns.of_rows, normals.means.shape[1]
         first, second = np.zeros(normals.means.shape), np.zeros(normals.covariances.shape)
+        cells = places[:, :, None] * n_real + places[:, None, :]
         for z, part in enumerate(self.parts):
-            covariance, n_patterns = normals.covariances[z], len(part.inverses)
             for c in range(shares.shape[2]):
-                completed, weight = part.filled + part.moved[self.of_rows, :, c], shares[:, z, c : c + 1]
+                completed, weight = part.filled.copy(), shares[:, z, c : c + 1]
+                moved = np.take_along_axis(completed, places[of_rows], axis=1) + part.slopes[of_rows, :, c]
+                np.put_along_axis(completed, places[of_rows], moved, axis=1)
                 first[z] += (weight * completed).sum(axis=0)
                 second[z] += (weight * completed).T @ completed
-            of_rows = shares[:, z].sum(axis=1)
-            of_patterns = np.bincount(self.of_rows, weights=of_rows, minlength=n_patterns)
-            known = np.tensordot(of_patterns, part.inverses, axes=1)
-            second[z] += of_rows.sum() * covariance - covariance @ known @ covariance
+            of_patterns = np.bincount(of_rows, weights=shares[:, z].sum(axis=1), minlength=len(places))
+            spread = (of_patterns[:, None, None] * part.variances).ravel()
+            second[z] += np.bincount(cells.ravel(), weights=spread, minlength=n_real**2).reshape(n_real, n_real)
         return first, second
 
 
@@ -220,7 +245,7 @@ _TOLERANCE = 1e-13
 _NEARLY = 1e-6
 _MAX_ITERATIONS, _MOST_HALVINGS = 200, 40
 # How far from the boundary the search begins.
-_AWAY = 0.01
+_AWAY, _NEAR_START = 0.01, 0.05
 _LEAST_SHARE = 1e-200
 
 
@@ -268,7 +293,7 @@ class NormalMoments:
 
 
 def fit_normals(
-    moments: NormalMoments, weights: Matrix, biases: Matrix, start: Matrix | None = None
+    moments: NormalMoments, weights: Matrix, biases: Matrix, start: Matrix | None = None, tolerance: float = 0.0
 ) -> tuple[Normals, Matrix]:
     """Return the normal distributions of greatest likelihood that conform with a classifier, and the classes' shares.
 
@@ -282,6 +307,8 @@ def fit_normals(
         What else is in the scores of the classes: biases, and the log-normalisers of other features.
     start : ndarray of shape (n_components, n_classes), optional
         Shares of the classes to begin with.
+    tolerance : float
+        How far the shares may be from those of the model.
 
     Returns
     -------
@@ -294,7 +321,7 @@ def fit_normals(
     products = (products + np.swapaxes(products, 1, 2)) / 2
     centres = moments.mean @ weights
     problem = _Shares(moments, products, centres, biases)
-    shares = problem.solve(_softmax(biases + centres) if start is None else start)
+    shares = problem.solve(_softmax(biases + centres) if start is None else start, max(tolerance, _TOLERANCE))
     middle, _ = problem.middle(moments.class_weights(shares))
     covariances = moments.covariance - slopes @ middle @ np.swapaxes(slopes, 1, 2)
     covariances = (covariances + np.swapaxes(covariances, 1, 2)) / 2
@@ -380,13 +407,16 @@ class _Shares:
         right[:, :-1, 0] = -at.gradient
         return np.asarray(np.linalg.solve(system, right)[:, :-1, 0])
 
-    def solve(self, start: Matrix) -> Matrix:
+    def solve(self, start: Matrix, tolerance: float) -> Matrix:
         """Return the shares at the minimum, by Newton's method with steps that stay inside and descend."""
-        # Shares near 0 move slowly, where they are wrong.
-        shares = (1 - _AWAY) * start + _AWAY / start.shape[1]
+        shares = np.maximum(start, _LEAST_SHARE)
         at = self.at(shares)
+        if (at.size > _NEAR_START).any():
+            # Shares near 0 move slowly, where they are wrong.
+            shares = (1 - _AWAY) * start + _AWAY / start.shape[1]
+            at = self.at(shares)
         for _ in range(_MAX_ITERATIONS):
-            if (at.size <= _TOLERANCE).all():
+            if (at.size <= tolerance).all():
                 break
             step = self.step(shares, at)
             slope = (at.gradient * step).sum(axis=1)
@@ -398,7 +428,7 @@ class _Shares:
                 # Near the minimum the difference of two values is rounding; the gradient is not.
                 is_lower = there.value <= at.value + 1e-4 * self.moments.share * length * slope
                 better = (is_lower & (at.size > _NEARLY)) | (there.size < at.size)
-                if (better | (at.size <= _TOLERANCE)).all():
+                if (better | (at.size <= tolerance)).all():
                     break
                 length = np.where(better, length, length / 2)
             if not better.any():

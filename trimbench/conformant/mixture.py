@@ -180,7 +180,7 @@ class MixturePrior:
         at, parameters, shares = problem.evaluate(start), start, None if previous is None else previous.at.prior
         while True:
             biases = alone + at.normalisers.sum(axis=1)
-            normals, shares = fit_normals(moments, weights, biases, shares)
+            normals, shares = fit_normals(moments, weights, biases, shares, tolerance)
             problem = replace(problem, biases=alone + normals.normalisers)
             if not parameters.shape[1]:
                 at = problem.evaluate(parameters)

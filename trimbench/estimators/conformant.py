@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from trimbench._checks import check_one_of, check_positive
+from trimbench.conformant.choice import Components, Covariance, check_form
 from trimbench.conformant.conform import (
     IncompleteRows,
     Solver,
@@ -46,6 +47,8 @@ _NUMERIC = ("gaussian", "cut")
 _GRADIENT_TOLERANCE = 1e-9
 # Of the regression with means in the gaps, from which the fit to incomplete rows starts.
 _TOLERANCE_OF_START = 1e-4
+# "auto" chooses among models of single rows: up to this many times as many, if weights say so.
+_MOST_REPEATED = 10
 
 
 class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -119,9 +122,10 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         categorical_features: Any = "from_dtype",
         numeric: Numeric = "gaussian",
         max_iter: int = 1000,
-        n_components: int | Literal["auto"] = 1,
+        n_components: Components = "auto",
         class_weight: Any = None,
         estimator: Any = None,
+        covariance: Covariance = "auto",
     ) -> None:
         self.C = C
         self.smoothing = smoothing
@@ -132,6 +136,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self.n_components = n_components
         self.class_weight = class_weight
         self.estimator = estimator
+        self.covariance = covariance
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NaiveConformantClassifier:
         """Fit the logistic regression and its conformant model.
@@ -224,8 +229,14 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         warn_of_zeros(encoded, groups, self.get_feature_names_out().tolist(), stacklevel=3)
         self._one_hot_groups = [group for group in groups if not (encoded[:, group] == 0).all(axis=1).any()]
         has_gaps = bool(np.isnan(encoded).any())
-        if (has_gaps or self.n_components != 1) and (weights != 1).any():
-            encoded, codes, weights = repeated(encoded, codes, weights)
+        form = (self.n_components, self.covariance)
+        if (weights != 1).any():
+            whole = (weights == np.floor(weights)).all() and weights.sum() <= _MOST_REPEATED * len(weights)
+            chosen = tuple(asked if asked != "auto" else plain for asked, plain in zip(form, (1, "diagonal"), strict=True))
+            if has_gaps or chosen != (1, "diagonal") or whole:
+                encoded, codes, weights = repeated(encoded, codes, weights)
+            else:
+                form = chosen
         if self.estimator is None:
             self._fit_regression(encoded, codes, weights, of_classes[codes], has_gaps)
         if self.estimator is not None or not has_gaps:
@@ -238,7 +249,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 self.smoothing,
                 categorical=layout.categorical,
                 real=layout.real,
-                n_components=self.n_components,
+                n_components=form[0],
+                covariance=form[1],
                 sample_weight=weights if (weights != 1).any() else None,
             )
         return self
@@ -247,6 +259,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         check_one_of("numeric", self.numeric, _NUMERIC)
         check_positive("C", self.C)
         check_solver(self.solver)
+        check_form(self.n_components, self.covariance)
         if self.estimator is not None:
             check_left_out(self)
 
@@ -289,7 +302,9 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             return
         check_newton(self.solver, "rows with missing values")
         rows = IncompleteRows(encoded, codes, self._encoding.layout, self.C, self.smoothing, of_classes)
-        self.model_ = fit_incomplete(self.logistic_regression_, rows, self.n_components)
+        self.model_ = fit_incomplete(
+            self.logistic_regression_, rows, self.n_components, covariance=self.covariance
+        )
         set_linear_scores(self.logistic_regression_, self.model_.weights, self.model_.biases)
         del self.logistic_regression_.gradient_norm_  # which was of the rows with means in the gaps
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from trimbench.conformant.choice import learn_mixture
 from trimbench.conformant.conform import conform, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.logistic_regression import fit_logistic_regression
-from trimbench.conformant.mixture import learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.solvers import SOLVERS, SolverName

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from trimbench._checks import check_one_of, is_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import Normals
-from trimbench.conformant.distribution import Component, ObservedRows, logsumexp
+from trimbench.conformant.distribution import Component, logsumexp
 from trimbench.conformant.layout import has_gaps
 from trimbench.conformant.mixture import (
     Expectation,
     FilledRows,
     MixturePrior,
     NormalPrior,
+    PreparedRows,
     Tilts,
     clusters,
     expect,
     has_converged,
     learn_components,
-    prepared,
 )
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import without_real
@@ -32,18 +32,22 @@ Covariance = Literal["auto", "full", "diagonal"]
 Components = int | Literal["auto"]
 
 _MOST_COMPONENTS = 150
-_HELD_OUT = 0.2
-_MOST_HELD_OUT = 2500
-_MOST_ROWS = 10_000
+_HELD_OUT, _MOST_HELD_OUT, _MOST_ROWS = 0.2, 2500, 10_000
+# Rows of each component, at least; with a covariance it needs as many more as there are features.
 _FEWEST_ROWS = 10
-# More features than this have no covariance unless asked for: each row with gaps takes the cube of their number.
+# More features have no covariance unless asked for: each row with gaps takes the cube of their number.
 _MOST_JOINT = 200
-# Shares of pseudo-observations without correlation.
-_SHRINKAGES = (0.003, 0.01, 0.03, 0.1, 0.3)
-_USUAL_SHRINKAGE = 0.03
-_STEPS_OF_GAPS, _STEPS = 5, 3
-_ROUGH = 1e-3
-_TOLERANCE, _FINE = 1e-3, 1e-8
+# How many pseudo-observations without correlation there are for each row, and how many with the covariance of all rows
+# for each feature of a component of several.
+_SHRINKAGES, _USUAL_SHRINKAGE = (0.003, 0.01, 0.03, 0.1, 0.3), 0.03
+_PRIOR_ROWS = 1.5
+# Steps of expectation-maximisation between two splits, and before the first one if there are gaps. More of them do not
+# lead to better choices; nor do exact ones.
+_STEPS, _STEPS_OF_GAPS = 3, 5
+_TOLERANCE, _ROUGH, _FINE = 1e-3, 1e-3, 1e-8
+_POWER_STEPS = 8
+# How many components the blocks of the search are made for.
+_WIDTH = 16
 
 
 def check_form(n_components: Any, covariance: Any) -> None:
@@ -77,6 +81,14 @@ def learn_mixture(
     random_state : int
         Seed of the clustering that starts the search, and of the choice of held-out rows.
     covariance : {"auto", "full", "diagonal"}
+        Whether the real-valued features of a component have a covariance.
+
+    Notes
+    -----
+    What is ``"auto"`` is chosen on some of the rows and tested on others. One component with or without covariance,
+    whichever makes the others more likely, is split, as are its parts, across the directions in which they differ most,
+    each time followed by a few rough steps of expectation-maximisation, until that makes the others no more likely, by
+    one standard error. The mixture that was chosen then learns from all rows, beginning where it is.
     """
     if n_components != "auto" and n_components > len(rows):
         raise ValueError(f"n_components must be at most the number of rows, {len(rows)}, got {n_components}")
@@ -123,6 +135,7 @@ class _Family:
 
     @property
     def n_joint(self) -> int:
+        """Number of features that are jointly normal."""
         return len(self.component.coding.joint)
 
     def prior(self, n_components: int, n_rows: int, *, of_all_rows: bool) -> MixturePrior:
@@ -134,9 +147,6 @@ class _Family:
             if n_components > 1 and self.second is not None:
                 normal = NormalPrior(_PRIOR_ROWS * self.n_joint, self.second, classes)
         return MixturePrior.of(self.component, n_components, self.smoothing, of_all_rows=of_all_rows, normal=normal)
-
-
-_PRIOR_ROWS = 1.5
 
 
 class _Search:
@@ -167,14 +177,18 @@ class _Search:
 
     def _learned(self, family: _Family, n_components: int) -> ConformantModel:
         """Return the mixture of one number of components, from clusters."""
+        complete = not has_gaps(self.rows)
+        if n_components == 1 and complete and not family.n_joint:
+            return ConformantModel.of(self.model)
         family = self._informed(family)
         prior = family.prior(n_components, len(self.rows), of_all_rows=True)
         first = clusters(family.component, self.rows, n_components, self.random_state)
-        if n_components == 1 and not has_gaps(self.rows):
+        if n_components == 1 and complete:
             return prior.maximise(first).model()
         return learn_components(prior, self.rows, first)
 
     def _informed(self, family: _Family) -> _Family:
+        """Return the family with the covariance of all rows."""
         if not family.n_joint:
             return family
         filled = FilledRows.of(family.component, self.rows).sums(np.ones((len(self.rows), 1)))
@@ -190,20 +204,20 @@ class _Search:
 
 def _learned_from(tilts: Tilts, prior: MixturePrior, rows: NDArray[Any]) -> ConformantModel:
     """Return the mixture that some steps lead to from another."""
-    parts = tuple(prepared(prior.model, rows, tilts.n_components))
+    parts = PreparedRows(prior.model, rows, tilts.n_components)
     tilts = prior.maximise(expect(tilts, parts), tilts, _ROUGH, 1)
-    tilts, objectives, expected = improved(prior, parts, tilts, len(rows), _STEPS)
+    tilts, objectives, expected = improved(prior, parts, tilts, _STEPS)
     return prior.maximise(expected, tilts, _FINE).model(objectives)
 
 
 def improved(
-    prior: MixturePrior, parts: tuple[ObservedRows, ...], tilts: Tilts, n_rows: int, steps: int
+    prior: MixturePrior, parts: PreparedRows, tilts: Tilts, steps: int
 ) -> tuple[Tilts, tuple[float, ...], Expectation]:
     """Return a mixture after some steps of expectation-maximisation, and the objective before each of them."""
     objectives: list[float] = []
     while True:
         expected = expect(tilts, parts)
-        objectives.append((expected.log_likelihood + prior.log_density(tilts)) / n_rows)
+        objectives.append((expected.log_likelihood + prior.log_density(tilts)) / len(parts))
         if len(objectives) > steps or has_converged(objectives, _TOLERANCE):
             return tilts, tuple(objectives), expected
         tilts = prior.maximise(expected, tilts, _ROUGH, 1)
@@ -211,7 +225,6 @@ def improved(
 
 def _shrunk(expected: Expectation, shrinkage: float) -> Matrix:
     """Return the covariance of all rows, with the share of pseudo-observations without correlation."""
-    assert expected.first is not None and expected.second is not None
     count = expected.counts[0]
     mean = expected.first[0] / count
     covariance = expected.second[0] / count - np.outer(mean, mean)
@@ -225,15 +238,15 @@ class _Growth:
     def __init__(self, family: _Family, others: NDArray[Any], held_out: NDArray[Any]) -> None:
         self.family, self.others = family, others
         component = family.component
-        self.parts = tuple(prepared(component, others, 16))
-        self.tests = tuple(prepared(component, held_out, 16))
+        self.parts = PreparedRows(component, others, _WIDTH)
+        self.tests = PreparedRows(component, held_out, _WIDTH)
         self.filled = FilledRows.of(component, others)
         self.n_rows, self.gaps = len(others), has_gaps(others)
         first = self.filled.sums(np.ones((self.n_rows, 1)))
         prior = self.family.prior(1, self.n_rows, of_all_rows=False)
         if self.gaps:
             tilts = prior.maximise(first, None, _ROUGH, 1)
-            _, _, first = improved(prior, self.parts, tilts, self.n_rows, _STEPS_OF_GAPS)
+            _, _, first = improved(prior, self.parts, tilts, _STEPS_OF_GAPS)
         if family.n_joint:
             self.family = self._shrunk(first)
             prior = self.family.prior(1, self.n_rows, of_all_rows=False)
@@ -243,13 +256,11 @@ class _Growth:
     def _shrunk(self, first: Expectation) -> _Family:
         """Return the family with the shrinkage that makes held-out rows most likely."""
         prior = self.family.prior(1, self.n_rows, of_all_rows=False)
-        assert prior.normal is not None and first.first is not None and first.second is not None
-        n = len(_SHRINKAGES)
-        rows = np.array(_SHRINKAGES) * self.n_rows
-        several = replace(prior, normal=replace(prior.normal, rows=rows))
-        copies = Expectation(*(np.repeat(one, n, axis=0) for one in (first.counts, first.statistics)), -np.inf,
-            np.repeat(first.first, n, axis=0), np.repeat(first.second, n, axis=0))
-        tilts = replace(several.maximise(copies, None, _ROUGH, 2), log_weights=np.zeros(n))
+        assert prior.normal is not None
+        n_shares = len(_SHRINKAGES)
+        several = replace(prior, normal=replace(prior.normal, rows=np.array(_SHRINKAGES) * self.n_rows))
+        tilts = several.maximise(first.of(np.zeros(n_shares, dtype=np.intp)), None, _ROUGH, 2)
+        tilts = replace(tilts, log_weights=np.zeros(n_shares))
         likely = np.concatenate([tilts.scores(part).joint for part in self.tests]).mean(axis=0)
         shrinkage = _SHRINKAGES[int(likely.argmax())]
         return replace(self.family, shrinkage=shrinkage, second=_shrunk(first, shrinkage))
@@ -266,7 +277,7 @@ class _Growth:
             return False
         prior = self.family.prior(n_components, self.n_rows, of_all_rows=False)
         tilts = prior.maximise(self.filled.sums(self._halves()), None, _ROUGH, 1)
-        tilts, _, _ = improved(prior, self.parts, tilts, self.n_rows, _STEPS)
+        tilts, _, _ = improved(prior, self.parts, tilts, _STEPS)
         scores = self._scores(tilts)
         gain = scores - self.scores
         if not gain.mean() > gain.std() / np.sqrt(len(gain)):
@@ -289,6 +300,3 @@ class _Growth:
             upper = centred @ direction > 0
             members[own[upper], 2 * z] = members[own[~upper], 2 * z + 1] = 1.0
         return members
-
-
-_POWER_STEPS = 8

@@ -39,10 +39,12 @@ def conform(
     sample_weight: ArrayLike | None = None,
     random_state: int = 0,
 ) -> ConformantModel:
-    """Learn the naive Bayes model that conforms with a logistic regression and fits the features best.
+    """Learn the distribution that conforms with a logistic regression and fits the features best.
 
-    With several components it is a mixture of such models: the same classifier on complete rows, and a density that
-    captures the dependencies between the features, which predicts better where many values are missing.
+    With one component and without covariance it is the naive Bayes model of the paper. Several components, or a
+    covariance of the real-valued features, are the same classifier on complete rows with a density that captures the
+    dependencies between the features, which predicts better where values are missing. By default, held-out rows tell
+    what is needed.
 
     Parameters
     ----------
@@ -60,8 +62,8 @@ def conform(
     solver : "newton" or callable
         The solver of the concave problem: Newton's method (the default), or for comparison a function from a
         `trimbench.conformant.problem.ReducedProblem` to its `Solution`. `trimbench.papers.conformant.programs` has
-        the paper's geometric program (`solve_gpkit`) and a cone program (`solve_cvxpy`). Incomplete rows and several
-        components need ``"newton"``.
+        the paper's geometric program (`solve_gpkit`) and a cone program (`solve_cvxpy`). Incomplete rows, several
+        components and a covariance need ``"newton"``; with another solver, ``"auto"`` means none of them.
     smoothing : float
         Pseudo-count of each class, and of each value of each feature in each class; 0 or more. A real-valued feature
         gets two pseudo-observations in each class, one standard deviation below and above its mean. Components share
@@ -72,10 +74,17 @@ def conform(
     real : sequence of int, optional
         Columns with real values: Gaussian in each class with a common variance. An extension of the paper.
     n_components : int or "auto"
-        Number of components; ``"auto"`` takes the number, up to 150, beyond which held-out rows do not become more
-        likely. An extension of the paper.
+        Number of components. ``"auto"`` (the default) splits them, up to 128, until held-out rows become no more
+        likely; `ConformantModel.n_components` has the number. An extension of the paper.
+    covariance : {"auto", "full", "diagonal"}
+        Whether the real-valued features of a component are independent in each class (``"diagonal"``), or have one
+        covariance in all classes (``"full"``), shrunk as held-out rows ask for. ``"auto"`` (the default) takes what
+        makes held-out rows more likely with one component, and ``"diagonal"`` for more than 200 real-valued features.
+        Where there are fewer than two it makes no difference. `ConformantModel.covariance` has what was taken. An
+        extension of the paper.
     sample_weight : array of shape (n_rows,), optional
-        How often each row counts; for complete rows and one component only.
+        How often each row counts; for complete rows, and one component without covariance, which ``"auto"`` then
+        means.
     random_state : int
         Seed of the clustering that starts the search for several components, and of the choice of held-out rows.
 
@@ -98,7 +107,11 @@ def conform(
     is assumed to have it wherever it is missing.
 
     Several components, and incomplete rows, are learned by expectation-maximisation, each step of which solves the
-    problem of one model for weighted rows. Each of several components gets one more row, with the means of all rows.
+    problem of one model for weighted rows. Each of several components gets one more row, with the means of all rows,
+    and where there is a covariance, pseudo-observations with that of all rows.
+
+    ``n_components=1, covariance="diagonal"`` is the only model whose evidence for a class adds up over the features,
+    which `ConformantModel.explain` needs without `delta`, and the only one that other solvers can learn.
 
     Examples
     --------
@@ -125,18 +138,16 @@ def conform(
     complete = not has_gaps(table)
     counts = None if sample_weight is None else row_weights(sample_weight, len(table))
     statistics = FeatureStatistics.of(table, layout, counts, missing=counts is None)
-    if counts is not None:
+    if counts is not None or (callable(solver) and complete):
         n_components = 1 if n_components == "auto" else n_components
         covariance = "diagonal" if covariance == "auto" else covariance
-        if n_components != 1 or covariance != "diagonal":
-            raise ValueError(
-                "sample_weight must be left out for incomplete rows, several components and covariance='full'; repeat "
-                "the rows instead"
-            )
+    if counts is not None and (n_components != 1 or covariance != "diagonal"):
+        raise ValueError(
+            "sample_weight must be left out for incomplete rows, several components and covariance='full'; repeat the "
+            "rows instead"
+        )
     check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
-    if callable(solver) and complete:  # "auto" is what any solver can do
-        n_components, covariance = (1 if n_components == "auto" else n_components), covariance.replace("auto", "diagonal")
     if n_components == 1 and complete and covariance == "diagonal":
         return model.with_column_names(names)
     check_newton(solver, "incomplete rows, several components and a covariance")

@@ -82,7 +82,7 @@ class Normals:
         for z, root in enumerate(roots):
             scaled = (values - self.means[z]) @ root.T
             found[:, z] = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
-        return found - halves - 0.5 * _LOG_2_PI * values.shape[1]
+        return np.asarray(found - halves - 0.5 * _LOG_2_PI * values.shape[1])
 
     def log_likelihood(self, counts: Vector, first: Matrix, second: Stack) -> float:
         """Return the sum of log N(x; m, S) over rows with these numbers, sums, and sums of products, by component."""

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,12 +60,23 @@ class ConformantDistribution:
         return cls(np.zeros(1), (component,))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(n_components={self.n_components}, classes={self.classes.tolist()})"
+        form = f"n_components={self.n_components}" + (", covariance='full'" if self.normals is not None else "")
+        return f"{type(self).__name__}({form}, classes={self.classes.tolist()})"
 
     @property
     def n_components(self) -> int:
         """Number of components."""
         return len(self.components)
+
+    @property
+    def covariance(self) -> Literal["full", "diagonal"]:
+        """Whether the real-valued features of each component have a covariance ("full"), or are independent."""
+        return "diagonal" if self.normals is None else "full"
+
+    @property
+    def is_naive(self) -> bool:
+        """Whether it is one naive Bayes model: a single component, with features that are independent in each class."""
+        return self.n_components == 1 and self.normals is None
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -124,7 +135,7 @@ class ConformantDistribution:
             When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
         """
         table = as_table(X, self.layout.n_columns, columns=self.column_names)
-        if self.n_components == 1 and self.normals is None:
+        if self.is_naive:
             scores = np.empty((len(table), len(self.classes)))
             for block in blocks(table, self.layout):
                 scores[block.rows] = self.components[0].scores(block)

@@ -48,17 +48,22 @@ class Expectation:
         Sums of the statistics of these rows; a missing one counts with its expectation.
     log_likelihood : float
         Of all rows, up to a constant that no parameter changes.
-    first : ndarray of shape (n_components, n_joint), optional
+    first : ndarray of shape (n_components, n_joint)
         Sums of the features that are jointly normal, standardised.
-    second : ndarray of shape (n_components, n_joint, n_joint), optional
+    second : ndarray of shape (n_components, n_joint, n_joint)
         Sums of their products.
     """
 
     counts: Vector
     statistics: Matrix
     log_likelihood: float
-    first: Matrix | None = None
-    second: NDArray[np.float64] | None = None
+    first: Matrix = field(default_factory=lambda: np.empty((0, 0)))
+    second: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0, 0)))
+
+    def of(self, places: NDArray[np.intp]) -> Expectation:
+        """Return those of some components, each as often as it is named."""
+        kept = (self.counts[places], self.statistics[places], self.log_likelihood)
+        return Expectation(*kept, self.first[places], self.second[places])
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +72,13 @@ class NormalPrior:
 
     Attributes
     ----------
-    rows : float
+    rows : float, or ndarray of shape (n_components,)
         Number of pseudo-observations, with the means of all rows, the covariance and the classes:
     covariance : ndarray of shape (n_joint, n_joint)
     classes : ndarray of shape (n_classes,)
     """
 
-    rows: float
+    rows: float | Vector
     covariance: Matrix
     classes: Vector
 
@@ -133,7 +138,7 @@ class MixturePrior:
         total = normals.log_likelihood(rows, nothing, rows[:, None, None] * prior.covariance)
         total -= float((prior.rows * (normals.normalisers @ prior.classes)).sum())
         pairs = normals.log_likelihood(2 * ones, nothing, 2 * np.eye(n_real) * ones[:, None, None])
-        return total + self.smoothing * (n_classes * pairs - float(normals.normalisers.sum()))
+        return float(total + self.smoothing * (n_classes * pairs - float(normals.normalisers.sum())))
 
     def maximise(
         self, expected: Expectation, previous: Tilts | None = None, tolerance: float = 0.0, sweeps: int = 100
@@ -195,7 +200,7 @@ class MixturePrior:
     def _normal_moments(self, expected: Expectation) -> NormalMoments:
         """Return what the jointly normal features of each component are fitted to, for each row."""
         prior, n_classes = self.normal, len(self.model.biases)
-        assert prior is not None and expected.first is not None and expected.second is not None
+        assert prior is not None
         counts = (expected.counts + self.mean_rows)[:, None]
         pseudo, rows = self.smoothing / counts, np.reshape(prior.rows, (-1, 1)) / counts
         added = (self.mean_rows / counts + rows)[:, :, None] * prior.covariance
@@ -300,15 +305,32 @@ def _feature_sums(table: NDArray[np.float64]) -> Matrix:
     return sums
 
 
-def prepared(component: Component, rows: NDArray[Any], n_components: int) -> Iterator[ObservedRows]:
-    """Yield parts of already checked rows with what they say, which is the same at each step of a search."""
-    evidence = Evidence(component.layout, component.coding)
-    for block in evidence.blocks(rows, n_components * len(component.classes), checked=True):
-        yield ObservedRows.of(evidence, block, component.weights, component.biases)
+class PreparedRows:
+    """Parts of already checked rows with what they say, which is the same at each step of a search.
+
+    They are kept if the rows are few enough, and found anew each time otherwise.
+    """
+
+    def __init__(self, component: Component, rows: NDArray[Any], n_components: int) -> None:
+        self._component, self._rows = component, rows
+        self._width = n_components * len(component.classes)
+        self._kept = tuple(self._parts()) if rows.size <= _MOST_KEPT else None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[ObservedRows]:
+        return self._parts() if self._kept is None else iter(self._kept)
+
+    def _parts(self) -> Iterator[ObservedRows]:
+        component = self._component
+        evidence = Evidence(component.layout, component.coding)
+        for block in evidence.blocks(self._rows, self._width, checked=True):
+            yield ObservedRows.of(evidence, block, component.weights, component.biases)
 
 
 def expect(mixture: Tilts, parts: Iterable[ObservedRows]) -> Expectation:
-    """Return the expected statistics of `prepared` rows under a mixture."""
+    """Return the expected statistics of rows under a mixture."""
     component, n_components = mixture.component, mixture.n_components
     evidence, n_classes = Evidence(component.layout, component.coding), len(component.classes)
     counts = np.zeros(n_components)
@@ -360,23 +382,21 @@ def learn_components(
     max_iterations : int
     """
     n_components = len(first.counts)
-    parts: Iterable[ObservedRows] | None = None
-    if rows.size <= _MOST_KEPT:
-        parts = tuple(prepared(prior.model, rows, n_components))
+    parts = PreparedRows(prior.model, rows, n_components)
     tolerance = _TOLERANCE if n_components > 1 else _TOLERANCE_OF_ONE
     # In turns, the exact maximum of each step is not worth its time.
     sweeps = 1 if prior.normal is not None and prior.model.coding.free.size else 100
     mixture = prior.maximise(first, sweeps=sweeps)
     objectives: list[float] = []
     while True:
-        expected = expect(mixture, parts or prepared(prior.model, rows, n_components))
+        expected = expect(mixture, parts)
         objectives.append((expected.log_likelihood + prior.log_density(mixture)) / len(rows))
         if len(objectives) > max_iterations or has_converged(objectives, tolerance):
             break
         mixture = prior.maximise(expected, mixture, sweeps=sweeps)
     if sweeps == 1:
         mixture = prior.maximise(expected, mixture)
-        last = expect(mixture, parts or prepared(prior.model, rows, n_components))
+        last = expect(mixture, parts)
         objectives.append((last.log_likelihood + prior.log_density(mixture)) / len(rows))
     return mixture.model(tuple(objectives))
 

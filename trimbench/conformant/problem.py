@@ -125,7 +125,7 @@ class ReducedProblem:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return self.weights.shape[-1]
+        return int(self.weights.shape[-1])
 
     @property
     def n_free(self) -> int:
@@ -211,9 +211,7 @@ def _discrete(
     return normalisers, np.exp(exponents - np.repeat(normalisers, sizes, axis=-2))
 
 
-def _gaussian(
-    parameters: NDArray[np.float64], weights: Matrix
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _gaussian(parameters: NDArray[np.float64], weights: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log of the integral of exp((t + w) x + l x^2), and the expectations of x and x^2, interleaved."""
     slope = parameters[..., ::2, None] + weights
     curvature = parameters[..., 1::2, None]
@@ -394,9 +392,7 @@ def solve_newton(problem: ReducedProblem, start: Vector | None = None) -> Soluti
     return Solution(point[0], float(at.residual[0]), float(at.value[0]), iterations)
 
 
-def solve_all(
-    problem: ReducedProblem, start: Matrix, tolerance: float = _TOLERANCE
-) -> tuple[Matrix, Evaluation, int]:
+def solve_all(problem: ReducedProblem, start: Matrix, tolerance: float = _TOLERANCE) -> tuple[Matrix, Evaluation, int]:
     """Maximise the objectives of several components as `solve_newton` does, all in the same steps.
 
     Parameters

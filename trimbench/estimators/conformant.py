@@ -55,7 +55,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     """Logistic regression with expected predictions for rows with missing features.
 
     A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged
-    out under the naive Bayes model, or the mixture of such models, that conforms with it and fits the features best.
+    out under the distribution of the features that conforms with it and fits them best: a mixture of naive Bayes models
+    whose numeric features may have a covariance, as large as held-out rows ask for.
     If training rows have missing values, the regression makes the classes most likely given the observed values.
 
     Parameters
@@ -76,7 +77,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     max_iter : int
         Maximum number of Newton steps for the logistic regression.
     n_components : int or "auto"
-        Number of components of the model, see `trimbench.conform`.
+        Number of components of the model, see `trimbench.conform`. ``1`` with ``covariance="diagonal"`` is the naive
+        Bayes model of the paper, the only one whose evidence for a class adds up over the features (see `explain`).
     class_weight : dict, "balanced" or None
         Weights of the classes in the logistic regression, as in scikit-learn. The model of the features does not depend
         on them, but rows of a class with the weight 0 are left out: its probability is 0.
@@ -86,6 +88,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         several that are one-hot, from a single column of the rows, as scalers, encoders, imputers and a
         `ColumnTransformer` of them do. A column of zeros and ones stays binary if it is scaled.
         Wrap it in `sklearn.frozen.FrozenEstimator` where it is cloned, as in cross-validation.
+    covariance : {"auto", "full", "diagonal"}
+        Whether numeric features have a covariance, see `trimbench.conform`.
 
     Attributes
     ----------
@@ -96,7 +100,11 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     logistic_regression_ : LogisticRegression
         On the encoded columns; with `estimator` its last step (for naive Bayes linear scores), on that step's columns.
     model_ : ConformantModel
-        Its conformant naive Bayes model; ``model_.residual`` is the certificate of the optimum.
+        Its conformant model; ``model_.residual`` is the certificate of the optimum.
+    n_components_ : int
+        The number of components that was given or chosen.
+    covariance_ : {"full", "diagonal"}
+        Whether numeric features have a covariance, as given or chosen.
 
     References
     ----------
@@ -148,7 +156,9 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             None or NA where a value is missing. A sparse matrix becomes dense.
         y : array of shape (n_rows,)
         sample_weight : array of shape (n_rows,), optional
-            How often each row counts. With missing values or several components they must be whole numbers.
+            How often each row counts. With missing values, several components or ``covariance="full"`` they must be
+            whole numbers. ``"auto"`` means one component without covariance if they are not, or more than ten times as
+            large as the number of rows in sum.
 
         Returns
         -------
@@ -231,9 +241,10 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         has_gaps = bool(np.isnan(encoded).any())
         form = (self.n_components, self.covariance)
         if (weights != 1).any():
+            plain = (1, "diagonal")
+            chosen = tuple(usual if asked == "auto" else asked for asked, usual in zip(form, plain, strict=True))
             whole = (weights == np.floor(weights)).all() and weights.sum() <= _MOST_REPEATED * len(weights)
-            chosen = tuple(asked if asked != "auto" else plain for asked, plain in zip(form, (1, "diagonal"), strict=True))
-            if has_gaps or chosen != (1, "diagonal") or whole:
+            if has_gaps or chosen != plain or whole:
                 encoded, codes, weights = repeated(encoded, codes, weights)
             else:
                 form = chosen
@@ -254,6 +265,16 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 sample_weight=weights if (weights != 1).any() else None,
             )
         return self
+
+    @property
+    def n_components_(self) -> int:
+        """The number of components that was given or chosen."""
+        return self._fitted_model().n_components
+
+    @property
+    def covariance_(self) -> str:
+        """Whether numeric features have a covariance ("full"), or are independent in each class ("diagonal")."""
+        return self._fitted_model().covariance
 
     def _check_parameters(self) -> None:
         check_one_of("numeric", self.numeric, _NUMERIC)
@@ -302,9 +323,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             return
         check_newton(self.solver, "rows with missing values")
         rows = IncompleteRows(encoded, codes, self._encoding.layout, self.C, self.smoothing, of_classes)
-        self.model_ = fit_incomplete(
-            self.logistic_regression_, rows, self.n_components, covariance=self.covariance
-        )
+        self.model_ = fit_incomplete(self.logistic_regression_, rows, self.n_components, covariance=self.covariance)
         set_linear_scores(self.logistic_regression_, self.model_.weights, self.model_.biases)
         del self.logistic_regression_.gradient_norm_  # which was of the rows with means in the gaps
 
@@ -582,7 +601,7 @@ def repeated(
     times = weights.astype(np.intp)
     if (times != weights).any():
         raise ValueError(
-            "sample_weight must be whole numbers where rows have missing values or n_components is not 1, got "
+            "sample_weight must be whole numbers for rows with missing values, several components or a covariance, got "
             f"{float(weights[times != weights][0])!r}; multiply and round them, or leave incomplete rows out"
         )
     places = np.repeat(np.arange(len(codes)), times)

@@ -12,7 +12,7 @@ from trimbench._checks import check_one_of, is_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import Normals
 from trimbench.conformant.distribution import Component, logsumexp
-from trimbench.conformant.layout import has_gaps
+from trimbench.conformant.layout import FeatureStatistics, has_gaps
 from trimbench.conformant.mixture import (
     Expectation,
     FilledRows,
@@ -26,7 +26,7 @@ from trimbench.conformant.mixture import (
     learn_components,
 )
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import without_real
+from trimbench.conformant.problem import joint_problem
 
 Covariance = Literal["auto", "full", "diagonal"]
 Components = int | Literal["auto"]
@@ -46,6 +46,8 @@ _PRIOR_ROWS = 1.5
 _STEPS, _STEPS_OF_GAPS = 3, 5
 _TOLERANCE, _ROUGH, _FINE = 1e-3, 1e-3, 1e-8
 _POWER_STEPS = 8
+# How many rows held out, each with how many masks, tell whether a covariance predicts better.
+_MOST_COMPARED, _MASKS = 250, 2
 # How many components the blocks of the search are made for.
 _WIDTH = 16
 
@@ -86,13 +88,14 @@ def learn_mixture(
     Notes
     -----
     What is ``"auto"`` is chosen on some of the rows and tested on others. One component with or without covariance,
-    whichever makes the others more likely, is split, as are its parts, across the directions in which they differ most,
-    each time followed by a few rough steps of expectation-maximisation, until that makes the others no more likely, by
-    one standard error. The mixture that was chosen then learns from all rows, beginning where it is.
+    whichever predicts the classifier's probabilities for the others better where values are hidden, is split, as are
+    its parts, across the directions in which they differ most, each time followed by a few rough steps of
+    expectation-maximisation, until that makes the others no more likely. "Better" is by more than one standard error.
+    The mixture that was chosen then learns from all rows, beginning where it is.
     """
     if n_components != "auto" and n_components > len(rows):
         raise ValueError(f"n_components must be at most the number of rows, {len(rows)}, got {n_components}")
-    n_joint = len(model.coding.real)
+    n_joint = len(model.layout.binary) + len(model.coding.real) if model.coding.real else 0
     if n_joint < 2 or (covariance == "auto" and n_joint > _MOST_JOINT):
         covariance = "diagonal"
     if covariance == "diagonal" and n_components != "auto":
@@ -101,15 +104,14 @@ def learn_mixture(
     return _Search(model, rows, smoothing, random_state).run(n_components, covariance)
 
 
-def with_covariance(model: Component) -> Component:
-    """Return a component whose real-valued features are jointly normal, so far without correlation."""
-    n_free = len(model.coding.free)
-    slopes, curvatures = model.solution.parameters[n_free:].reshape(-1, 2).T
-    variances = -0.5 / curvatures
-    coding = without_real(model.coding)
+def with_covariance(model: Component, rows: NDArray[Any], smoothing: float) -> Component:
+    """Return a component whose real-valued and binary features are jointly normal, so far without correlation."""
+    statistics = FeatureStatistics.of(rows, model.layout, missing=True)
+    coding = joint_problem(model.weights, model.biases, model.layout, statistics, smoothing)
     assert coding.joint_weights is not None
-    normal = Normals(coding.joint_weights, (slopes * variances)[None], np.diag(variances)[None])
-    solution = replace(model.solution, parameters=model.solution.parameters[:n_free])
+    n_joint = len(coding.joint)
+    normal = Normals(coding.joint_weights, np.zeros((1, n_joint)), np.eye(n_joint)[None])
+    solution = replace(model.solution, parameters=coding.problem.start())
     return replace(model, coding=coding, solution=solution, normal=normal)
 
 
@@ -121,6 +123,8 @@ class _Family:
     ----------
     component : Component
         Of all rows.
+    classes : ndarray of shape (n_classes,)
+        Shares of the classes in the model of one component without covariance.
     smoothing : float
     shrinkage : float
         Share of the pseudo-observations without correlation.
@@ -129,6 +133,7 @@ class _Family:
     """
 
     component: Component
+    classes: Vector
     smoothing: float
     shrinkage: float = 0.0
     second: Matrix | None = None
@@ -142,10 +147,9 @@ class _Family:
         """Return the prior of some components of some rows."""
         normal = None
         if self.n_joint:
-            classes = np.exp(self.component.log_prior)
-            normal = NormalPrior(self.shrinkage * n_rows, np.eye(self.n_joint), classes)
+            normal = NormalPrior(self.shrinkage * n_rows, np.eye(self.n_joint), self.classes)
             if n_components > 1 and self.second is not None:
-                normal = NormalPrior(_PRIOR_ROWS * self.n_joint, self.second, classes)
+                normal = NormalPrior(_PRIOR_ROWS * self.n_joint, self.second, self.classes)
         return MixturePrior.of(self.component, n_components, self.smoothing, of_all_rows=of_all_rows, normal=normal)
 
 
@@ -160,20 +164,38 @@ class _Search:
 
     def run(self, n_components: Components, covariance: Covariance) -> ConformantModel:
         """Return the chosen mixture, learned from all rows."""
-        families: list[_Family] = []
+        families, classes = [], np.exp(self.model.log_prior)
         if covariance != "full":
-            families.append(_Family(self.model, self.smoothing))
+            families.append(_Family(self.model, classes, self.smoothing))
         if covariance != "diagonal":
-            families.append(_Family(with_covariance(self.model), self.smoothing, _USUAL_SHRINKAGE))
+            component = with_covariance(self.model, self.rows, self.smoothing)
+            families.append(_Family(component, classes, self.smoothing, _USUAL_SHRINKAGE))
         if not self.enough:
-            return self._learned(families[0], n_components if n_components != "auto" else 1)
+            return self._learned(families[0], 1 if n_components == "auto" else n_components)
         growths = [_Growth(family, self.others, self.held_out) for family in families]
-        growth = max(growths, key=lambda one: float(one.scores.mean()))
+        growth = growths[0] if len(growths) == 1 else self._better(growths[0], growths[1])
         if n_components != "auto":
             return self._learned(growth.family, n_components)
         while growth.grow():
             pass
         return self._polished(growth)
+
+    def _better(self, simple: _Growth, other: _Growth) -> _Growth:
+        """Return which of two models predicts better where more is missing, the first one if both are as good.
+
+        To be predicted, without labels, are the classifier's probabilities for held-out rows, of which more and more is
+        hidden; where values are missing already, the mean of what both models expect.
+        """
+        rng = np.random.default_rng(self.random_state)
+        rows = np.repeat(self.held_out[:_MOST_COMPARED], _MASKS, axis=0).astype(np.float64)
+        layout = self.model.layout
+        hidden = rng.random((len(rows), layout.n_features)) < rng.uniform(0.1, 0.9, (len(rows), 1))
+        fewer = np.where(hidden[:, layout.feature_of_column], np.nan, rows)
+        models = [growth.tilts.model() for growth in (simple, other)]
+        wanted = np.mean([model.predict_proba(rows) for model in models], axis=0)
+        losses = [-(wanted * model.predict_log_proba(fewer)).sum(axis=1) for model in models]
+        gain = (losses[0] - losses[1]).reshape(-1, _MASKS).mean(axis=1)
+        return other if gain.mean() > gain.std() / np.sqrt(len(gain)) else simple
 
     def _learned(self, family: _Family, n_components: int) -> ConformantModel:
         """Return the mixture of one number of components, from clusters."""

@@ -78,10 +78,10 @@ def conform(
         likely; `ConformantModel.n_components` has the number. An extension of the paper.
     covariance : {"auto", "full", "diagonal"}
         Whether the real-valued features of a component are independent in each class (``"diagonal"``), or have one
-        covariance in all classes (``"full"``), shrunk as held-out rows ask for. ``"auto"`` (the default) takes what
-        makes held-out rows more likely with one component, and ``"diagonal"`` for more than 200 real-valued features.
-        Where there are fewer than two it makes no difference. `ConformantModel.covariance` has what was taken. An
-        extension of the paper.
+        covariance in all classes (``"full"``), in which binary features beside them take part as numbers; it is shrunk
+        as held-out rows ask for. ``"auto"`` (the default) takes what predicts the classifier's probabilities better for
+        held-out rows with hidden values, and ``"diagonal"`` for more than 200 features. Without real-valued features it
+        is always ``"diagonal"``. `ConformantModel.covariance` has what was taken. An extension of the paper.
     sample_weight : array of shape (n_rows,), optional
         How often each row counts; for complete rows, and one component without covariance, which ``"auto"`` then
         means.

@@ -70,7 +70,7 @@ class ConformantDistribution:
 
     @property
     def covariance(self) -> Literal["full", "diagonal"]:
-        """Whether the real-valued features of each component have a covariance ("full"), or are independent."""
+        """Whether real-valued and binary features have a covariance in each component ("full"), or are independent."""
         return "diagonal" if self.normals is None else "full"
 
     @property
@@ -259,7 +259,7 @@ class Component:
     coding : Coding
         The reduced problem that was solved.
     normal : Normals, optional
-        The joint distribution of the real-valued features (standardised), if they have a covariance.
+        The joint distribution of the real-valued and binary features (standardised), if they have a covariance.
     missing_scores : ndarray of shape (n_features, n_classes)
         What each feature adds to the score of each class while it is missing; without what `normal` adds, which
         depends on the other features.
@@ -304,7 +304,7 @@ class Component:
 
         The log-odds of a binary feature in class k are ``t_i + w_ki``; the values of a categorical feature have
         probabilities in proportion to ``exp(t_i + w_ki)``. Minus infinity for a value that no training row has,
-        infinity for a feature that is always 1, NaN for a real-valued one (see `real_moments`).
+        infinity for a feature that is always 1, NaN for a real-valued one (see `real_moments`) and for what `normal` has.
         """
         tilts = np.zeros(self.layout.n_columns)
         tilts[self.coding.unseen] = -np.inf
@@ -312,7 +312,7 @@ class Component:
         binary = self.layout.binary
         always = [c for c in binary if c not in self.coding.free and c not in self.coding.unseen]
         tilts[always] = np.inf  # the value 0 does not occur
-        tilts[list(self.layout.real)] = np.nan
+        tilts[self._numbers] = np.nan
         return tilts
 
     @property
@@ -321,7 +321,7 @@ class Component:
         log_theta = np.full((self.layout.n_columns, len(self.classes)), np.nan)
         owner, tilts = self.layout.feature_of_column, self.tilts
         discrete = np.ones(self.layout.n_columns, dtype=bool)
-        discrete[list(self.layout.real)] = False
+        discrete[self._numbers] = False
         sure = np.isposinf(tilts)
         log_theta[discrete] = tilts[discrete, None] + self.weights[discrete] - self.missing_scores[owner[discrete]]
         log_theta[sure & discrete] = 0.0
@@ -334,7 +334,13 @@ class Component:
         owner, binary = self.layout.feature_of_column, self.layout.binary
         log_theta[binary] = -self.missing_scores[owner[binary]]
         log_theta[np.isposinf(self.tilts)] = -np.inf
+        log_theta[self._numbers] = np.nan
         return log_theta
+
+    @property
+    def _numbers(self) -> list[int]:
+        """Columns that are numbers to the model: real-valued ones, and what `normal` has."""
+        return [*self.layout.real, *places_of_joint(self.layout, self.coding)]
 
     @property
     def real_moments(self) -> tuple[Matrix, Vector]:
@@ -370,6 +376,12 @@ class Component:
         if block.absent.any():
             scores += block.absent.astype(np.float64) @ self.missing_scores
         return scores
+
+
+def places_of_joint(layout: FeatureLayout, coding: Coding) -> list[int]:
+    """Return the columns of the features that are jointly normal."""
+    columns: list[int] = layout.first_columns[list(coding.joint)].tolist()
+    return columns
 
 
 def _column_sums(table: Matrix) -> Vector:
@@ -521,7 +533,7 @@ class Evidence:
     _always: NDArray[np.intp] = field(init=False)
 
     def __post_init__(self) -> None:
-        known = {*self.coding.free.tolist(), *self.coding.unseen.tolist()}
+        known = {*self.coding.free.tolist(), *self.coding.unseen.tolist(), *places_of_joint(self.layout, self.coding)}
         always = [column for column in self.layout.binary.tolist() if column not in known]
         places = [*self.coding.real, *self.coding.joint]
         object.__setattr__(self, "_real", self.layout.first_columns[places].tolist())

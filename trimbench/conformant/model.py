@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix
-from trimbench.conformant.distribution import Component, ConformantDistribution
+from trimbench.conformant.distribution import Component, ConformantDistribution, places_of_joint
 from trimbench.conformant.explanations import (
     By,
     ContrastiveExplanation,
@@ -29,7 +29,8 @@ class ConformantModel(ConformantDistribution):
     It has one component, a naive Bayes model, or several, each of which conforms with the same logistic regression:
     the class of a complete row has the probabilities of the classifier in every component, hence in their mixture, too,
     whatever the weights. Only the density of the features differs between components. The real-valued features of a
-    component are independent in each class, or have one covariance in all classes.
+    component are independent in each class, or have one covariance in all classes, in which binary features beside them
+    take part as numbers.
 
     Attributes
     ----------
@@ -193,6 +194,9 @@ class ConformantModel(ConformantDistribution):
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.
 
+        A binary feature that takes part in a covariance is a number above or below 1/2, and so only about as often 1 as
+        it should be.
+
         Parameters
         ----------
         n_rows : int
@@ -240,19 +244,25 @@ class ConformantModel(ConformantDistribution):
 def _draw_features(model: Component, labels: NDArray[np.intp], rng: np.random.Generator) -> Matrix:
     rows = np.zeros((len(labels), model.layout.n_columns))
     theta, binary = np.exp(model.log_probabilities), model.layout.binary
-    rows[:, binary] = rng.random((len(labels), len(binary))) < theta[binary].T[labels]
+    with np.errstate(invalid="ignore"):  # of those that take part in a covariance
+        rows[:, binary] = rng.random((len(labels), len(binary))) < theta[binary].T[labels]
     for columns in map(list, model.layout.categorical):
         cumulative = np.cumsum(theta[columns], axis=0).T[labels]
         chosen = (rng.random((len(labels), 1)) * cumulative[:, -1:] >= cumulative).sum(axis=1)
         rows[np.arange(len(labels)), np.array(columns)[chosen]] = 1.0
     means, variances = model.real_moments
-    noise = rng.standard_normal((len(labels), len(variances))) * np.sqrt(variances)
+    rows[:, model.layout.real_columns] = rng.normal(means.T[labels], np.sqrt(variances))
     if model.normal is not None:
-        joint = [model.layout.real_columns.index(model.layout.features[place][0]) for place in model.coding.joint]
-        root = np.linalg.cholesky(model.normal.covariances[0]) * model.coding.scales[:, None]
-        noise[:, joint] = rng.standard_normal((len(labels), len(joint))) @ root.T
-    rows[:, model.layout.real_columns] = means.T[labels] + noise
+        columns = np.array(places_of_joint(model.layout, model.coding))
+        moved = (model.normal.means[0][:, None] + model.normal.slopes[0]).T[labels]
+        noise = rng.standard_normal((len(labels), len(columns))) @ np.linalg.cholesky(model.normal.covariances[0]).T
+        values = model.coding.means + model.coding.scales * (moved + noise)
+        rows[:, columns] = np.where(np.isin(columns, model.layout.real), values, values > _MIDDLE)
     return rows
+
+
+# A binary feature that takes part in a covariance is 1 where its number is above it.
+_MIDDLE = 0.5
 
 
 # How far a conformant model's own conditional probabilities are from those of its classifier.

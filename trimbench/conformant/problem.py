@@ -234,11 +234,12 @@ class Coding:
     real : tuple of int
         Position of each real-valued feature of the problem.
     joint : tuple of int
-        Position of each real-valued feature that is not in the problem, because all of them are jointly normal.
+        Position of each feature that is not in the problem, because all of them are jointly normal: real-valued ones,
+        and binary ones as numbers.
     offsets : ndarray of shape (n_features, n_classes)
         What the reference value (or the mean) of each feature adds to the score of each class.
     means, scales : ndarray of shape (n_real,)
-        Means and standard deviations of the real-valued features, be they `real` or `joint`.
+        Means and standard deviations of the features that are `real` or `joint`.
     unseen : ndarray of int
         Columns that are never 1 in the training rows and are not smoothed.
     constants : dict of int to float
@@ -329,8 +330,20 @@ def reduce_problem(
     )
 
 
-def without_real(coding: Coding) -> Coding:
-    """Return the coding with its real-valued features taken out of the problem, because they are jointly normal."""
+def joint_problem(
+    weights: Matrix, biases: Vector, layout: FeatureLayout, statistics: FeatureStatistics, smoothing: float
+) -> Coding:
+    """Return the reduced problem with real-valued and binary features taken out of it, because they are jointly normal.
+
+    A binary feature with a single value stays in the problem, if it was there.
+
+    Parameters
+    ----------
+    weights, biases, layout, statistics, smoothing
+        As of `reduce_problem`.
+    """
+    varied = [column for column in layout.binary.tolist() if 0 < statistics.means[column] < 1]
+    coding = reduce_problem(weights, biases, replace(layout, real=(*layout.real, *varied)), statistics, smoothing)
     problem = coding.problem
     rest = replace(problem, real_weights=problem.real_weights[:0], real_moments=np.empty(0))
     return replace(coding, problem=rest, real=(), joint=coding.real, joint_weights=problem.real_weights)

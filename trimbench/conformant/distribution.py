@@ -304,7 +304,8 @@ class Component:
 
         The log-odds of a binary feature in class k are ``t_i + w_ki``; the values of a categorical feature have
         probabilities in proportion to ``exp(t_i + w_ki)``. Minus infinity for a value that no training row has,
-        infinity for a feature that is always 1, NaN for a real-valued one (see `real_moments`) and for what `normal` has.
+        infinity for a feature that is always 1, NaN for a real-valued one (see `real_moments`) and for those that are
+        jointly normal.
         """
         tilts = np.zeros(self.layout.n_columns)
         tilts[self.coding.unseen] = -np.inf

@@ -424,7 +424,13 @@ def test_sums_of_terms_are_convolutions(shifts: list[int]) -> None:
 def test_what_is_not_given_is_what_the_documentation_says() -> None:
     """One pseudo-count, what held-out rows ask for, one explanation; changing them would change published numbers."""
     wanted = {
-        tb.conform: {"solver": "newton", "smoothing": 1.0, "n_components": "auto", "covariance": "auto", "random_state": 0},
+        tb.conform: {
+            "solver": "newton",
+            "smoothing": 1.0,
+            "n_components": "auto",
+            "covariance": "auto",
+            "random_state": 0,
+        },
         tb.ConformantModel.explain: {"max_sets": 1},
     }
     for function, defaults in wanted.items():

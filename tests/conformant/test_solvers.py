@@ -42,12 +42,16 @@ def test_real_valued_features_have_the_moments_of_the_rows_and_the_slopes_of_the
     y = rng.random(100_000) < 0.3
     X = rng.normal(np.where(y, 2.0, -1.0), 1.5)[:, None]
     slope, bias = 3.0 / 1.5**2, math.log(0.3 / 0.7) - (4 - 1) / (2 * 1.5**2)
-    model = tb.conform(brute_force.fake_classifier(np.array([[0.0, slope]]), np.array([0.0, bias])), X, real=[0])
+    model = tb.conform(
+        brute_force.fake_classifier(np.array([[0.0, slope]]), np.array([0.0, bias])), X, real=[0], n_components=1
+    )
     (means,), (variance,) = model.components[0].real_moments
     np.testing.assert_allclose(means, [-1, 2], atol=0.03)
     assert variance == pytest.approx(1.5**2, abs=0.03)
     assert (means[1] - means[0]) / variance == pytest.approx(slope, abs=1e-9)
-    exact = tb.conform(brute_force.fake_classifier(np.array([[0.0, slope]]), np.zeros(2)), X, smoothing=0, real=[0])
+    exact = tb.conform(
+        brute_force.fake_classifier(np.array([[0.0, slope]]), np.zeros(2)), X, smoothing=0, real=[0], n_components=1
+    )
     (means,), (variance,) = exact.components[0].real_moments
     prior = np.exp(exact.log_prior)
     assert prior @ means == pytest.approx(X.mean(), abs=1e-9)

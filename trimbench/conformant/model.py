@@ -253,11 +253,11 @@ def _draw_features(model: Component, labels: NDArray[np.intp], rng: np.random.Ge
     means, variances = model.real_moments
     rows[:, model.layout.real_columns] = rng.normal(means.T[labels], np.sqrt(variances))
     if model.normal is not None:
-        columns = np.array(places_of_joint(model.layout, model.coding))
+        joint = np.array(places_of_joint(model.layout, model.coding))
         moved = (model.normal.means[0][:, None] + model.normal.slopes[0]).T[labels]
-        noise = rng.standard_normal((len(labels), len(columns))) @ np.linalg.cholesky(model.normal.covariances[0]).T
+        noise = rng.standard_normal((len(labels), len(joint))) @ np.linalg.cholesky(model.normal.covariances[0]).T
         values = model.coding.means + model.coding.scales * (moved + noise)
-        rows[:, columns] = np.where(np.isin(columns, model.layout.real), values, values > _MIDDLE)
+        rows[:, joint] = np.where(np.isin(joint, model.layout.real), values, values > _MIDDLE)
     return rows
 
 

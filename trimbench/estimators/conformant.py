@@ -239,15 +239,13 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         warn_of_zeros(encoded, groups, self.get_feature_names_out().tolist(), stacklevel=3)
         self._one_hot_groups = [group for group in groups if not (encoded[:, group] == 0).all(axis=1).any()]
         has_gaps = bool(np.isnan(encoded).any())
-        form = (self.n_components, self.covariance)
+        n_components, covariance = self.n_components, self.covariance
         if (weights != 1).any():
-            plain = (1, "diagonal")
-            chosen = tuple(usual if asked == "auto" else asked for asked, usual in zip(form, plain, strict=True))
             whole = (weights == np.floor(weights)).all() and weights.sum() <= _MOST_REPEATED * len(weights)
-            if has_gaps or chosen != plain or whole:
+            if has_gaps or whole or n_components not in (1, "auto") or covariance == "full":
                 encoded, codes, weights = repeated(encoded, codes, weights)
             else:
-                form = chosen
+                n_components, covariance = 1, "diagonal"
         if self.estimator is None:
             self._fit_regression(encoded, codes, weights, of_classes[codes], has_gaps)
         if self.estimator is not None or not has_gaps:
@@ -260,8 +258,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 self.smoothing,
                 categorical=layout.categorical,
                 real=layout.real,
-                n_components=form[0],
-                covariance=form[1],
+                n_components=n_components,
+                covariance=covariance,
                 sample_weight=weights if (weights != 1).any() else None,
             )
         return self

@@ -46,6 +46,8 @@ _PRIOR_ROWS = 1.5
 _STEPS, _STEPS_OF_GAPS = 3, 5
 _TOLERANCE, _ROUGH, _FINE = 1e-3, 1e-3, 1e-8
 _POWER_STEPS = 8
+# More components than this are learned from clusters of all rows: repeated halves are not the best parts of a whole.
+_MOST_SPLIT = 16
 # How many rows held out, each with how many masks, tell whether a covariance predicts better.
 _MOST_COMPARED, _MASKS = 250, 2
 # How many components the blocks of the search are made for.
@@ -91,7 +93,7 @@ def learn_mixture(
     whichever predicts the classifier's probabilities for the others better where values are hidden, is split, as are
     its parts, across the directions in which they differ most, each time followed by a few rough steps of
     expectation-maximisation, until that makes the others no more likely. "Better" is by more than one standard error.
-    The mixture that was chosen then learns from all rows, beginning where it is.
+    The mixture that was chosen then learns from all rows, beginning where it is, or with clusters if it is large.
     """
     if n_components != "auto" and n_components > len(rows):
         raise ValueError(f"n_components must be at most the number of rows, {len(rows)}, got {n_components}")
@@ -221,15 +223,15 @@ class _Search:
         family, tilts = growth.family, growth.tilts
         if tilts.n_components == 1:
             return self._learned(family, 1)
-        return _learned_from(tilts, family.prior(tilts.n_components, len(self.rows), of_all_rows=True), self.rows)
-
-
-def _learned_from(tilts: Tilts, prior: MixturePrior, rows: NDArray[Any]) -> ConformantModel:
-    """Return the mixture that some steps lead to from another."""
-    parts = PreparedRows(prior.model, rows, tilts.n_components)
-    tilts = prior.maximise(expect(tilts, parts), tilts, _ROUGH, 1)
-    tilts, objectives, expected = improved(prior, parts, tilts, _STEPS)
-    return prior.maximise(expected, tilts, _FINE).model(objectives)
+        prior = family.prior(tilts.n_components, len(self.rows), of_all_rows=True)
+        parts = PreparedRows(prior.model, self.rows, tilts.n_components)
+        if tilts.n_components > _MOST_SPLIT:
+            first = clusters(family.component, self.rows, tilts.n_components, self.random_state)
+            tilts = prior.maximise(first, None, _ROUGH, 1)
+        else:
+            tilts = prior.maximise(expect(tilts, parts), tilts, _ROUGH, 1)
+        tilts, objectives, expected = improved(prior, parts, tilts, _STEPS)
+        return prior.maximise(expected, tilts, _FINE).model(objectives)
 
 
 def improved(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ import trimbench as tb
 from tests.conformant import brute_force
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
-from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
+from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_all, solve_newton
 
 
 def inexact(problem: ReducedProblem) -> Solution:
@@ -69,6 +70,36 @@ def test_newton_solves_saturated_problems(scale: float, smoothing: float) -> Non
         layout = FeatureLayout.of(n_columns)
         solution = solve_newton(reduce_problem(weights, biases, layout, statistics, smoothing).problem)
         assert solution.residual < 1e-10
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_components_solved_together_are_those_solved_alone(smoothing: float, scale: float) -> None:
+    rng = np.random.default_rng(8)
+    layout = FeatureLayout.of(30, [[0, 1, 2], [3, 4]], [5, 6, 7])
+    weights, biases = rng.normal(0, scale, (30, 4)), rng.normal(0, scale, 4)
+    alone = []
+    for _ in range(6):
+        means = rng.uniform(0.05, 0.95, 30)
+        means[:3], means[3:5] = rng.dirichlet([3, 3, 3]), rng.dirichlet([3, 3])
+        alone.append(
+            reduce_problem(
+                weights, biases, layout, FeatureStatistics(50, means, means * (1 - means)), smoothing
+            ).problem
+        )
+    shared = alone[0]  # the weights of all
+    together = replace(
+        shared,
+        means=np.stack([problem.means for problem in alone]),
+        real_moments=np.tile(np.asarray(shared.real_moments), (6, 1)),
+        pseudo=np.full(6, smoothing / 50),
+    )
+    parameters, at, _ = solve_all(together, np.stack([together.of(z).start() for z in range(6)]))
+    for z in range(6):
+        solution = solve_newton(together.of(z))
+        np.testing.assert_allclose(parameters[z], solution.parameters, rtol=1e-6, atol=1e-6)
+        assert at.at(z).value == pytest.approx(solution.value, rel=1e-12)
+    assert at.residual.max() < 1e-10
 
 
 @pytest.mark.parametrize(("seed", "n_rows", "smoothing"), [(72, 2, 0.0), (31, 1, 1.0), (55, 1, 1.0), (229, 1, 1.0)])

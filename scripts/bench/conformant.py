@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from trimbench.conformant.choice import learn_mixture
 from trimbench.conformant.conform import conform, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.logistic_regression import fit_logistic_regression
-from trimbench.conformant.mixture import learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.papers.conformant.protocols import EncodedRows, encoded_rows, fitted, make_task
 from trimbench.papers.conformant.solvers import SOLVERS, SolverName
@@ -160,7 +160,7 @@ def against_matrix_products() -> Iterator[Row]:
     """Compare predictions with the two products of their formula, and those of a mixture with those of one model."""
     data = drawn(5000, 784, missing=0.5)
     fit = fit_logistic_regression(data.X, data.y, tol=1e-3)
-    model, mixture = conform(fit, data.X), conform(fit, data.X, n_components=20)
+    model, mixture = conform(fit, data.X, n_components=1), conform(fit, data.X, n_components=20)
     known, gone = np.nan_to_num(data.gaps), np.isnan(data.gaps).astype(np.float64)
 
     def products() -> None:

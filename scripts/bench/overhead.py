@@ -140,7 +140,11 @@ def one_row() -> Iterator[Row]:
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X = (X - X.mean()) / X.std()
     peer = version_of("sklearn") or ""
-    for estimator in (TrimmedClassifier(budget=4), NaiveConformantClassifier(), SelectionCorrectedNB(k=10)):
+    for estimator in (
+        TrimmedClassifier(budget=4),
+        NaiveConformantClassifier(n_components=1, covariance="diagonal"),
+        SelectionCorrectedNB(k=10),
+    ):
         for what, table in (("an array", X.to_numpy()), ("a data frame", X)):
             ours, theirs = clone(estimator).fit(table, y), LogisticRegression().fit(table, y)
             here, there = partial(ours.predict_proba, table[:1]), partial(theirs.predict_proba, table[:1])
@@ -148,7 +152,10 @@ def one_row() -> Iterator[Row]:
             yield versus(name, "LogisticRegression", here, there, 15, note=peer)
     rng = np.random.default_rng(0)
     wide, labels = rng.normal(size=(400, 60)), rng.integers(0, 2, 400)
-    conformant, regression = NaiveConformantClassifier().fit(wide, labels), LogisticRegression().fit(wide, labels)
+    conformant, regression = (
+        NaiveConformantClassifier(n_components=1, covariance="diagonal").fit(wide, labels),
+        LogisticRegression().fit(wide, labels),
+    )
     here, there = partial(conformant.predict_proba, wide[:1]), partial(regression.predict_proba, wide[:1])
     what = "NaiveConformantClassifier: one row of an array of 60 columns"
     yield versus(what, "LogisticRegression", here, there, 15, note=peer)
@@ -158,7 +165,7 @@ def fits() -> Iterator[Row]:
     """Compare fits with what scikit-learn has for the same, and see how they grow."""
     peer = version_of("sklearn") or ""
     data = Inputs(Catalogue(), Cache.from_environment()).loaded("adult")
-    ours = NaiveConformantClassifier()
+    ours = NaiveConformantClassifier(n_components=1, covariance="diagonal")
     columns = ours.fit(data.features, data.target)._encoding.encode(data.features)
     theirs = make_pipeline(SimpleImputer(), LogisticRegression(max_iter=1000))
     what = f"NaiveConformantClassifier, adult, {int(data.features.isna().any(axis=1).sum())} incomplete rows: one fit"

@@ -78,7 +78,7 @@ def test_rows_to_predict(table: Any, message: str) -> None:
         ({"n_components": 7}, "n_components must be at most the number of rows, 6, got 7"),
         (
             {"solver": solve_newton, "n_components": 2},
-            "solver must be 'newton' for incomplete rows and several components, got solve_newton",
+            "solver must be 'newton' for incomplete rows, several components and a covariance, got solve_newton",
         ),
         ({"categorical": [[0, 7]]}, "categorical and real must name columns from 0 to 2, got 7"),
         ({"categorical": [[0, 1]], "real": [1]}, r"must name each column at most once, got \[1\] twice"),

@@ -20,7 +20,7 @@ from tests.conformant.problems import Case, cases, hide
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.kernels import mixed_scores, packed_masks, selected_sums
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
-from trimbench.conformant.mixture import Expectation, MixturePrior, expect, learn_components, prepared
+from trimbench.conformant.mixture import Expectation, MixturePrior, PreparedRows, Tilts, expect, learn_components
 
 Array = NDArray[np.float64]
 
@@ -102,21 +102,27 @@ def test_it_never_lowers_the_objective_of_features_of_all_kinds(seed: int, n_com
     rows[:6] = kinds[:6]
     classifier = brute_force.fake_classifier(rng.normal(0, 1, (6, 3)), rng.normal(0, 1, 3))
     found = tb.conform(
-        classifier, rows, smoothing=smoothing, categorical=[[0, 1, 2]], real=[3], n_components=n_components
+        classifier,
+        rows,
+        smoothing=smoothing,
+        categorical=[[0, 1, 2]],
+        real=[3],
+        n_components=n_components,
+        covariance="diagonal",
     )
     model = found
     layout, classes = model.layout, model.classes
     statistics = FeatureStatistics.of(rows, layout, missing=True)
     model = conform_to_statistics(model.weights, model.biases, classes, layout, statistics, "newton", smoothing)
     prior = MixturePrior.of(model.components[0], n_components, smoothing)
-    objectives = []
+    objectives, tilts, parts = [], Tilts.of(found), PreparedRows(prior.model, rows, n_components)
     for _ in range(12):
-        expected = expect(found, prepared(found, rows))
-        assert expected.log_likelihood == pytest.approx(found.log_likelihood(rows).sum(), rel=1e-12)
+        expected = expect(tilts, parts)
+        assert expected.log_likelihood == pytest.approx(tilts.model().log_likelihood(rows).sum(), rel=1e-12)
         assert expected.counts.sum() == pytest.approx(60)
-        objectives.append(expected.log_likelihood + prior.log_density(found))
-        found = prior.maximise(expected, found)
-        assert found.residual < 1e-9
+        objectives.append(expected.log_likelihood + prior.log_density(tilts))
+        tilts = prior.maximise(expected, tilts)
+        assert tilts.residuals.max() < 1e-9
     assert (np.diff(objectives) >= -1e-10 * (1 + np.abs(objectives[1:]))).all()
 
 
@@ -188,7 +194,7 @@ def test_real_valued_features_by_numerical_integration(gaps: bool, n_components:
         assert expected / total == pytest.approx(model.predict_proba([[np.nan, *rest]])[0, 1], abs=1e-8)
     np.testing.assert_allclose(model.predict_proba(X), classifier.predict_proba(X), atol=1e-12)
     if n_components > 1:
-        single = tb.conform(classifier, training, real=[0], categorical=[[2, 3, 4]])
+        single = tb.conform(classifier, training, real=[0], categorical=[[2, 3, 4]], n_components=1)
         assert model.log_likelihood(X).mean() > single.log_likelihood(X).mean() + 0.1
 
 
@@ -200,7 +206,7 @@ def test_the_number_of_components_is_found() -> None:
     assert mixture.n_components == 2
     assert repr(mixture) == "ConformantModel(n_components=2, classes=[False, True])"
     np.testing.assert_allclose(np.exp(mixture.log_weights), 0.5, atol=0.05)
-    alike, _ = tb.conform(classifier, X).sample(1500, rng)
+    alike, _ = tb.conform(classifier, X, n_components=1).sample(1500, rng)
     assert tb.conform(classifier, alike, n_components="auto").n_components == 1
     assert tb.conform(classifier, X[:20], n_components="auto").n_components == 1
 
@@ -214,7 +220,7 @@ def test_the_number_is_found_without_smoothing_where_one_row_alone_has_a_value()
 
 
 def test_the_largest_number_of_components_is_taken_if_each_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.conformant.mixture._CANDIDATES", (1, 2))
+    monkeypatch.setattr("trimbench.conformant.choice._MOST_COMPONENTS", 2)
     rng = np.random.default_rng(7)
     X = (rng.random((600, 8)) < np.array([0.1, 0.5, 0.9])[rng.integers(0, 3, 600)][:, None]).astype(float)
     classifier = LogisticRegression().fit(X, X[:, 0] + rng.random(600) > 0.8)

@@ -20,7 +20,7 @@ from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
 from trimbench.conformant import explanations, probabilistic
 from trimbench.conformant import mixture as conformant_mixture
-from trimbench.conformant.mixture import MixturePrior, clusters
+from trimbench.conformant.mixture import MixturePrior, Tilts, clusters
 from trimbench.conformant.probabilistic import SetSearch, _Node, decided_by_odds
 from trimbench.conformant.same_decision import (
     HIDDEN,
@@ -341,8 +341,8 @@ def test_the_density_of_a_prior_is_that_of_its_counts(smoothing: float) -> None:
     prior = MixturePrior(tb.conform(classifier, values[0], categorical=[[0, 1, 2]]).components[0], 0.0, smoothing)
     first, second = (prior.maximise(clusters(prior.model, X, 1, 0)) for X in values)
 
-    def by_definition(mixture: tb.ConformantModel) -> float:
-        (part,) = mixture.components
+    def by_definition(mixture: Tilts) -> float:
+        (part,) = mixture.model().components
         of_values = part.log_probabilities.sum() + part.log_complements[part.layout.binary].sum()
         return smoothing * float(part.log_prior.sum() + of_values)
 
@@ -422,9 +422,15 @@ def test_sums_of_terms_are_convolutions(shifts: list[int]) -> None:
 
 
 def test_what_is_not_given_is_what_the_documentation_says() -> None:
-    """One pseudo-count, one component, one explanation; changing them would change published numbers."""
+    """One pseudo-count, what held-out rows ask for, one explanation; changing them would change published numbers."""
     wanted = {
-        tb.conform: {"solver": "newton", "smoothing": 1.0, "n_components": 1, "sample_weight": None, "random_state": 0},
+        tb.conform: {
+            "solver": "newton",
+            "smoothing": 1.0,
+            "n_components": "auto",
+            "covariance": "auto",
+            "random_state": 0,
+        },
         tb.ConformantModel.explain: {"max_sets": 1},
     }
     for function, defaults in wanted.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ import trimbench as tb
 from tests.conformant import brute_force
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
-from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
+from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_all, solve_newton
 
 
 def inexact(problem: ReducedProblem) -> Solution:
@@ -42,12 +43,16 @@ def test_real_valued_features_have_the_moments_of_the_rows_and_the_slopes_of_the
     y = rng.random(100_000) < 0.3
     X = rng.normal(np.where(y, 2.0, -1.0), 1.5)[:, None]
     slope, bias = 3.0 / 1.5**2, math.log(0.3 / 0.7) - (4 - 1) / (2 * 1.5**2)
-    model = tb.conform(brute_force.fake_classifier(np.array([[0.0, slope]]), np.array([0.0, bias])), X, real=[0])
+    model = tb.conform(
+        brute_force.fake_classifier(np.array([[0.0, slope]]), np.array([0.0, bias])), X, real=[0], n_components=1
+    )
     (means,), (variance,) = model.components[0].real_moments
     np.testing.assert_allclose(means, [-1, 2], atol=0.03)
     assert variance == pytest.approx(1.5**2, abs=0.03)
     assert (means[1] - means[0]) / variance == pytest.approx(slope, abs=1e-9)
-    exact = tb.conform(brute_force.fake_classifier(np.array([[0.0, slope]]), np.zeros(2)), X, smoothing=0, real=[0])
+    exact = tb.conform(
+        brute_force.fake_classifier(np.array([[0.0, slope]]), np.zeros(2)), X, smoothing=0, real=[0], n_components=1
+    )
     (means,), (variance,) = exact.components[0].real_moments
     prior = np.exp(exact.log_prior)
     assert prior @ means == pytest.approx(X.mean(), abs=1e-9)
@@ -65,6 +70,36 @@ def test_newton_solves_saturated_problems(scale: float, smoothing: float) -> Non
         layout = FeatureLayout.of(n_columns)
         solution = solve_newton(reduce_problem(weights, biases, layout, statistics, smoothing).problem)
         assert solution.residual < 1e-10
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_components_solved_together_are_those_solved_alone(smoothing: float, scale: float) -> None:
+    rng = np.random.default_rng(8)
+    layout = FeatureLayout.of(30, [[0, 1, 2], [3, 4]], [5, 6, 7])
+    weights, biases = rng.normal(0, scale, (30, 4)), rng.normal(0, scale, 4)
+    alone = []
+    for _ in range(6):
+        means = rng.uniform(0.05, 0.95, 30)
+        means[:3], means[3:5] = rng.dirichlet([3, 3, 3]), rng.dirichlet([3, 3])
+        alone.append(
+            reduce_problem(
+                weights, biases, layout, FeatureStatistics(50, means, means * (1 - means)), smoothing
+            ).problem
+        )
+    shared = alone[0]  # the weights of all
+    together = replace(
+        shared,
+        means=np.stack([problem.means for problem in alone]),
+        real_moments=np.tile(np.asarray(shared.real_moments), (6, 1)),
+        pseudo=np.full(6, smoothing / 50),
+    )
+    parameters, at, _ = solve_all(together, np.stack([together.of(z).start() for z in range(6)]))
+    for z in range(6):
+        solution = solve_newton(together.of(z))
+        np.testing.assert_allclose(parameters[z], solution.parameters, rtol=1e-6, atol=1e-6)
+        assert at.at(z).value == pytest.approx(solution.value, rel=1e-12)
+    assert at.residual.max() < 1e-10
 
 
 @pytest.mark.parametrize(("seed", "n_rows", "smoothing"), [(72, 2, 0.0), (31, 1, 1.0), (55, 1, 1.0), (229, 1, 1.0)])

@@ -206,7 +206,7 @@ def test_fractions_of_rows_need_complete_ones() -> None:
     X, y = people()
     halves = np.full(len(X), 0.5)
     NaiveConformantClassifier().fit(X, y, halves)
-    with pytest.raises(ValueError, match="sample_weight must be whole numbers where rows have missing values"):
+    with pytest.raises(ValueError, match="sample_weight must be whole numbers for rows with missing values"):
         NaiveConformantClassifier(n_components=2).fit(X, y, halves)
 
 

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench._checks import is_number, is_whole
+from trimbench._checks import is_number
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.choice import Components, Covariance, check_form, learn_mixture
 from trimbench.conformant.distribution import Component, Evidence, logsumexp
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_table, blocks, has_gaps, row_weights
-from trimbench.conformant.mixture import learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
 from trimbench.networks.values import as_numbers, names_of
@@ -34,14 +34,17 @@ def conform(
     *,
     categorical: Sequence[Sequence[int]] | None = None,
     real: Sequence[int] | None = None,
-    n_components: int | Literal["auto"] = 1,
+    n_components: Components = "auto",
+    covariance: Covariance = "auto",
     sample_weight: ArrayLike | None = None,
     random_state: int = 0,
 ) -> ConformantModel:
-    """Learn the naive Bayes model that conforms with a logistic regression and fits the features best.
+    """Learn the distribution that conforms with a logistic regression and fits the features best.
 
-    With several components it is a mixture of such models: the same classifier on complete rows, and a density that
-    captures the dependencies between the features, which predicts better where many values are missing.
+    With one component and without covariance it is the naive Bayes model of the paper. Several components, or a
+    covariance of the real-valued features, are the same classifier on complete rows with a density that captures the
+    dependencies between the features, which predicts better where values are missing. By default, held-out rows tell
+    what is needed.
 
     Parameters
     ----------
@@ -59,8 +62,8 @@ def conform(
     solver : "newton" or callable
         The solver of the concave problem: Newton's method (the default), or for comparison a function from a
         `trimbench.conformant.problem.ReducedProblem` to its `Solution`. `trimbench.papers.conformant.programs` has
-        the paper's geometric program (`solve_gpkit`) and a cone program (`solve_cvxpy`). Incomplete rows and several
-        components need ``"newton"``.
+        the paper's geometric program (`solve_gpkit`) and a cone program (`solve_cvxpy`). Incomplete rows, several
+        components and a covariance need ``"newton"``; with another solver, ``"auto"`` means none of them.
     smoothing : float
         Pseudo-count of each class, and of each value of each feature in each class; 0 or more. A real-valued feature
         gets two pseudo-observations in each class, one standard deviation below and above its mean. Components share
@@ -71,10 +74,17 @@ def conform(
     real : sequence of int, optional
         Columns with real values: Gaussian in each class with a common variance. An extension of the paper.
     n_components : int or "auto"
-        Number of components; ``"auto"`` takes the number, up to 150, beyond which held-out rows do not become more
-        likely. An extension of the paper.
+        Number of components. ``"auto"`` (the default) splits them, up to 128, until held-out rows become no more
+        likely; `ConformantModel.n_components` has the number. An extension of the paper.
+    covariance : {"auto", "full", "diagonal"}
+        Whether the real-valued features of a component are independent in each class (``"diagonal"``), or have one
+        covariance in all classes (``"full"``), in which binary features beside them take part as numbers; it is shrunk
+        as held-out rows ask for. ``"auto"`` (the default) takes what predicts the classifier's probabilities better for
+        held-out rows with hidden values, and ``"diagonal"`` for more than 200 features. Without real-valued features it
+        is always ``"diagonal"``. `ConformantModel.covariance` has what was taken. An extension of the paper.
     sample_weight : array of shape (n_rows,), optional
-        How often each row counts; for complete rows and one component only.
+        How often each row counts; for complete rows, and one component without covariance, which ``"auto"`` then
+        means.
     random_state : int
         Seed of the clustering that starts the search for several components, and of the choice of held-out rows.
 
@@ -97,7 +107,11 @@ def conform(
     is assumed to have it wherever it is missing.
 
     Several components, and incomplete rows, are learned by expectation-maximisation, each step of which solves the
-    problem of one model for weighted rows. Each of several components gets one more row, with the means of all rows.
+    problem of one model for weighted rows. Each of several components gets one more row, with the means of all rows,
+    and where there is a covariance, pseudo-observations with that of all rows.
+
+    ``n_components=1, covariance="diagonal"`` is the only model whose evidence for a class adds up over the features,
+    which `ConformantModel.explain` needs without `delta`, and the only one that other solvers can learn.
 
     Examples
     --------
@@ -116,8 +130,7 @@ def conform(
     Khosravi, Liang, Choi and Van den Broeck (2019), section 4.
     """
     check_solver(solver)
-    if not is_whole(n_components, 1) and str(n_components) != "auto":
-        raise ValueError(f"n_components must be 1 or more, or 'auto', got {n_components!r}")
+    check_form(n_components, covariance)
     weights, biases, classes = linear_scores(logistic_regression)
     layout = FeatureLayout.of(len(weights), categorical, real)
     names = getattr(logistic_regression, "feature_names_in_", names_of(X))
@@ -125,18 +138,22 @@ def conform(
     complete = not has_gaps(table)
     counts = None if sample_weight is None else row_weights(sample_weight, len(table))
     statistics = FeatureStatistics.of(table, layout, counts, missing=counts is None)
-    if counts is not None and n_components != 1:
+    if counts is not None or (callable(solver) and complete):
+        n_components = 1 if n_components == "auto" else n_components
+        covariance = "diagonal" if covariance == "auto" else covariance
+    if counts is not None and (n_components != 1 or covariance != "diagonal"):
         raise ValueError(
-            "sample_weight must be left out for incomplete rows and several components; repeat the rows instead"
+            "sample_weight must be left out for incomplete rows, several components and covariance='full'; repeat the "
+            "rows instead"
         )
     check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
-    if n_components == 1 and complete:
+    if n_components == 1 and complete and covariance == "diagonal":
         return model.with_column_names(names)
-    check_newton(solver, "incomplete rows and several components")
-    found = learn_mixture(model.components[0], table, n_components, smoothing, random_state)
+    check_newton(solver, "incomplete rows, several components and a covariance")
+    found = learn_mixture(model.components[0], table, n_components, smoothing, random_state, covariance)
     _check_residual(found.residual)
-    return (model if complete and found.n_components == 1 else found).with_column_names(names)
+    return (model if complete and found.n_components == 1 and found.normals is None else found).with_column_names(names)
 
 
 def conform_to_statistics(
@@ -403,12 +420,13 @@ class IncompleteRows:
         weights: Matrix,
         biases: Vector,
         classes: NDArray[Any],
-        n_components: int | Literal["auto"],
+        n_components: Components,
         random_state: int,
+        covariance: Covariance = "diagonal",
     ) -> ConformantModel:
         """Return the mixture that conforms with a classifier and fits the rows best."""
         model = conform_to_statistics(weights, biases, classes, self.layout, self.statistics, smoothing=self.smoothing)
-        found = learn_mixture(model.components[0], self.table, n_components, self.smoothing, random_state)
+        found = learn_mixture(model.components[0], self.table, n_components, self.smoothing, random_state, covariance)
         _check_residual(found.residual)
         return found
 
@@ -465,12 +483,18 @@ class IncompleteRows:
 
 
 def fit_incomplete(
-    start: Any, rows: IncompleteRows, n_components: int | Literal["auto"], random_state: int = 0
+    start: Any,
+    rows: IncompleteRows,
+    n_components: Components,
+    random_state: int = 0,
+    covariance: Covariance = "diagonal",
 ) -> ConformantModel:
     """Learn a classifier and the density of the features from incomplete rows, in turns.
 
     A turn learns the classifier that makes the classes most likely, given the observed features and the density, then
-    the density that conforms with it. Turns end when the classes become no more likely, after two at most.
+    the density that conforms with it. Turns end when the classes become no more likely, after two at most. They have
+    one component without covariance where these are to be chosen, or have a covariance: the density that is wanted is
+    then learned once, for the classifier that the turns have found.
 
     Parameters
     ----------
@@ -479,17 +503,22 @@ def fit_incomplete(
     rows : IncompleteRows
     n_components : int or "auto"
     random_state : int
+    covariance : {"auto", "full", "diagonal"}
     """
     weights, biases, classes = linear_scores(start)
-    best = rows.conformant(weights, biases, classes, n_components, random_state)
+    once = n_components == "auto" or covariance != "diagonal"
+    in_turns: Components = 1 if once else n_components
+    best = rows.conformant(weights, biases, classes, in_turns, random_state)
     reached = rows.objective(best)[0]
     for _ in range(_TURNS):
-        mixture = rows.conformant(*rows.improve(best), classes, best.n_components, random_state)
+        mixture = rows.conformant(*rows.improve(best), classes, in_turns, random_state)
         value = rows.objective(mixture)[0]
         if not value > reached:
             break
         best, reached = mixture, value
-    return best
+    if not once:
+        return best
+    return rows.conformant(best.weights, best.biases, classes, n_components, random_state, covariance)
 
 
 def _errors(joint: NDArray[np.float64], labels: NDArray[np.intp]) -> tuple[Vector, NDArray[np.float64]]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.covariance import Conditionals, Normals
 from trimbench.conformant.layout import CHUNK_ROWS, Block, FeatureLayout, as_row, as_table, blocks, chunks
 from trimbench.conformant.problem import Coding, Solution
 
 # From this many multiplications on, compiled sums, which take a second to load, pay off.
 _MANY = 2**28
+# Rows of a block whose matrices are large.
+_FEWEST_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +40,7 @@ class ConformantDistribution:
     objectives: tuple[float, ...] = ()
     column_names: tuple[str, ...] | None = None
     evidence: Evidence = field(init=False)
+    normals: Normals | None = field(init=False)
     _missing: Matrix = field(init=False)
     _parameters: Matrix = field(init=False)
     _levels: Vector = field(init=False)
@@ -44,6 +48,8 @@ class ConformantDistribution:
     def __post_init__(self) -> None:
         parts = self.components
         object.__setattr__(self, "evidence", Evidence(self.layout, parts[0].coding))
+        joint = [part.normal for part in parts if part.normal is not None]
+        object.__setattr__(self, "normals", Normals.together(joint) if joint else None)
         object.__setattr__(self, "_missing", np.hstack([part.missing_scores for part in parts]))
         object.__setattr__(self, "_parameters", np.stack([part.solution.parameters for part in parts], axis=1))
         object.__setattr__(self, "_levels", self.log_weights - np.array([part.log_normaliser for part in parts]))
@@ -54,12 +60,23 @@ class ConformantDistribution:
         return cls(np.zeros(1), (component,))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(n_components={self.n_components}, classes={self.classes.tolist()})"
+        form = f"n_components={self.n_components}" + (", covariance='full'" if self.normals is not None else "")
+        return f"{type(self).__name__}({form}, classes={self.classes.tolist()})"
 
     @property
     def n_components(self) -> int:
         """Number of components."""
         return len(self.components)
+
+    @property
+    def covariance(self) -> Literal["full", "diagonal"]:
+        """Whether real-valued and binary features have a covariance in each component ("full"), or are independent."""
+        return "diagonal" if self.normals is None else "full"
+
+    @property
+    def is_naive(self) -> bool:
+        """Whether it is one naive Bayes model: a single component, with features that are independent in each class."""
+        return self.n_components == 1 and self.normals is None
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -118,7 +135,7 @@ class ConformantDistribution:
             When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
         """
         table = as_table(X, self.layout.n_columns, columns=self.column_names)
-        if self.n_components == 1:
+        if self.is_naive:
             scores = np.empty((len(table), len(self.classes)))
             for block in blocks(table, self.layout):
                 scores[block.rows] = self.components[0].scores(block)
@@ -126,13 +143,16 @@ class ConformantDistribution:
         if table.size * self._missing.shape[1] >= _MANY and not self.layout.real:
             return self._scores_of_many(table)
         scores = np.empty((len(table), len(self.classes)))
-        for block in blocks(table, self.layout, self._missing.shape[1]):
-            here = self.scores_of(block)
-            scores[block.rows] = here.whole
+        for block in self._blocks(table):
+            here = self.scores_of(ObservedRows.of(self.evidence, block, self.weights, self.biases), only_gaps=True)
+            scores[block.rows] = here.observed.whole
             expected = here.of_absent
-            expected += here.levels[here.gaps][:, :, None]
-            scores[block.rows.start + here.gaps] += logsumexp(expected, axis=1)
+            expected += here.levels[here.observed.gaps][:, :, None]
+            scores[block.rows.start + here.observed.gaps] += logsumexp(expected, axis=1)
         return scores
+
+    def _blocks(self, table: NDArray[Any]) -> Iterator[Block]:
+        return self.evidence.blocks(table, self._missing.shape[1])
 
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Return the expected prediction of the logistic regression given the observed features.
@@ -173,19 +193,16 @@ class ConformantDistribution:
         """Return log P(observed features) of each row, in nats; a density where features are real-valued."""
         table = as_table(X, self.layout.n_columns, columns=self.column_names)
         total = np.empty(len(table))
-        for block in blocks(table, self.layout, self._missing.shape[1]):
-            total[block.rows] = logsumexp(self.scores_of(block).joint) + self.evidence.base(block)
+        for block in self._blocks(table):
+            observed = ObservedRows.of(self.evidence, block, self.weights, self.biases)
+            total[block.rows] = logsumexp(self.scores_of(observed).joint) + self.evidence.base(block)
         return total
 
-    def scores_of(self, block: Block, statistics: Matrix | None = None) -> ComponentScores:
-        """Return the scores of a block's rows under each component; `statistics` are the block's, if already known."""
-        whole = block.values @ self.weights + self.biases
-        statistics = self.evidence.statistics(block) if statistics is None else statistics
-        levels = statistics @ self._parameters + self._levels
-        gaps = np.flatnonzero(block.absent.any(axis=1))
-        absent = block.absent[gaps].astype(np.float64)
-        of_absent = (absent @ self._missing).reshape(len(gaps), self.n_components, len(self.biases))
-        return ComponentScores(statistics, whole, levels, gaps, absent, of_absent)
+    def scores_of(self, observed: ObservedRows, *, only_gaps: bool = False) -> ComponentScores:
+        """Return the scores of some rows under each component; if `only_gaps`, without the levels of complete rows."""
+        return component_scores(
+            observed, self._parameters, self._levels, self._missing, self.normals, only_gaps=only_gaps
+        )
 
     def _scores_of_many(self, table: NDArray[Any]) -> Matrix:
         """Return `decision_scores` of many rows without real-valued features, from tables of partial sums."""
@@ -241,8 +258,11 @@ class Component:
         Parameters with their certificate: ``solution.residual`` is the largest violation of the moment equations.
     coding : Coding
         The reduced problem that was solved.
+    normal : Normals, optional
+        The joint distribution of the real-valued and binary features (standardised), if they have a covariance.
     missing_scores : ndarray of shape (n_features, n_classes)
-        What each feature adds to the score of each class while it is missing.
+        What each feature adds to the score of each class while it is missing; without what `normal` adds, which
+        depends on the other features.
     log_prior : ndarray of shape (n_classes,)
         Logarithm of the class distribution: what is predicted when everything is missing.
     log_normaliser : float
@@ -255,6 +275,7 @@ class Component:
     layout: FeatureLayout
     solution: Solution
     coding: Coding = field(repr=False)
+    normal: Normals | None = field(default=None, repr=False)
     missing_scores: Matrix = field(init=False, repr=False)
     log_prior: Vector = field(init=False, repr=False)
     log_normaliser: float = field(init=False, repr=False)
@@ -265,6 +286,8 @@ class Component:
         expected[[*self.coding.discrete, *self.coding.real]] += at.normalisers
         # Sums of thousands of log-normalisers round; those of their differences between classes hardly do.
         scores = self.biases + _column_sums(expected - expected[:, :1])
+        if self.normal is not None:
+            scores = scores + self.normal.normalisers[0]
         share = float(logsumexp(scores[None])[0])
         object.__setattr__(self, "missing_scores", expected)
         object.__setattr__(self, "log_prior", scores - share)
@@ -281,7 +304,8 @@ class Component:
 
         The log-odds of a binary feature in class k are ``t_i + w_ki``; the values of a categorical feature have
         probabilities in proportion to ``exp(t_i + w_ki)``. Minus infinity for a value that no training row has,
-        infinity for a feature that is always 1, NaN for a real-valued one (see `real_moments`).
+        infinity for a feature that is always 1, NaN for a real-valued one (see `real_moments`) and for those that are
+        jointly normal.
         """
         tilts = np.zeros(self.layout.n_columns)
         tilts[self.coding.unseen] = -np.inf
@@ -289,7 +313,7 @@ class Component:
         binary = self.layout.binary
         always = [c for c in binary if c not in self.coding.free and c not in self.coding.unseen]
         tilts[always] = np.inf  # the value 0 does not occur
-        tilts[list(self.layout.real)] = np.nan
+        tilts[self._numbers] = np.nan
         return tilts
 
     @property
@@ -298,7 +322,7 @@ class Component:
         log_theta = np.full((self.layout.n_columns, len(self.classes)), np.nan)
         owner, tilts = self.layout.feature_of_column, self.tilts
         discrete = np.ones(self.layout.n_columns, dtype=bool)
-        discrete[list(self.layout.real)] = False
+        discrete[self._numbers] = False
         sure = np.isposinf(tilts)
         log_theta[discrete] = tilts[discrete, None] + self.weights[discrete] - self.missing_scores[owner[discrete]]
         log_theta[sure & discrete] = 0.0
@@ -311,7 +335,13 @@ class Component:
         owner, binary = self.layout.feature_of_column, self.layout.binary
         log_theta[binary] = -self.missing_scores[owner[binary]]
         log_theta[np.isposinf(self.tilts)] = -np.inf
+        log_theta[self._numbers] = np.nan
         return log_theta
+
+    @property
+    def _numbers(self) -> list[int]:
+        """Columns that are numbers to the model: real-valued ones, and what `normal` has."""
+        return [*self.layout.real, *places_of_joint(self.layout, self.coding)]
 
     @property
     def real_moments(self) -> tuple[Matrix, Vector]:
@@ -325,6 +355,12 @@ class Component:
         for row, column in enumerate(self.layout.real_columns):
             if column in self.coding.constants:
                 means[row] = self.coding.constants[column]
+                continue
+            if self.normal is not None:
+                i = self.coding.joint.index(self.layout.feature_of_column[column])
+                moved = self.normal.means[0, i] + self.normal.slopes[0, i]
+                means[row] = self.coding.means[i] + self.coding.scales[i] * moved
+                variances[row] = self.normal.covariances[0, i, i] * self.coding.scales[i] ** 2
                 continue
             i = self.coding.real.index(self.layout.feature_of_column[column])
             first = len(self.coding.free) + 2 * i
@@ -343,10 +379,67 @@ class Component:
         return scores
 
 
+def places_of_joint(layout: FeatureLayout, coding: Coding) -> list[int]:
+    """Return the columns of the features that are jointly normal."""
+    columns: list[int] = layout.first_columns[list(coding.joint)].tolist()
+    return columns
+
+
 def _column_sums(table: Matrix) -> Vector:
     """Return the sum of each column, added pairwise, which rounds less than row by row."""
     sums: Vector = np.ascontiguousarray(table.T).sum(axis=1)
     return sums
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedRows:
+    """What some rows say that is the same under each component.
+
+    Attributes
+    ----------
+    block : Block
+    statistics : ndarray of shape (n_rows, n_parameters)
+    whole : ndarray of shape (n_rows, n_classes)
+        Scores of the classifier, with zeros for what is missing.
+    gaps : ndarray of int
+        Rows with missing features.
+    absent : ndarray of shape (n_gaps, n_features)
+        1 where a feature of these rows is missing.
+    values : ndarray of shape (n_rows, n_joint)
+        The features that are jointly normal, standardised; 0 where they are missing.
+    """
+
+    block: Block
+    statistics: Matrix
+    whole: Matrix
+    gaps: NDArray[np.intp]
+    absent: Matrix
+    values: Matrix
+    hidden: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, evidence: Evidence, block: Block, weights: Matrix, biases: Vector) -> ObservedRows:
+        """Return what the rows of a block say."""
+        gaps = np.flatnonzero(block.absent.any(axis=1))
+        return cls(
+            block,
+            evidence.statistics(block),
+            block.values @ weights + biases,
+            gaps,
+            block.absent[gaps].astype(np.float64),
+            evidence.joint_values(block),
+            block.absent[gaps][:, list(evidence.coding.joint)],
+        )
+
+    @cached_property
+    def evidence_of_whole(self) -> Vector:
+        """Log-sum-exp of the scores of the classes, shape (n_rows,)."""
+        return logsumexp(self.whole)
+
+    @cached_property
+    def complete(self) -> NDArray[np.intp]:
+        """Rows without missing features."""
+        return np.flatnonzero(~self.block.absent.any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,30 +448,24 @@ class ComponentScores:
 
     Attributes
     ----------
-    statistics : ndarray of shape (n_rows, n_parameters)
-    whole : ndarray of shape (n_rows, n_classes)
-        Scores of the classifier, with zeros for what is missing.
+    observed : ObservedRows
     levels : ndarray of shape (n_rows, n_components)
         What a component adds to the score of each class.
-    gaps : ndarray of int
-        Rows with missing features.
-    absent : ndarray of shape (n_gaps, n_features)
-        1 where a feature of these rows is missing.
     of_absent : ndarray of shape (n_gaps, n_components, n_classes)
-        What the missing features of these rows add to the score of each class in each component.
+        What the missing features of rows with gaps add to the score of each class in each component.
+    conditionals : Conditionals, optional
+        The distributions of missing features that are jointly normal.
     """
 
-    statistics: Matrix
-    whole: Matrix
+    observed: ObservedRows
     levels: Matrix
-    gaps: NDArray[np.intp]
-    absent: Matrix
     of_absent: NDArray[np.float64]
+    conditionals: Conditionals | None = None
 
     @cached_property
     def of_gaps(self) -> NDArray[np.float64]:
         """Scores of the classes of rows with gaps, without the level, shape (n_gaps, n_components, n_classes)."""
-        scores: NDArray[np.float64] = self.of_absent + self.whole[self.gaps][:, None]
+        scores: NDArray[np.float64] = self.of_absent + self.observed.whole[self.observed.gaps][:, None]
         return scores
 
     @cached_property
@@ -389,9 +476,45 @@ class ComponentScores:
     @property
     def joint(self) -> Matrix:
         """Log P(component, observed features), shape (n_rows, n_components), up to `Evidence.base`."""
-        joint = self.levels + logsumexp(self.whole)[:, None]
-        joint[self.gaps] = self.levels[self.gaps] + self.evidence_of_gaps
+        joint = self.levels + self.observed.evidence_of_whole[:, None]
+        joint[self.observed.gaps] = self.levels[self.observed.gaps] + self.evidence_of_gaps
         return joint
+
+
+def component_scores(
+    observed: ObservedRows,
+    parameters: Matrix,
+    levels: Vector,
+    missing: Matrix,
+    normals: Normals | None,
+    *,
+    only_gaps: bool = False,
+) -> ComponentScores:
+    """Return the scores of some rows under each component of a mixture.
+
+    Parameters
+    ----------
+    observed : ObservedRows
+    parameters : ndarray of shape (n_parameters, n_components)
+    levels : ndarray of shape (n_components,)
+    missing : ndarray of shape (n_features, n_components * n_classes)
+        What each feature adds to the scores while it is missing.
+    normals : Normals or None
+    only_gaps : bool
+        Whether the levels of complete rows are not needed.
+    """
+    of_rows = observed.statistics @ parameters + levels
+    n_gaps, n_components = len(observed.gaps), len(levels)
+    of_absent = (observed.absent @ missing).reshape(n_gaps, n_components, observed.whole.shape[1])
+    if normals is None:
+        return ComponentScores(observed, of_rows, of_absent)
+    if not only_gaps:
+        of_rows[observed.complete] += normals.log_density(observed.values[observed.complete])
+    if not n_gaps:
+        return ComponentScores(observed, of_rows, of_absent)
+    conditionals = normals.given(observed.values[observed.gaps], observed.hidden)
+    of_rows[observed.gaps] += conditionals.log_density
+    return ComponentScores(observed, of_rows, of_absent + conditionals.scores, conditionals)
 
 
 # Sufficient statistics of rows for the free parameters of conformant models that share a coding.
@@ -411,9 +534,10 @@ class Evidence:
     _always: NDArray[np.intp] = field(init=False)
 
     def __post_init__(self) -> None:
-        known = {*self.coding.free.tolist(), *self.coding.unseen.tolist()}
+        known = {*self.coding.free.tolist(), *self.coding.unseen.tolist(), *places_of_joint(self.layout, self.coding)}
         always = [column for column in self.layout.binary.tolist() if column not in known]
-        object.__setattr__(self, "_real", self.layout.first_columns[list(self.coding.real)].tolist())
+        places = [*self.coding.real, *self.coding.joint]
+        object.__setattr__(self, "_real", self.layout.first_columns[places].tolist())
         object.__setattr__(self, "_always", np.array(always, dtype=np.intp))
 
     @property
@@ -427,19 +551,33 @@ class Evidence:
         n_free = len(coding.free)
         whole = n_free == self.layout.n_columns  # all columns, in order
         discrete = block.values if whole else block.values[:, coding.free]
-        if not self._real:
+        if not coding.real:
             return discrete
         values = (block.values[:, self._real] - coding.means) / coding.scales
         values[block.absent[:, list(coding.real)]] = 0.0
         pairs = np.stack([values, values**2], axis=2).reshape(len(values), -1)
         return np.concatenate([discrete, pairs], axis=1)
 
+    def joint_values(self, block: Block) -> Matrix:
+        """Return the standardised values of the jointly normal features, shape (n_rows, n_joint); 0 where missing."""
+        coding = self.coding
+        if not coding.joint:
+            return np.empty((len(block.values), 0))
+        values = (block.values[:, self._real] - coding.means) / coding.scales
+        return np.where(block.absent[:, list(coding.joint)], 0.0, values)
+
+    def blocks(self, rows: NDArray[Any], width: int, *, checked: bool = False) -> Iterator[Block]:
+        """Yield blocks of rows, as many at a time as the matrices of jointly normal features leave room for."""
+        n_joint = len(self.coding.joint)
+        wide, least = (max(width, n_joint**2), _FEWEST_ROWS) if n_joint else (width, 128)
+        return blocks(rows, self.layout, wide, checked=checked, least=least)
+
     def base(self, block: Block) -> Vector:
         """Return the part of the log-density without parameters: -inf for a value that has probability 0."""
         coding = self.coding
         total = np.zeros(len(block.values))
         if self._real:
-            total -= (~block.absent[:, list(coding.real)]) @ np.log(coding.scales)
+            total -= (~block.absent[:, [*coding.real, *coding.joint]]) @ np.log(coding.scales)
         never = (block.values[:, coding.unseen] > 0).any(axis=1)
         if len(self._always):
             owners = self.layout.feature_of_column[self._always]

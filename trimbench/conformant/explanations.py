@@ -228,7 +228,8 @@ class ContrastiveExplanation(Explanation):
         Smallest sets, `features` first.
     size_lower_bound : int
         Proven: no set of fewer features gives another class. It is the number of `features` (if no set does, one more
-        than were observed), except for losses in a mixture, where there may be too many sets to try all.
+        than were observed), except for losses in a mixture or with a covariance, where there may be too many sets to
+        try all.
     complete : bool
         Whether `sets` are proven to be all smallest sets.
     evidence : ndarray of shape (n_features,)
@@ -252,7 +253,7 @@ def contrast(
     """Return the contrastive explanation of the classification of one row, see `ConformantModel.contrast`.
 
     The costs of the features add up, so that the costliest features form a smallest set. Only the costs of losing
-    features of a mixture do not add up (`smallest_losses`).
+    features of a mixture, or with a covariance, do not add up (`smallest_losses`).
 
     References
     ----------
@@ -262,13 +263,13 @@ def contrast(
     check_whole("max_sets", max_sets, 1)
     row = checked_row(model, x)
     winner, rivals = compared_classes(model, row, against)
-    if len(model.components) == 1 or (by == "change" and not np.isnan(row).any()):
+    if model.is_naive or (by == "change" and not np.isnan(row).any()):
         # The classifier alone decides what changes of a complete row do, and every component has it.
         return _additive(model, row, winner, rivals, by, max_sets)
     if by == "change":
         raise ValueError(
-            "x must have no missing value for by='change' with several components, as what values change then depends "
-            "on each other; use by='loss', or a model of one component"
+            "x must have no missing value for by='change' with several components or a covariance, as what values "
+            "change then depends on each other; use by='loss', or a model with n_components=1 and covariance='diagonal'"
         )
     found, becomes = smallest_losses(model, row, winner, rivals, max_sets)
     evidence = lost_log_odds(model, row, winner, becomes[0] if becomes else rivals[0])

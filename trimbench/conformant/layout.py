@@ -144,7 +144,9 @@ class Block:
         return values
 
 
-def blocks(rows: NDArray[Any], layout: FeatureLayout, width: int = 1, *, checked: bool = False) -> Iterator[Block]:
+def blocks(
+    rows: NDArray[Any], layout: FeatureLayout, width: int = 1, *, checked: bool = False, least: int = 128
+) -> Iterator[Block]:
     """Yield the rows, of shape (n_rows, n_columns), in small parts, checked against the layout unless `checked` before.
 
     Raises ValueError if a value is not allowed for its feature; NaN is allowed.
@@ -153,9 +155,11 @@ def blocks(rows: NDArray[Any], layout: FeatureLayout, width: int = 1, *, checked
     ----------
     width : int
         How many numbers will be computed for each row.
+    least : int
+        How many rows a block has at least, however wide.
     """
     real = list(layout.real)
-    size = min(max(_BLOCK_SIZE // max(layout.n_columns, width), 128), CHUNK_ROWS)
+    size = min(max(_BLOCK_SIZE // max(layout.n_columns, width), least), CHUNK_ROWS)
     for start in range(0, len(rows), size):
         part = np.asarray(rows[start : start + size], dtype=np.float64)
         absent, is_one = np.isnan(part), part == 1

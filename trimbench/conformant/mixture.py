@@ -1,23 +1,28 @@
-"""Learning mixtures of conformant models, from complete or incomplete rows, and how many components they need."""
+"""Learning mixtures of conformant models by expectation-maximisation, from complete or incomplete rows."""
 
 from __future__ import annotations
 
-import itertools
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import Component, Evidence, logsumexp
-from trimbench.conformant.layout import Block, blocks
+from trimbench.conformant.covariance import NormalMoments, Normals, fit_normals
+from trimbench.conformant.distribution import (
+    Component,
+    ComponentScores,
+    Evidence,
+    ObservedRows,
+    component_scores,
+    logsumexp,
+)
+from trimbench.conformant.layout import blocks
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import ReducedProblem, solve_newton
-
-# Expectation-maximisation for mixtures of conformant models, from complete or incomplete rows.
+from trimbench.conformant.problem import Evaluation, ReducedProblem, Solution, solve_all
 
 # How many rows with the means of all training rows are added to each component, and to the count of each component.
 _MEAN_ROWS = 1.0
@@ -43,11 +48,39 @@ class Expectation:
         Sums of the statistics of these rows; a missing one counts with its expectation.
     log_likelihood : float
         Of all rows, up to a constant that no parameter changes.
+    first : ndarray of shape (n_components, n_joint)
+        Sums of the features that are jointly normal, standardised.
+    second : ndarray of shape (n_components, n_joint, n_joint)
+        Sums of their products.
     """
 
     counts: Vector
     statistics: Matrix
     log_likelihood: float
+    first: Matrix = field(default_factory=lambda: np.empty((0, 0)))
+    second: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0, 0)))
+
+    def of(self, places: NDArray[np.intp]) -> Expectation:
+        """Return those of some components, each as often as it is named."""
+        kept = (self.counts[places], self.statistics[places], self.log_likelihood)
+        return Expectation(*kept, self.first[places], self.second[places])
+
+
+@dataclass(frozen=True, eq=False)
+class NormalPrior:
+    """What is known beforehand of features that are jointly normal.
+
+    Attributes
+    ----------
+    rows : float, or ndarray of shape (n_components,)
+        Number of pseudo-observations, with the means of all rows, the covariance and the classes:
+    covariance : ndarray of shape (n_joint, n_joint)
+    classes : ndarray of shape (n_classes,)
+    """
+
+    rows: float | Vector
+    covariance: Matrix
+    classes: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,85 +95,274 @@ class MixturePrior:
         Number of rows with these means.
     smoothing : float
         Pseudo-count of each value of each feature in each class.
+    normal : NormalPrior, optional
+        Of the features that are jointly normal.
     """
 
     model: Component
     mean_rows: float
     smoothing: float
+    normal: NormalPrior | None = None
 
     @classmethod
-    def of(cls, model: Component, n_components: int, smoothing: float, *, of_all_rows: bool = True) -> MixturePrior:
+    def of(
+        cls,
+        model: Component,
+        n_components: int,
+        smoothing: float,
+        *,
+        of_all_rows: bool = True,
+        normal: NormalPrior | None = None,
+    ) -> MixturePrior:
         """Return the prior of a number of components: a single one `of_all_rows` needs no rows added."""
-        return cls(model, 0.0 if of_all_rows and n_components == 1 else _MEAN_ROWS, smoothing / n_components)
+        rows = 0.0 if of_all_rows and n_components == 1 else _MEAN_ROWS
+        return cls(model, rows, smoothing / n_components, normal)
 
-    def log_density(self, mixture: ConformantModel) -> float:
+    def log_density(self, mixture: Tilts) -> float:
         """Return the logarithm of the prior density of all parameters, up to a constant."""
-        problem = self.model.coding.problem
-        total = 0.0
-        for part in mixture.components:
-            parameters = part.solution.parameters
-            at = problem.evaluate(parameters)
-            total += self.mean_rows * (float(problem.moments @ parameters) - at.log_normaliser)
-            tilted = problem.n_classes * (float(problem.pseudo_observations @ parameters) - at.log_normaliser)
-            total += self.smoothing * (tilted - float(problem.multiplicities @ at.normalisers.sum(axis=1)))
-        return total + _PSEUDO_COUNT * float(mixture.log_weights.sum())
+        problem, at = self.model.coding.problem, mixture.at
+        of_rows = mixture.parameters @ problem.moments - mixture.log_normalisers
+        of_values = problem.n_classes * (mixture.parameters @ problem.pseudo_observations - mixture.log_normalisers)
+        of_values = of_values - at.normalisers.sum(axis=2) @ problem.multiplicities
+        total = float((self.mean_rows * of_rows + self.smoothing * of_values).sum())
+        total += _PSEUDO_COUNT * float(mixture.log_weights.sum())
+        return total + (self._of_normals(mixture.normals) if mixture.normals is not None else 0.0)
 
-    def maximise(self, expected: Expectation, previous: ConformantModel | None = None) -> ConformantModel:
-        """Return the mixture that maximises the expected log-likelihood and the prior."""
-        problem = self.model.coding.problem
-        before = previous.components if previous else (self.model,) * len(expected.counts)
-        parts = []
-        for z in range(len(expected.counts)):
-            count = float(expected.counts[z]) + self.mean_rows
-            moments = (expected.statistics[z] + self.mean_rows * problem.moments) / count
-            means, real = np.split(moments, [problem.n_free])
-            of_rows = replace(problem, means=means, real_moments=real, pseudo=self.smoothing / count)
-            parts.append(_solved(of_rows, before[z]))
-        counts = expected.counts + _PSEUDO_COUNT
-        return ConformantModel(np.log(counts / counts.sum()), tuple(parts))
+    def _of_normals(self, normals: Normals) -> float:
+        """Return the part of the log-density of jointly normal features."""
+        assert self.normal is not None
+        n_components, n_real = normals.means.shape
+        n_classes, ones = normals.weights.shape[1], np.ones(n_components)
+        nothing, prior = np.zeros(normals.means.shape), self.normal
+        rows = (self.mean_rows + prior.rows) * ones
+        total = normals.log_likelihood(rows, nothing, rows[:, None, None] * prior.covariance)
+        total -= float((prior.rows * (normals.normalisers @ prior.classes)).sum())
+        pairs = normals.log_likelihood(2 * ones, nothing, 2 * np.eye(n_real) * ones[:, None, None])
+        return float(total + self.smoothing * (n_classes * pairs - float(normals.normalisers.sum())))
+
+    def maximise(
+        self, expected: Expectation, previous: Tilts | None = None, tolerance: float = 0.0, sweeps: int = 100
+    ) -> Tilts:
+        """Return the mixture that maximises the expected log-likelihood and the prior.
+
+        Where jointly normal features stand beside others, both are fitted in turns, given the other. Fewer `sweeps`, or
+        a larger `tolerance` of the moment equations, raise the objective without maximising it.
+        """
+        base = self.model.coding.problem
+        counts = expected.counts + self.mean_rows
+        moments = (expected.statistics + self.mean_rows * base.moments) / counts[:, None]
+        means, real = np.split(moments, [base.n_free], axis=1)
+        problem = replace(base, means=means, real_moments=real, pseudo=self.smoothing / counts)
+        # Rare values may be a hundred times rarer after a step, which takes Newton's method many steps: the start moves
+        # as far as the discrete features, taken without classes, have moved.
+        before, parameters = (base, self.model.solution.parameters)
+        if previous is not None:
+            before, parameters = previous.problem, previous.parameters
+        start = np.tile(parameters, (len(counts), 1)) if previous is None else parameters.copy()
+        start[:, : base.n_free] += (problem.start() - before.start())[:, : base.n_free]
+        weights = expected.counts + _PSEUDO_COUNT
+        log_weights = np.log(weights / weights.sum())
+        if self.normal is None:
+            parameters, at, _ = solve_all(problem, start, max(tolerance, _EXACT))
+            return Tilts(self.model, log_weights, parameters, problem, at, at.residual)
+        return self._in_turns(expected, log_weights, problem, start, previous, max(tolerance, _EXACT), sweeps)
+
+    def _in_turns(
+        self,
+        expected: Expectation,
+        log_weights: Vector,
+        problem: ReducedProblem,
+        start: Matrix,
+        previous: Tilts | None,
+        tolerance: float,
+        sweeps: int,
+    ) -> Tilts:
+        """Maximise over jointly normal features and the others in turns."""
+        weights = self.model.coding.joint_weights
+        assert weights is not None
+        moments = self._normal_moments(expected)
+        alone = problem.biases
+        at, parameters, shares = problem.evaluate(start), start, None if previous is None else previous.at.prior
+        while True:
+            biases = alone + at.normalisers.sum(axis=1)
+            normals, shares = fit_normals(moments, weights, biases, shares, tolerance)
+            problem = replace(problem, biases=alone + normals.normalisers)
+            if not parameters.shape[1]:
+                at = problem.evaluate(parameters)
+                residual = np.abs(at.prior - shares).max(axis=1)
+                return Tilts(self.model, log_weights, parameters, problem, at, residual, normals)
+            parameters, at, _ = solve_all(problem, parameters, tolerance)
+            residual = np.maximum(at.residual, np.abs(at.prior - shares).max(axis=1))
+            sweeps -= 1
+            if not sweeps or residual.max() <= max(tolerance, _EXACT_IN_TURNS):
+                return Tilts(self.model, log_weights, parameters, problem, at, residual, normals)
+
+    def _normal_moments(self, expected: Expectation) -> NormalMoments:
+        """Return what the jointly normal features of each component are fitted to, for each row."""
+        prior, n_classes = self.normal, len(self.model.biases)
+        assert prior is not None
+        counts = (expected.counts + self.mean_rows)[:, None]
+        pseudo, rows = self.smoothing / counts, np.reshape(prior.rows, (-1, 1)) / counts
+        added = (self.mean_rows / counts + rows)[:, :, None] * prior.covariance
+        second = expected.second / counts[:, :, None] + added
+        second = second + 2 * n_classes * pseudo[:, :, None] * np.eye(len(prior.covariance))
+        share = 1 + n_classes * pseudo[:, 0]
+        return NormalMoments(expected.first / counts, second, share, pseudo + rows * prior.classes)
 
 
-def _solved(problem: ReducedProblem, before: Component) -> Component:
-    """Solve a problem, starting near the solution of a similar one.
+# Newton's method stops where it can do no better; turns stop where the shares of the classes hardly move.
+_EXACT, _EXACT_IN_TURNS = 1e-13, 1e-11
 
-    The start adds to the previous solution how far the discrete features, taken without classes, have moved: after a
-    step of expectation-maximisation rare values may be a hundred times rarer, which takes Newton's method many steps.
+
+@dataclass(frozen=True, eq=False)
+class Tilts:
+    """The parameters of a mixture, those of all components together, while it is learned.
+
+    Attributes
+    ----------
+    component : Component
+        What the components have in common.
+    log_weights : ndarray of shape (n_components,)
+    parameters : ndarray of shape (n_components, n_parameters)
+    problem : ReducedProblem
+        Of the components, with the moments that they were fitted to.
+    at : Evaluation
+        Of this problem at the parameters.
+    residuals : ndarray of shape (n_components,)
+        Largest violation of the moment equations.
+    normals : Normals, optional
     """
-    start, n_free = before.solution.parameters.copy(), problem.n_free
-    start[:n_free] += (problem.start() - before.coding.problem.start())[:n_free]
-    coding = replace(before.coding, problem=problem)
-    return replace(before, solution=solve_newton(problem, start), coding=coding)
+
+    component: Component
+    log_weights: Vector
+    parameters: Matrix
+    problem: ReducedProblem
+    at: Evaluation
+    residuals: Vector
+    normals: Normals | None = None
+    missing: Matrix = field(init=False)
+    log_normalisers: Vector = field(init=False)
+
+    def __post_init__(self) -> None:
+        coding, n_components = self.component.coding, len(self.log_weights)
+        expected = np.tile(coding.offsets, (n_components, 1, 1))
+        expected[:, [*coding.discrete, *coding.real]] += self.at.normalisers
+        # Sums of thousands of log-normalisers round; those of their differences between classes hardly do.
+        scores = self.component.biases + _feature_sums(expected - expected[:, :, :1])
+        if self.normals is not None:
+            scores = scores + self.normals.normalisers
+        normalisers = logsumexp(scores) + _feature_sums(expected[:, :, :1])[:, 0]
+        missing = np.swapaxes(expected, 0, 1).reshape(expected.shape[1], -1)
+        object.__setattr__(self, "missing", np.ascontiguousarray(missing))
+        object.__setattr__(self, "log_normalisers", normalisers)
+
+    @classmethod
+    def of(cls, mixture: ConformantModel) -> Tilts:
+        """Return the parameters of a learned mixture."""
+        parts = mixture.components
+        problems = [part.coding.problem for part in parts]
+        biases = parts[0].coding.problem.biases
+        if mixture.normals is not None:
+            biases = parts[0].biases + parts[0].coding.offsets.sum(axis=0) + mixture.normals.normalisers
+        problem = replace(
+            problems[0],
+            means=np.stack([one.means for one in problems]),
+            real_moments=np.stack([np.asarray(one.real_moments) for one in problems]),
+            pseudo=np.array([one.pseudo for one in problems]),
+            biases=biases,
+        )
+        parameters = np.stack([part.solution.parameters for part in parts])
+        residuals = np.array([part.residual for part in parts])
+        at = problem.evaluate(parameters)
+        return cls(parts[0], mixture.log_weights, parameters, problem, at, residuals, mixture.normals)
+
+    @property
+    def n_components(self) -> int:
+        """Number of components."""
+        return len(self.log_weights)
+
+    def model(self, objectives: tuple[float, ...] = ()) -> ConformantModel:
+        """Return the mixture."""
+        parts = []
+        for z in range(self.n_components):
+            at, problem = self.at.at(z), self.problem.of(z)
+            solution = Solution(self.parameters[z], float(self.residuals[z]), float(at.value), 0)
+            normal = None if self.normals is None else self.normals.of(z)
+            problem = replace(problem, biases=self.component.coding.problem.biases)
+            coding = replace(self.component.coding, problem=problem)
+            parts.append(replace(self.component, solution=solution, coding=coding, normal=normal))
+        return ConformantModel(self.log_weights, tuple(parts), objectives)
+
+    def scores(self, observed: ObservedRows) -> ComponentScores:
+        """Return the scores of some rows under each component."""
+        levels = self.log_weights - self.log_normalisers
+        return component_scores(observed, self.parameters.T, levels, self.missing, self.normals)
 
 
-def prepared(mixture: ConformantModel, rows: NDArray[Any]) -> Iterator[tuple[Block, Matrix]]:
-    """Yield blocks of already checked rows with their statistics, which are the same at each step of a search."""
-    for block in blocks(rows, mixture.layout, mixture.n_components * len(mixture.classes), checked=True):
-        yield block, mixture.evidence.statistics(block)
+def _feature_sums(table: NDArray[np.float64]) -> Matrix:
+    """Return sums over the second axis, added pairwise, which rounds less than one by one."""
+    sums: Matrix = np.ascontiguousarray(np.swapaxes(table, 1, 2)).sum(axis=2)
+    return sums
 
 
-def expect(mixture: ConformantModel, parts: Iterable[tuple[Block, Matrix]]) -> Expectation:
-    """Return the expected statistics of `prepared` rows under a mixture."""
-    n_components, n_classes = mixture.n_components, len(mixture.classes)
-    problem = mixture.components[0].coding.problem
+class PreparedRows:
+    """Parts of already checked rows with what they say, which is the same at each step of a search.
+
+    They are kept if the rows are few enough, and found anew each time otherwise.
+    """
+
+    def __init__(self, component: Component, rows: NDArray[Any], n_components: int) -> None:
+        self._component, self._rows = component, rows
+        self._width = n_components * len(component.classes)
+        self._kept = tuple(self._parts()) if rows.size <= _MOST_KEPT else None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[ObservedRows]:
+        return self._parts() if self._kept is None else iter(self._kept)
+
+    def _parts(self) -> Iterator[ObservedRows]:
+        component = self._component
+        evidence = Evidence(component.layout, component.coding)
+        for block in evidence.blocks(self._rows, self._width, checked=True):
+            yield ObservedRows.of(evidence, block, component.weights, component.biases)
+
+
+def expect(mixture: Tilts, parts: Iterable[ObservedRows]) -> Expectation:
+    """Return the expected statistics of rows under a mixture."""
+    component, n_components = mixture.component, mixture.n_components
+    evidence, n_classes = Evidence(component.layout, component.coding), len(component.classes)
     counts = np.zeros(n_components)
-    statistics = np.zeros((n_components, len(problem.linear)))
-    hidden = np.zeros((mixture.layout.n_features, n_components * n_classes))
+    statistics = np.zeros(mixture.parameters.shape)
+    hidden = np.zeros((component.layout.n_features, n_components * n_classes))
     log_likelihood = 0.0
-    for block, of_block in parts:
-        scores = mixture.scores_of(block, of_block)
+    n_joint = len(component.coding.joint)
+    first, second = np.zeros((n_components, n_joint)), np.zeros((n_components, n_joint, n_joint))
+    for observed in parts:
+        scores = mixture.scores(observed)
         logs = scores.joint
         of_rows = logsumexp(logs)
-        log_likelihood += float((of_rows + mixture.evidence.base(block)).sum())
+        log_likelihood += float((of_rows + evidence.base(observed.block)).sum())
         shares = np.exp(logs - of_rows[:, None])
         counts += shares.sum(axis=0)
-        statistics += shares.T @ scores.statistics
-        of_classes = np.exp(scores.of_gaps - scores.evidence_of_gaps[:, :, None]) * shares[scores.gaps][:, :, None]
-        hidden += scores.absent.T @ of_classes.reshape(len(scores.gaps), n_components * n_classes)
+        statistics += shares.T @ observed.statistics
+        of_classes = np.exp(scores.of_gaps - scores.evidence_of_gaps[:, :, None]) * shares[observed.gaps][:, :, None]
+        hidden += observed.absent.T @ of_classes.reshape(len(observed.gaps), n_components * n_classes)
+        if mixture.normals is None:
+            continue
+        values, of_complete = observed.values[observed.complete], shares[observed.complete]
+        first += of_complete.T @ values
+        for z in range(n_components):
+            second[z] += (values * of_complete[:, z : z + 1]).T @ values
+        if scores.conditionals is not None:
+            more = scores.conditionals.expected(mixture.normals, of_classes)
+            first, second = first + more[0], second + more[1]
     if hidden.any():
-        expected_rows = hidden.reshape(-1, n_components, n_classes)[mixture.evidence.features[problem.owner]]
-        for z, part in enumerate(mixture.components):
-            statistics[z] += (problem.evaluate(part.solution.parameters).moments * expected_rows[:, z]).sum(axis=1)
-    return Expectation(counts, statistics, log_likelihood)
+        owners = evidence.features[mixture.problem.owner]
+        expected_rows = hidden.reshape(-1, n_components, n_classes)[owners].transpose(1, 0, 2)
+        statistics += (mixture.at.moments * expected_rows).sum(axis=2)
+    return Expectation(counts, statistics, log_likelihood, first, second)
 
 
 def learn_components(
@@ -152,102 +374,95 @@ def learn_components(
 
     Parameters
     ----------
+    prior : MixturePrior
     rows : array of shape (n_rows, n_columns)
         NaN marks a missing feature.
     first : Expectation
         Where to start.
+    max_iterations : int
     """
-    tolerance = _TOLERANCE if len(first.counts) > 1 else _TOLERANCE_OF_ONE
-    mixture = prior.maximise(first)
-    kept = tuple(prepared(mixture, rows)) if rows.size <= _MOST_KEPT else None
+    n_components = len(first.counts)
+    parts = PreparedRows(prior.model, rows, n_components)
+    tolerance = _TOLERANCE if n_components > 1 else _TOLERANCE_OF_ONE
+    # In turns, the exact maximum of each step is not worth its time.
+    sweeps = 1 if prior.normal is not None and prior.model.coding.free.size else 100
+    mixture = prior.maximise(first, sweeps=sweeps)
     objectives: list[float] = []
     while True:
-        expected = expect(mixture, kept or prepared(mixture, rows))
+        expected = expect(mixture, parts)
         objectives.append((expected.log_likelihood + prior.log_density(mixture)) / len(rows))
-        enough = tolerance * abs(objectives[-1])
-        if len(objectives) > max_iterations or (len(objectives) > 1 and objectives[-1] - objectives[-2] < enough):
-            return replace(mixture, objectives=tuple(objectives))
+        if len(objectives) > max_iterations or has_converged(objectives, tolerance):
+            break
+        mixture = prior.maximise(expected, mixture, sweeps=sweeps)
+    if sweeps == 1:
         mixture = prior.maximise(expected, mixture)
+        last = expect(mixture, parts)
+        objectives.append((last.log_likelihood + prior.log_density(mixture)) / len(rows))
+    return mixture.model(tuple(objectives))
+
+
+def has_converged(objectives: Sequence[float], tolerance: float) -> bool:
+    """Tell whether the last step gained less than this share of the objective."""
+    return len(objectives) > 1 and objectives[-1] - objectives[-2] < tolerance * abs(objectives[-1])
 
 
 def clusters(model: Component, rows: NDArray[Any], n_components: int, random_state: int) -> Expectation:
     """Return the statistics of clusters of some of the rows, with means in place of what is missing."""
     rng = np.random.default_rng(random_state)
     few = rows if len(rows) <= _CLUSTERED_ROWS else rows[np.sort(rng.choice(len(rows), _CLUSTERED_ROWS, replace=False))]
-    evidence, problem = Evidence(model.layout, model.coding), model.coding.problem
-    means = problem.moments
-    owners = evidence.features[problem.owner]
-    parts = blocks(few, model.layout, checked=True)
-    filled = np.vstack([np.where(part.absent[:, owners], means, evidence.statistics(part)) for part in parts])
-    places = np.ones(len(means), dtype=bool)
-    places[problem.n_free + 1 :: 2] = False  # squares
+    filled = FilledRows.of(model, few)
     if n_components == 1:
-        return Expectation(np.array([len(filled)], dtype=np.float64), filled.sum(axis=0, keepdims=True), -np.inf)
+        return filled.sums(np.ones((len(few), 1)))
     from sklearn.cluster import KMeans
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than clusters: those without rows get the means
         found = KMeans(n_components, n_init=1, max_iter=_CLUSTERING_STEPS, random_state=random_state % 2**32)
-        labels = found.fit_predict(filled[:, places].astype(np.float32))
-    members = np.eye(n_components)[labels]
-    return Expectation(members.sum(axis=0), members.T @ filled, -np.inf)
+        labels = found.fit_predict(filled.places.astype(np.float32))
+    return filled.sums(np.eye(n_components)[labels])
 
 
-# How many components a mixture of conformant models needs, by the likelihood of rows held out.
+@dataclass(frozen=True, eq=False)
+class FilledRows:
+    """The statistics of rows, with their means in place of what is missing.
 
-_CANDIDATES = (1, 2, 5, 10, 20, 50, 100, 150)
-_HELD_OUT = 0.2
-_MOST_HELD_OUT = 2500
-_MOST_ROWS = 10_000
-_FEWEST_ROWS = 10
-
-
-def learn_mixture(
-    model: Component, rows: NDArray[Any], n_components: int | Literal["auto"], smoothing: float, random_state: int
-) -> ConformantModel:
-    """Learn a mixture of conformant models.
-
-    Raises ValueError if there are fewer rows than components.
-
-    Parameters
+    Attributes
     ----------
-    model : Component
-        The model that was fitted to the means of all rows.
-    rows : ndarray of shape (n_rows, n_columns)
-        The rows that the statistics of the model were computed from; NaN marks a missing feature.
-    n_components : int or "auto"
-    smoothing : float
-        Pseudo-count of each value of each feature in each class, shared by the components.
-    random_state : int
-        Seed of the clustering that starts the search, and of the choice of held-out rows.
+    statistics : ndarray of shape (n_rows, n_parameters)
+    values : ndarray of shape (n_rows, n_joint)
+    absent : ndarray of bool, shape (n_rows, n_joint)
+        Which of the values are missing.
+    places : ndarray of shape (n_rows, n_places)
+        Statistics (without squares) and values side by side: points to be clustered.
     """
-    chosen = _chosen(model, rows, smoothing, random_state) if n_components == "auto" else n_components
-    if chosen > len(rows):
-        raise ValueError(f"n_components must be at most the number of rows, {len(rows)}, got {chosen}")
-    first = clusters(model, rows, chosen, random_state)
-    return learn_components(MixturePrior.of(model, chosen, smoothing), rows, first)
 
+    statistics: Matrix
+    values: Matrix
+    absent: NDArray[np.bool_]
+    places: Matrix
 
-def _chosen(model: Component, rows: NDArray[Any], smoothing: float, random_state: int) -> int:
-    """Return the number beyond which held-out rows do not become more likely by more than one standard error."""
-    order = np.random.default_rng(random_state).permutation(len(rows))
-    n_held_out = min(int(_HELD_OUT * len(rows)), _MOST_HELD_OUT)
-    if n_held_out < _FEWEST_ROWS:
-        return 1
-    held_out, others = rows[order[:n_held_out]], rows[order[n_held_out : n_held_out + _MOST_ROWS]]
+    @classmethod
+    def of(cls, model: Component, rows: NDArray[Any]) -> FilledRows:
+        """Return the statistics of already checked rows."""
+        evidence, problem = Evidence(model.layout, model.coding), model.coding.problem
+        means, owners, joint = problem.moments, evidence.features[problem.owner], list(model.coding.joint)
+        filled, values, absent = [], [], []
+        for part in blocks(rows, model.layout, checked=True):
+            filled.append(np.where(part.absent[:, owners], means, evidence.statistics(part)))
+            values.append(evidence.joint_values(part))
+            absent.append(part.absent[:, joint])
+        places = np.ones(len(means), dtype=bool)
+        places[problem.n_free + 1 :: 2] = False
+        statistics, of_joint = np.vstack(filled), np.vstack(values)
+        return cls(statistics, of_joint, np.vstack(absent), np.hstack([statistics[:, places], of_joint]))
 
-    def score(n_components: int) -> Vector:
-        # The others may lack a value that occurs among all rows: even a single component needs the means of all rows.
-        prior = MixturePrior.of(model, n_components, smoothing, of_all_rows=False)
-        first = clusters(model, others, n_components, random_state)
-        return learn_components(prior, others, first).log_likelihood(held_out)
-
-    possible = [n for n in _CANDIDATES if n * _FEWEST_ROWS <= len(others)]
-    best = score(possible[0])
-    for fewer, more in itertools.pairwise(possible):
-        scores = score(more)
-        gain = scores - best
-        if not gain.mean() > gain.std() / np.sqrt(len(gain)):
-            return fewer
-        best = scores
-    return possible[-1]
+    def sums(self, members: Matrix) -> Expectation:
+        """Return the sums over the members of clusters, shape (n_rows, n_clusters)."""
+        n_clusters, n_joint = members.shape[1], self.values.shape[1]
+        second = np.zeros((n_clusters, n_joint, n_joint))
+        for z in range(n_clusters):
+            second[z] = (self.values * members[:, z : z + 1]).T @ self.values
+        # The variance of what is missing; standardised, it is 1.
+        second[:, np.arange(n_joint), np.arange(n_joint)] += members.T @ self.absent
+        first = members.T @ self.values
+        return Expectation(members.sum(axis=0), members.T @ self.statistics, -np.inf, first, second)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix
-from trimbench.conformant.distribution import Component, ConformantDistribution
+from trimbench.conformant.distribution import Component, ConformantDistribution, places_of_joint
 from trimbench.conformant.explanations import (
     By,
     ContrastiveExplanation,
@@ -28,7 +28,9 @@ class ConformantModel(ConformantDistribution):
 
     It has one component, a naive Bayes model, or several, each of which conforms with the same logistic regression:
     the class of a complete row has the probabilities of the classifier in every component, hence in their mixture, too,
-    whatever the weights. Only the density of the features differs between components.
+    whatever the weights. Only the density of the features differs between components. The real-valued features of a
+    component are independent in each class, or have one covariance in all classes, in which binary features beside them
+    take part as numbers.
 
     Attributes
     ----------
@@ -38,8 +40,10 @@ class ConformantModel(ConformantDistribution):
     layout : FeatureLayout
     log_weights : ndarray of shape (n_components,)
         Logarithms of the shares of the components.
+    covariance : {"full", "diagonal"}
+        Whether the real-valued features have a covariance.
     components : tuple of Component
-        With their `tilts`, `log_probabilities`, `missing_scores` and `real_moments`.
+        With their `tilts`, `log_probabilities`, `missing_scores`, `real_moments` and `normal`.
     objectives : tuple of float
         The objective at the start and after each step of expectation-maximisation: the log-likelihood of the observed
         values plus that of the prior up to a constant, divided by the number of training rows. It never falls. Empty
@@ -102,7 +106,9 @@ class ConformantModel(ConformantDistribution):
         *expected prediction* while all opposing features are shown. With it, the fewest features that keep the *class*:
         what is not shown, opposing features included, is drawn from the model given what is, and the completed row has
         the class with probability at least `delta`. With ``delta=1`` every possible completion has it.
-        Models of several components need `delta`, as their log-odds do not add up over the features.
+        Models of several components need `delta`, as their log-odds do not add up over the features. Models with a
+        covariance have no explanations: ``conform(classifier, X, n_components=1, covariance="diagonal")`` gives the
+        naive Bayes model of the same classifier, which takes milliseconds.
 
         Parameters
         ----------
@@ -128,16 +134,24 @@ class ConformantModel(ConformantDistribution):
         Raises
         ------
         ValueError
-            When `x` is not a row of the model, `against` not another class, or a parameter is missing or not allowed.
+            When `x` is not a row of the model, `against` not another class, a parameter is missing or not allowed, or
+            the model has a covariance.
 
         References
         ----------
         Khosravi et al. (2019), Definitions 4 and 5; Wang, Khosravi and Van den Broeck (2021).
         """
+        if self.normals is not None:
+            raise ValueError(
+                "explain needs features that are independent in each class, got a model with covariance='full'; "
+                "explain the model of the same classifier and rows with covariance='diagonal' (and n_components=1, or "
+                "delta)"
+            )
         if delta is None and self.n_components > 1:
             raise ValueError(
                 f"delta must be given to explain a model of {self.n_components} components, whose evidence does not "
-                "add up, got None; try delta=0.95, or delta=1 to keep the class in every case"
+                "add up, got None; try delta=0.95 (delta=1 keeps the class in every case), or learn the model with "
+                "n_components=1 and covariance='diagonal'"
             )
         if delta is None:
             return explain(self, x, against).named(self.feature_names)
@@ -150,8 +164,8 @@ class ConformantModel(ConformantDistribution):
         """Return the fewest features whose change, or whose loss, would give one row another class.
 
         The classifier alone decides what a change does to a complete row. The costs of losing features do not add up in
-        models of several components: all sets are tried, size by size, as long as they are few; after that, a small set
-        is found that need not be the smallest, see `ContrastiveExplanation.size_lower_bound`.
+        models of several components or with a covariance: all sets are tried, size by size, as long as they are few;
+        after that, a small set is found that need not be the smallest, see `ContrastiveExplanation.size_lower_bound`.
 
         Parameters
         ----------
@@ -179,6 +193,9 @@ class ConformantModel(ConformantDistribution):
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.
+
+        A binary feature that takes part in a covariance is a number above or below 1/2, and so only about as often 1 as
+        it should be.
 
         Parameters
         ----------
@@ -227,14 +244,25 @@ class ConformantModel(ConformantDistribution):
 def _draw_features(model: Component, labels: NDArray[np.intp], rng: np.random.Generator) -> Matrix:
     rows = np.zeros((len(labels), model.layout.n_columns))
     theta, binary = np.exp(model.log_probabilities), model.layout.binary
-    rows[:, binary] = rng.random((len(labels), len(binary))) < theta[binary].T[labels]
+    with np.errstate(invalid="ignore"):  # of those that take part in a covariance
+        rows[:, binary] = rng.random((len(labels), len(binary))) < theta[binary].T[labels]
     for columns in map(list, model.layout.categorical):
         cumulative = np.cumsum(theta[columns], axis=0).T[labels]
         chosen = (rng.random((len(labels), 1)) * cumulative[:, -1:] >= cumulative).sum(axis=1)
         rows[np.arange(len(labels)), np.array(columns)[chosen]] = 1.0
     means, variances = model.real_moments
     rows[:, model.layout.real_columns] = rng.normal(means.T[labels], np.sqrt(variances))
+    if model.normal is not None:
+        joint = np.array(places_of_joint(model.layout, model.coding))
+        moved = (model.normal.means[0][:, None] + model.normal.slopes[0]).T[labels]
+        noise = rng.standard_normal((len(labels), len(joint))) @ np.linalg.cholesky(model.normal.covariances[0]).T
+        values = model.coding.means + model.coding.scales * (moved + noise)
+        rows[:, joint] = np.where(np.isin(joint, model.layout.real), values, values > _MIDDLE)
     return rows
+
+
+# A binary feature that takes part in a covariance is 1 where its number is above it.
+_MIDDLE = 0.5
 
 
 # How far a conformant model's own conditional probabilities are from those of its classifier.

@@ -14,7 +14,9 @@ l_i x^2)``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +27,13 @@ from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The objective at one point, and the parts of its derivatives.
+    """The objective at one point, or one for each component of a mixture, and the parts of its derivatives.
+
+    Of several components, all shapes begin with their number.
 
     Attributes
     ----------
+    value : float
     gradient : ndarray of shape (n_parameters,)
     prior : ndarray of shape (n_classes,)
         p_k of the naive Bayes model.
@@ -40,22 +45,34 @@ class Evaluation:
         Expectation of each statistic in each class.
     """
 
-    value: float
-    gradient: Vector
-    prior: Vector
-    log_normaliser: float
-    normalisers: Matrix
-    moments: Matrix
+    value: Any
+    gradient: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    log_normaliser: Any
+    normalisers: NDArray[np.float64]
+    moments: NDArray[np.float64]
 
-    @property
-    def residual(self) -> float:
+    @cached_property
+    def residual(self) -> Any:
         """Largest violation of the moment equations."""
-        return float(np.abs(self.gradient).max(initial=0.0))
+        return np.abs(self.gradient).max(axis=-1, initial=0.0)
+
+    def at(self, places: Any) -> Evaluation:
+        """Return the evaluation of some components, or of one."""
+        return Evaluation(*(getattr(self, of.name)[places] for of in fields(self)))
+
+    def updated(self, there: Evaluation, places: NDArray[np.intp], of_there: NDArray[np.bool_]) -> None:
+        """Take over, for the components at `places`, what holds at another point, where `of_there` says so."""
+        vars(self).pop("residual", None)
+        for of in fields(self):
+            getattr(self, of.name)[places[of_there]] = getattr(there, of.name)[of_there]
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedProblem:
-    """The concave objective, as a function of the free parameters.
+    """The concave objective, as a function of the free parameters; or those of the components of a mixture.
+
+    Components share the weights: their `means`, `real_moments`, `pseudo` and `biases` then begin with their number.
 
     Discrete features are coded against a reference value, whose weights have moved into the biases. Parameters are
     ordered: those of the discrete features, then a pair for each real-valued one (standardised).
@@ -70,20 +87,21 @@ class ReducedProblem:
     means : ndarray of shape (n_free,)
     real_weights : ndarray of shape (n_real, n_classes)
     pseudo : float
-        Pseudo-count of each value of each feature in each class, divided by the number of rows.
+        Pseudo-count of each value of each feature in each class, divided by the number of rows; an array for
+        components.
     real_moments : ndarray of shape (2 * n_real,), optional
         Mean and mean square of each real-valued feature; 0 and 1 unless the rows are weighted.
     """
 
-    biases: Vector
+    biases: NDArray[np.float64]
     weights: Matrix
     starts: NDArray[np.intp]
-    means: Vector
+    means: NDArray[np.float64]
     real_weights: Matrix
-    pseudo: float
-    real_moments: Vector | None = None
+    pseudo: Any
+    real_moments: NDArray[np.float64] | None = None
     sizes: NDArray[np.intp] = field(init=False)
-    linear: Vector = field(init=False)
+    linear: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         sizes = np.diff(np.append(self.starts, len(self.weights)))
@@ -91,96 +109,116 @@ class ReducedProblem:
         n_real, n_classes = self.real_weights.shape
         if self.real_moments is None:
             object.__setattr__(self, "real_moments", np.tile([0.0, 1.0], n_real))
-        object.__setattr__(self, "linear", self.moments + self.pseudo * n_classes * self.pseudo_observations)
+        pseudo = np.asarray(self.pseudo)[..., None] * n_classes
+        object.__setattr__(self, "linear", self.moments + pseudo * self.pseudo_observations)
 
     @property
-    def moments(self) -> Vector:
+    def moments(self) -> NDArray[np.float64]:
         """Mean of each statistic in the training rows, shape (n_parameters,)."""
-        return np.concatenate([self.means, np.asarray(self.real_moments)])
+        return np.concatenate([self.means, np.asarray(self.real_moments)], axis=-1)
 
     @property
     def pseudo_observations(self) -> Vector:
         """Sum of each statistic over the pseudo-observations: those of a real-valued feature are at -1 and 1."""
-        return np.concatenate([np.ones(len(self.means)), np.tile([0.0, 2.0], len(self.real_weights))])
+        return np.concatenate([np.ones(self.n_free), np.tile([0.0, 2.0], len(self.real_weights))])
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return len(self.biases)
+        return int(self.weights.shape[-1])
 
     @property
     def n_free(self) -> int:
         """Number of parameters of discrete features."""
         return len(self.weights)
 
-    @property
+    @cached_property
     def multiplicities(self) -> Vector:
         """How often smoothing counts the log-normaliser of each feature: its number of values minus 1; 1 if real."""
         return np.concatenate([self.sizes.astype(np.float64), np.ones(len(self.real_weights))])
 
-    @property
+    @cached_property
     def owner(self) -> NDArray[np.intp]:
         """Feature of each parameter."""
         n_real = len(self.real_weights)
         discrete = np.repeat(np.arange(len(self.starts)), self.sizes)
         return np.concatenate([discrete, len(self.starts) + np.repeat(np.arange(n_real), 2)]).astype(np.intp)
 
-    def start(self) -> Vector:
+    def start(self) -> NDArray[np.float64]:
         """Return a starting point: each feature fitted alone, with its weights averaged over the classes."""
         weights = self.weights.mean(axis=1)
-        means = (self.means + self.pseudo) / (1 + self.pseudo * (np.repeat(self.sizes, self.sizes) + 1))
-        reference = 1 - np.add.reduceat(means, self.starts) if len(self.starts) else np.empty(0)
-        tilts = np.log(means) - np.log(np.repeat(reference, self.sizes)) - weights
-        centres, squares = np.asarray(self.real_moments).reshape(-1, 2).T
+        pseudo = np.asarray(self.pseudo)[..., None]
+        means = (self.means + pseudo) / (1 + pseudo * (np.repeat(self.sizes, self.sizes) + 1))
+        reference = 1 - np.add.reduceat(means, self.starts, axis=-1) if len(self.starts) else np.empty(means.shape)
+        tilts = np.log(means) - np.log(np.repeat(reference, self.sizes, axis=-1)) - weights
+        pairs = np.asarray(self.real_moments)
+        centres, squares = pairs[..., ::2], pairs[..., 1::2]
         precisions = 1 / (squares - centres**2)
-        pairs = np.stack([centres * precisions - self.real_weights.mean(axis=1), -0.5 * precisions], axis=1)
-        return np.concatenate([tilts, pairs.ravel()])
+        pairs = np.stack([centres * precisions - self.real_weights.mean(axis=1), -0.5 * precisions], axis=-1)
+        return np.concatenate([tilts, pairs.reshape(*tilts.shape[:-1], -1)], axis=-1)
 
-    def is_allowed(self, parameters: Vector) -> bool:
-        """Tell whether every density exists."""
-        return bool((parameters[self.n_free + 1 :: 2] < 0).all()) and bool(np.isfinite(parameters).all())
+    def of(self, places: Any) -> ReducedProblem:
+        """Return the problem of some components, or of one."""
+        means, moments, pseudo = self.means[places], np.asarray(self.real_moments)[places], self.pseudo[places]
+        biases = self.biases[places] if self.biases.ndim > 1 else self.biases
+        return replace(self, means=means, real_moments=moments, pseudo=pseudo, biases=biases)
 
-    def evaluate(self, parameters: Vector) -> Evaluation:
+    def is_allowed(self, parameters: NDArray[np.float64]) -> Any:
+        """Tell whether every density exists, for each component."""
+        return (parameters[..., self.n_free + 1 :: 2] < 0).all(axis=-1) & np.isfinite(parameters).all(axis=-1)
+
+    def evaluate(self, parameters: NDArray[np.float64]) -> Evaluation:
         """Return the objective, its gradient, and the moments in each class."""
-        discrete, probabilities = _discrete(parameters[: self.n_free, None] + self.weights, self.starts, self.sizes)
-        real, moments = _gaussian(parameters[self.n_free :].reshape(-1, 2), self.real_weights)
-        normalisers = np.concatenate([discrete, real])
-        scores = self.biases + normalisers.sum(axis=0)
-        top = scores.max()
-        exponentials = np.exp(scores - top)
-        total = float(top + np.log(exponentials.sum()))
-        prior = exponentials / exponentials.sum()
+        exponents = parameters[..., : self.n_free, None] + self.weights
+        discrete, probabilities = _discrete(exponents, self.starts, self.sizes)
+        if len(self.real_weights):
+            real, moments = _gaussian(parameters[..., self.n_free :], self.real_weights)
+            normalisers = np.concatenate([discrete, real], axis=-2)
+            moments = np.concatenate([probabilities, moments], axis=-2)
+        else:
+            normalisers, moments = discrete, probabilities
+        scores = self.biases + normalisers.sum(axis=-2)
+        top = scores.max(axis=-1)
+        exponentials = np.exp(scores - top[..., None])
+        total = exponentials.sum(axis=-1)
+        prior, total = exponentials / total[..., None], top + np.log(total)
         share = 1 + self.pseudo * self.n_classes
-        value = float(self.linear @ parameters) - share * total
-        moments = np.concatenate([probabilities, moments])
-        gradient = self.linear - share * (moments @ prior)
-        if self.pseudo:
+        value = (self.linear * parameters).sum(axis=-1) - share * total
+        gradient = self.linear - _along(share, 1) * (moments @ prior[..., None])[..., 0]
+        if np.any(self.pseudo):
             times = self.multiplicities
-            value -= self.pseudo * float(times @ normalisers.sum(axis=1))
-            gradient -= self.pseudo * times[self.owner] * moments.sum(axis=1)
+            value = value - self.pseudo * (normalisers.sum(axis=-1) @ times)
+            gradient = gradient - _along(self.pseudo, 1) * times[self.owner] * moments.sum(axis=-1)
         return Evaluation(value, gradient, prior, total, normalisers, moments)
 
 
-def _discrete(exponents: Matrix, starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> tuple[Matrix, Matrix]:
+def _along(numbers: Any, n_more: int) -> Any:
+    """Return numbers, one for each component or a single one, with further axes of length 1."""
+    return np.asarray(numbers)[(..., *[None] * n_more)]
+
+
+def _discrete(
+    exponents: NDArray[np.float64], starts: NDArray[np.intp], sizes: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log(1 + sum of exponentials) for each feature and class, and the probability of each value."""
     from scipy.special import expit
 
-    if len(starts) == len(exponents):
+    if len(starts) == exponents.shape[-2]:
         return np.logaddexp(0.0, exponents), np.asarray(expit(exponents))
-    top = np.maximum(np.maximum.reduceat(exponents, starts, axis=0), 0.0)
-    shifted = np.exp(exponents - np.repeat(top, sizes, axis=0))
-    normalisers = top + np.log(np.exp(-top) + np.add.reduceat(shifted, starts, axis=0))
-    return normalisers, np.exp(exponents - np.repeat(normalisers, sizes, axis=0))
+    top = np.maximum(np.maximum.reduceat(exponents, starts, axis=-2), 0.0)
+    shifted = np.exp(exponents - np.repeat(top, sizes, axis=-2))
+    normalisers = top + np.log(np.exp(-top) + np.add.reduceat(shifted, starts, axis=-2))
+    return normalisers, np.exp(exponents - np.repeat(normalisers, sizes, axis=-2))
 
 
-def _gaussian(pairs: Matrix, weights: Matrix) -> tuple[Matrix, Matrix]:
+def _gaussian(parameters: NDArray[np.float64], weights: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log of the integral of exp((t + w) x + l x^2), and the expectations of x and x^2, interleaved."""
-    slope = pairs[:, :1] + weights
-    curvature = pairs[:, 1:]
+    slope = parameters[..., ::2, None] + weights
+    curvature = parameters[..., 1::2, None]
     mean = -slope / (2 * curvature)
     normalisers = 0.5 * slope * mean + 0.5 * np.log(np.pi / -curvature)
-    moments = np.stack([mean, mean**2 - 1 / (2 * curvature)], axis=1)
-    return normalisers, moments.reshape(-1, weights.shape[1])
+    moments = np.stack([mean, mean**2 - 1 / (2 * curvature)], axis=-2)
+    return normalisers, moments.reshape(*parameters.shape, weights.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,14 +233,19 @@ class Coding:
         Position, in the layout, of each discrete feature of the problem.
     real : tuple of int
         Position of each real-valued feature of the problem.
+    joint : tuple of int
+        Position of each feature that is not in the problem, because all of them are jointly normal: real-valued ones,
+        and binary ones as numbers.
     offsets : ndarray of shape (n_features, n_classes)
         What the reference value (or the mean) of each feature adds to the score of each class.
     means, scales : ndarray of shape (n_real,)
-        Means and standard deviations of the real-valued features of the problem.
+        Means and standard deviations of the features that are `real` or `joint`.
     unseen : ndarray of int
         Columns that are never 1 in the training rows and are not smoothed.
     constants : dict of int to float
         Value of each real-valued column without variance in the training rows.
+    joint_weights : ndarray of shape (n_joint, n_classes), optional
+        Weights of the `joint` features, standardised.
     """
 
     problem: ReducedProblem
@@ -214,6 +257,8 @@ class Coding:
     scales: Vector
     unseen: NDArray[np.intp]
     constants: dict[int, float]
+    joint: tuple[int, ...] = ()
+    joint_weights: Matrix | None = None
 
 
 def reduce_problem(
@@ -285,6 +330,25 @@ def reduce_problem(
     )
 
 
+def joint_problem(
+    weights: Matrix, biases: Vector, layout: FeatureLayout, statistics: FeatureStatistics, smoothing: float
+) -> Coding:
+    """Return the reduced problem with real-valued and binary features taken out of it, because they are jointly normal.
+
+    A binary feature with a single value stays in the problem, if it was there.
+
+    Parameters
+    ----------
+    weights, biases, layout, statistics, smoothing
+        As of `reduce_problem`.
+    """
+    varied = [column for column in layout.binary.tolist() if 0 < statistics.means[column] < 1]
+    coding = reduce_problem(weights, biases, replace(layout, real=(*layout.real, *varied)), statistics, smoothing)
+    problem = coding.problem
+    rest = replace(problem, real_weights=problem.real_weights[:0], real_moments=np.empty(0))
+    return replace(coding, problem=rest, real=(), joint=coding.real, joint_weights=problem.real_weights)
+
+
 # Trust-region (Levenberg) Newton for the reduced problem.
 
 # Below this the moment equations hold to rounding, unless there are thousands of features; then the search ends when
@@ -331,80 +395,132 @@ def solve_newton(problem: ReducedProblem, start: Vector | None = None) -> Soluti
     O(nK^2) by Woodbury's identity. Its damping adapts to how well the quadratic model has predicted: the plain Newton
     step from a saturated start goes far beyond the region where the model holds.
     """
-    point = problem.start() if start is None else start
+    alone = replace(
+        problem,
+        means=problem.means[None],
+        real_moments=np.asarray(problem.real_moments)[None],
+        pseudo=np.array([problem.pseudo]),
+    )
+    point, at, iterations = solve_all(alone, (problem.start() if start is None else start)[None])
+    return Solution(point[0], float(at.residual[0]), float(at.value[0]), iterations)
+
+
+def solve_all(problem: ReducedProblem, start: Matrix, tolerance: float = _TOLERANCE) -> tuple[Matrix, Evaluation, int]:
+    """Maximise the objectives of several components as `solve_newton` does, all in the same steps.
+
+    Parameters
+    ----------
+    problem : ReducedProblem
+        Of the components.
+    start : ndarray of shape (n_components, n_parameters)
+    tolerance : float
+        Largest violation of a moment equation.
+
+    Returns
+    -------
+    parameters : ndarray of shape (n_components, n_parameters)
+    at : Evaluation
+        At these parameters.
+    iterations : int
+    """
+    point = start.copy()
     at = problem.evaluate(point)
-    damping, growth = 1.0, 2.0
+    damping, growth = np.ones(len(point)), np.full(len(point), 2.0)
+    live = np.flatnonzero(at.residual > tolerance)
     iterations = 0
-    while at.residual > _TOLERANCE and iterations < _MAX_ITERATIONS:
+    while live.size and iterations < _MAX_ITERATIONS:
         iterations += 1
+        everything = len(live) == len(point)
+        some, here = (problem, at) if everything else (problem.of(live), at.at(live))
         # Damping in proportion to the gradient vanishes at the optimum: the last steps are plain Newton steps.
-        try:
-            trial = point + (step := _step(problem, at, max(damping * at.residual, _SMALLEST_DAMPING)))
-        except np.linalg.LinAlgError:  # saturated: beside the rest, the damping was lost to rounding
-            trial = np.full_like(point, np.nan)
-        if not problem.is_allowed(trial):
-            damping, growth = damping * growth, growth * 2
-            continue
-        there = problem.evaluate(trial)
+        step = _step(some, here, np.maximum(damping[live] * here.residual, _SMALLEST_DAMPING))
+        before = point if everything else point[live]
+        trial = before + step
+        allowed = some.is_allowed(trial)
+        if not allowed.all():
+            step = np.where(allowed[:, None], step, 0.0)
+            trial = before + step
+        there = some.evaluate(trial)
         # The mean of both slopes is free of the cancellation that a difference of two values has near the optimum.
-        predicted = 0.5 * float(step @ at.gradient)
-        gained = 0.5 * float(step @ (at.gradient + there.gradient))
-        if abs(there.value - at.value) > 1e-9 * (1 + abs(at.value)):
-            gained = there.value - at.value
-        ratio = gained / predicted if predicted > 0 else 0.0
-        if at.residual < _NEARLY and there.residual > 0.5 * at.residual:
-            break
-        if ratio > 1e-4:
+        predicted = 0.5 * (step * here.gradient).sum(axis=1)
+        gained = 0.5 * (step * (here.gradient + there.gradient)).sum(axis=1)
+        difference = there.value - here.value
+        gained = np.where(np.abs(difference) > 1e-9 * (1 + np.abs(here.value)), difference, gained)
+        ratio = np.where(predicted > 0, gained / np.where(predicted > 0, predicted, 1.0), 0.0)
+        done = allowed & (here.residual < _NEARLY) & (there.residual > 0.5 * here.residual)
+        accepted = allowed & ~done & (ratio > 1e-4)
+        done |= allowed & ~accepted & (predicted <= 1e-18)
+        lower = damping[live] * np.maximum(0.1, 1 - (2 * np.minimum(ratio, 1.0) - 1) ** 3)
+        damping[live] = np.where(accepted, lower, damping[live] * growth[live])
+        growth[live] = np.where(accepted, 2.0, growth[live] * 2)
+        if everything and accepted.all():
             point, at = trial, there
-            damping *= max(0.1, 1 - (2 * min(ratio, 1.0) - 1) ** 3)
-            growth = 2.0
-        elif predicted <= 1e-18:
-            break
-        else:
-            damping, growth = damping * growth, growth * 2
-    return Solution(point, at.residual, at.value, iterations)
+        elif accepted.any():
+            point[live[accepted]] = trial[accepted]
+            at.updated(there, live, accepted)
+        live = live[~done & (at.residual[live] > tolerance)]
+    return point, at, iterations
 
 
-def _step(problem: ReducedProblem, at: Evaluation, damping: float) -> Vector:
-    """Return (H + damping)^-1 gradient, where -H is the Hessian of the objective."""
+def _step(problem: ReducedProblem, at: Evaluation, damping: Vector) -> Matrix:
+    """Return (H + damping)^-1 gradient for each component, where -H is the Hessian of its objective.
+
+    It is NaN for a component that is saturated, so that its damping was lost to rounding beside the rest.
+    """
     share = 1 + problem.pseudo * problem.n_classes
-    centred = at.moments - (at.moments @ at.prior)[:, None]
-    low_rank = centred * np.sqrt(share * at.prior)
-    right = np.column_stack([low_rank, at.gradient])
+    centred = at.moments - at.moments @ at.prior[:, :, None]
+    low_rank = centred * np.sqrt(share[:, None] * at.prior)[:, None, :]
+    right = np.concatenate([low_rank, at.gradient[:, :, None]], axis=2)
     solved = np.empty_like(right)
     for rows, blocks in _blocks(problem, at):
         if rows.shape[1] == 1:
-            solved[rows[:, 0]] = right[rows[:, 0]] / (blocks + damping)
+            solved[:, rows[:, 0]] = right[:, rows[:, 0]] / (blocks + damping[:, None])[:, :, None]
         else:
-            blocks = blocks + damping * np.eye(blocks.shape[1])
-            solved[rows] = np.linalg.solve(blocks, right[rows])
-    inner = np.eye(problem.n_classes) + low_rank.T @ solved[:, :-1]
-    step: Vector = solved[:, -1] - solved[:, :-1] @ np.linalg.solve(inner, low_rank.T @ solved[:, -1])
-    return step
+            blocks = blocks + damping[:, None, None, None] * np.eye(blocks.shape[-1])
+            solved[:, rows] = _solved(blocks, right[:, rows])
+    transposed = np.swapaxes(low_rank, 1, 2)
+    inner = np.eye(problem.n_classes) + transposed @ solved[:, :, :-1]
+    middle = _solved(inner, transposed @ solved[:, :, -1:])
+    return np.asarray(solved[:, :, -1] - (solved[:, :, :-1] @ middle)[:, :, 0])
 
 
-def _blocks(problem: ReducedProblem, at: Evaluation) -> list[tuple[NDArray[np.intp], Matrix]]:
-    """Return the diagonal blocks by size: parameters (n_blocks, size), and matrices (numbers where the size is 1)."""
-    share = 1 + problem.pseudo * problem.n_classes
+def _solved(systems: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the solutions of linear systems, NaN for each component that has a singular one."""
+    try:
+        return np.asarray(np.linalg.solve(systems, right))
+    except np.linalg.LinAlgError:
+        if len(systems) == 1:
+            return np.full(right.shape, np.nan)
+        return np.concatenate([_solved(systems[z : z + 1], right[z : z + 1]) for z in range(len(systems))])
+
+
+def _blocks(problem: ReducedProblem, at: Evaluation) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    """Return the diagonal blocks by size.
+
+    For each size the parameters, shape (n_blocks, size), and the matrices, shape (n_components, n_blocks, size, size),
+    or numbers, shape (n_components, n_blocks), where the size is 1.
+    """
+    share = (1 + problem.pseudo * problem.n_classes)[:, None] * at.prior
     result = []
     for size in np.unique(problem.sizes):
         rows = problem.starts[problem.sizes == size][:, None] + np.arange(size)
-        factor = share * at.prior + problem.pseudo * size  # of each class
-        moments = at.moments[rows]  # (n_blocks, size, n_classes)
+        factor = share + problem.pseudo[:, None] * size  # of each class
         if size == 1:
-            result.append((rows, (moments[:, 0] * (1 - moments[:, 0])) @ factor[:, None]))
+            moments = at.moments[:, rows[:, 0]]
+            result.append((rows, ((moments * (1 - moments)) @ factor[:, :, None])[:, :, 0]))
             continue
-        blocks = -(moments * factor) @ moments.transpose(0, 2, 1)
-        blocks[:, np.arange(size), np.arange(size)] += moments @ factor
+        moments = at.moments[:, rows]  # (n_components, n_blocks, size, n_classes)
+        blocks = -(moments * factor[:, None, None, :]) @ np.swapaxes(moments, 2, 3)
+        blocks[..., np.arange(size), np.arange(size)] += (moments @ factor[:, None, :, None])[..., 0]
         result.append((rows, blocks))
     if len(problem.real_weights):
         rows = problem.n_free + np.arange(2 * len(problem.real_weights)).reshape(-1, 2)
-        factor = share * at.prior + problem.pseudo
-        mean, square = at.moments[rows[:, 0]], at.moments[rows[:, 1]]
+        factor = (share + problem.pseudo[:, None])[:, :, None]
+        mean, square = at.moments[:, rows[:, 0]], at.moments[:, rows[:, 1]]
         variance = square - mean**2
-        blocks = np.empty((len(rows), 2, 2))
-        blocks[:, 0, 0] = variance @ factor
-        blocks[:, 0, 1] = blocks[:, 1, 0] = (2 * mean * variance) @ factor
-        blocks[:, 1, 1] = (2 * variance**2 + 4 * mean**2 * variance) @ factor
+        blocks = np.empty((len(mean), len(rows), 2, 2))
+        blocks[..., 0, 0] = (variance @ factor)[..., 0]
+        blocks[..., 0, 1] = blocks[..., 1, 0] = ((2 * mean * variance) @ factor)[..., 0]
+        blocks[..., 1, 1] = ((2 * variance**2 + 4 * mean**2 * variance) @ factor)[..., 0]
         result.append((rows, blocks))
     return result

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import ArrayLike
 
 from trimbench.conformant import conform as conformant
+from trimbench.conformant.choice import Components, Covariance
 from trimbench.conformant.model import ConformantModel
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def conform(
     solver: conformant.Solver = "newton",
     smoothing: float = 1.0,
     *,
-    n_components: int | Literal["auto"] = 1,
+    n_components: Components = "auto",
+    covariance: Covariance = "auto",
 ) -> NaiveConformantClassifier: ...
 
 
@@ -37,7 +39,8 @@ def conform(
     *,
     categorical: Sequence[Sequence[int]] | None = None,
     real: Sequence[int] | None = None,
-    n_components: int | Literal["auto"] = 1,
+    n_components: Components = "auto",
+    covariance: Covariance = "auto",
     sample_weight: ArrayLike | None = None,
     random_state: int = 0,
 ) -> ConformantModel: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from trimbench._checks import check_one_of, check_positive
+from trimbench.conformant.choice import Components, Covariance, check_form
 from trimbench.conformant.conform import (
     IncompleteRows,
     Solver,
@@ -46,13 +47,16 @@ _NUMERIC = ("gaussian", "cut")
 _GRADIENT_TOLERANCE = 1e-9
 # Of the regression with means in the gaps, from which the fit to incomplete rows starts.
 _TOLERANCE_OF_START = 1e-4
+# "auto" chooses among models of single rows: up to this many times as many, if weights say so.
+_MOST_REPEATED = 10
 
 
 class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with expected predictions for rows with missing features.
 
     A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged
-    out under the naive Bayes model, or the mixture of such models, that conforms with it and fits the features best.
+    out under the distribution of the features that conforms with it and fits them best: a mixture of naive Bayes models
+    whose numeric features may have a covariance, as large as held-out rows ask for.
     If training rows have missing values, the regression makes the classes most likely given the observed values.
 
     Parameters
@@ -73,7 +77,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     max_iter : int
         Maximum number of Newton steps for the logistic regression.
     n_components : int or "auto"
-        Number of components of the model, see `trimbench.conform`.
+        Number of components of the model, see `trimbench.conform`. ``1`` with ``covariance="diagonal"`` is the naive
+        Bayes model of the paper, the only one whose evidence for a class adds up over the features (see `explain`).
     class_weight : dict, "balanced" or None
         Weights of the classes in the logistic regression, as in scikit-learn. The model of the features does not depend
         on them, but rows of a class with the weight 0 are left out: its probability is 0.
@@ -83,6 +88,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         several that are one-hot, from a single column of the rows, as scalers, encoders, imputers and a
         `ColumnTransformer` of them do. A column of zeros and ones stays binary if it is scaled.
         Wrap it in `sklearn.frozen.FrozenEstimator` where it is cloned, as in cross-validation.
+    covariance : {"auto", "full", "diagonal"}
+        Whether numeric features have a covariance, see `trimbench.conform`.
 
     Attributes
     ----------
@@ -93,7 +100,11 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     logistic_regression_ : LogisticRegression
         On the encoded columns; with `estimator` its last step (for naive Bayes linear scores), on that step's columns.
     model_ : ConformantModel
-        Its conformant naive Bayes model; ``model_.residual`` is the certificate of the optimum.
+        Its conformant model; ``model_.residual`` is the certificate of the optimum.
+    n_components_ : int
+        The number of components that was given or chosen.
+    covariance_ : {"full", "diagonal"}
+        Whether numeric features have a covariance, as given or chosen.
 
     References
     ----------
@@ -119,9 +130,10 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         categorical_features: Any = "from_dtype",
         numeric: Numeric = "gaussian",
         max_iter: int = 1000,
-        n_components: int | Literal["auto"] = 1,
+        n_components: Components = "auto",
         class_weight: Any = None,
         estimator: Any = None,
+        covariance: Covariance = "auto",
     ) -> None:
         self.C = C
         self.smoothing = smoothing
@@ -132,6 +144,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self.n_components = n_components
         self.class_weight = class_weight
         self.estimator = estimator
+        self.covariance = covariance
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NaiveConformantClassifier:
         """Fit the logistic regression and its conformant model.
@@ -143,7 +156,9 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             None or NA where a value is missing. A sparse matrix becomes dense.
         y : array of shape (n_rows,)
         sample_weight : array of shape (n_rows,), optional
-            How often each row counts. With missing values or several components they must be whole numbers.
+            How often each row counts. With missing values, several components or ``covariance="full"`` they must be
+            whole numbers. ``"auto"`` means one component without covariance if they are not, or more than ten times as
+            large as the number of rows in sum.
 
         Returns
         -------
@@ -224,8 +239,13 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         warn_of_zeros(encoded, groups, self.get_feature_names_out().tolist(), stacklevel=3)
         self._one_hot_groups = [group for group in groups if not (encoded[:, group] == 0).all(axis=1).any()]
         has_gaps = bool(np.isnan(encoded).any())
-        if (has_gaps or self.n_components != 1) and (weights != 1).any():
-            encoded, codes, weights = repeated(encoded, codes, weights)
+        n_components, covariance = self.n_components, self.covariance
+        if (weights != 1).any():
+            whole = (weights == np.floor(weights)).all() and weights.sum() <= _MOST_REPEATED * len(weights)
+            if has_gaps or whole or n_components not in (1, "auto") or covariance == "full":
+                encoded, codes, weights = repeated(encoded, codes, weights)
+            else:
+                n_components, covariance = 1, "diagonal"
         if self.estimator is None:
             self._fit_regression(encoded, codes, weights, of_classes[codes], has_gaps)
         if self.estimator is not None or not has_gaps:
@@ -238,15 +258,27 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 self.smoothing,
                 categorical=layout.categorical,
                 real=layout.real,
-                n_components=self.n_components,
+                n_components=n_components,
+                covariance=covariance,
                 sample_weight=weights if (weights != 1).any() else None,
             )
         return self
+
+    @property
+    def n_components_(self) -> int:
+        """The number of components that was given or chosen."""
+        return self._fitted_model().n_components
+
+    @property
+    def covariance_(self) -> str:
+        """Whether numeric features have a covariance ("full"), or are independent in each class ("diagonal")."""
+        return self._fitted_model().covariance
 
     def _check_parameters(self) -> None:
         check_one_of("numeric", self.numeric, _NUMERIC)
         check_positive("C", self.C)
         check_solver(self.solver)
+        check_form(self.n_components, self.covariance)
         if self.estimator is not None:
             check_left_out(self)
 
@@ -289,7 +321,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             return
         check_newton(self.solver, "rows with missing values")
         rows = IncompleteRows(encoded, codes, self._encoding.layout, self.C, self.smoothing, of_classes)
-        self.model_ = fit_incomplete(self.logistic_regression_, rows, self.n_components)
+        self.model_ = fit_incomplete(self.logistic_regression_, rows, self.n_components, covariance=self.covariance)
         set_linear_scores(self.logistic_regression_, self.model_.weights, self.model_.biases)
         del self.logistic_regression_.gradient_norm_  # which was of the rows with means in the gaps
 
@@ -567,7 +599,7 @@ def repeated(
     times = weights.astype(np.intp)
     if (times != weights).any():
         raise ValueError(
-            "sample_weight must be whole numbers where rows have missing values or n_components is not 1, got "
+            "sample_weight must be whole numbers for rows with missing values, several components or a covariance, got "
             f"{float(weights[times != weights][0])!r}; multiply and round them, or leave incomplete rows out"
         )
     places = np.repeat(np.arange(len(codes)), times)

@@ -245,6 +245,8 @@ class ColumnScores:
             SimpleNamespace(coef_=np.concatenate(weights).T, intercept_=biases, classes_=self.classes),
             np.concatenate(parts, axis=1).astype(np.float64),
             categorical=groups,
+            n_components=1,
+            covariance="diagonal",
         )
         (part,) = fitted.components
         logs, complements = part.log_probabilities, part.log_complements

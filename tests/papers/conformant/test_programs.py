@@ -56,7 +56,11 @@ def test_newton_and_cvxpy_agree_on_real_valued_features(n_columns: int, smoothin
     X = X[:, :n_columns]
     classifier = LogisticRegression(C=10).fit(X, y)
     hidden = np.where(rng.random(X.shape) < 0.4, np.nan, X)
-    newton, cvxpy = (tb.conform(classifier, X, s, smoothing, real=[0, 1]) for s in ("newton", solve_cvxpy))  # type: ignore[arg-type]
+    how: dict[str, Any] = {"real": [0, 1], "n_components": 1, "covariance": "diagonal"}
+    newton, cvxpy = (tb.conform(classifier, X, s, smoothing, **how) for s in ("newton", solve_cvxpy))  # type: ignore[arg-type]
+    # What is to be chosen is what any solver can do.
+    chosen = tb.conform(classifier, X, solve_cvxpy, smoothing, real=[0, 1])
+    assert (chosen.n_components, chosen.covariance) == (1, "diagonal")
     np.testing.assert_allclose(cvxpy.predict_proba(hidden), newton.predict_proba(hidden), atol=1e-6)
     np.testing.assert_allclose(cvxpy.log_likelihood(hidden), newton.log_likelihood(hidden), atol=1e-5)
 

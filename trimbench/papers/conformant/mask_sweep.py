@@ -375,7 +375,7 @@ def _conform(task: Task, rows: NDArray[np.uint8], n_components: int | Literal["a
     classes = np.arange(len(whole.classes))
     weights = SimpleNamespace(coef_=classifier.weights.T, intercept_=classifier.biases, classes_=classes)
     how: dict[str, Any] = {"smoothing": task.protocol.smoothing, "categorical": categorical_columns(whole)}
-    return conform(weights, rows, n_components=n_components, **how)
+    return conform(weights, rows, n_components=n_components, covariance="diagonal", **how)
 
 
 @job(components=COUNT, learned_from=COUNT, fit_seconds=POSITIVE, residual=POSITIVE, difference=POSITIVE)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.choice import Components, Covariance
 from trimbench.conformant.conform import IncompleteRows, conform, fit_incomplete, linear_scores
 from trimbench.conformant.distribution import logsumexp
 from trimbench.conformant.layout import FeatureLayout
@@ -206,7 +207,7 @@ class Training:
         return fit_logistic_regression(table, labels, self.inverse_penalty)
 
 
-def _by_conforming(training: Training, n_components: int | Literal["auto"]) -> Predict:
+def _by_conforming(training: Training, n_components: Components, covariance: Covariance = "diagonal") -> Predict:
     layout = training.layout
     if training.is_complete:
         found: Any = conform(
@@ -216,13 +217,14 @@ def _by_conforming(training: Training, n_components: int | Literal["auto"]) -> P
             categorical=layout.categorical,
             real=layout.real,
             n_components=n_components,
+            covariance=covariance,
             random_state=training.seed,
         )
     else:
         start = training.regression(fit_imputer("mean", training.rows)(training.rows), training.labels)
         places = np.searchsorted(start.classes_, training.labels)  # among the classes that training rows have
         rows = IncompleteRows(training.rows, places, layout, training.inverse_penalty, training.smoothing)
-        found = fit_incomplete(start, rows, n_components, training.seed)
+        found = fit_incomplete(start, rows, n_components, training.seed, covariance)
     return lambda gaps: _of_all_classes(found.predict_proba(gaps), found.classes, training.n_classes)
 
 
@@ -344,6 +346,7 @@ class Method(NamedTuple):
 
 METHODS: Mapping[str, Method] = {
     "mixture": Method("mixture of NaCL", partial(_by_conforming, n_components="auto")),
+    "covariance": Method("NaCL as it comes", partial(_by_conforming, n_components="auto", covariance="auto")),
     "nacl": Method("NaCL", partial(_by_conforming, n_components=1)),
     "mean": Method("mean", partial(_by_imputing, name="mean")),
     "mean_indicators": Method("mean with indicators", _with_indicators),

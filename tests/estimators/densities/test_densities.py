@@ -178,11 +178,13 @@ def test_neighbours_weigh_donors_by_the_kernel_of_the_known_features() -> None:
         assert shares == pytest.approx(np.exp(logs - logsumexp(logs[None])[0]), abs=1e-12)
 
 
-def test_numbers_of_draws_are_stratified_and_always_the_same() -> None:
-    numbers = RandomNumbers(50, 3, 7)
-    assert (np.sort((numbers.features[0] * 50).astype(int), axis=0) == np.arange(50)[:, None]).all()
-    assert (numbers.features == RandomNumbers(50, 3, 7).features).all()
+def test_numbers_of_draws_are_spread_evenly_and_always_the_same() -> None:
+    numbers = RandomNumbers(64, 3, 7)
+    assert (np.sort((numbers.features[0] * 64).astype(int), axis=0) == np.arange(64)[:, None]).all()
+    assert (numbers.features == RandomNumbers(64, 3, 7).features).all()
+    later = RandomNumbers(32, 3, 7, first=32)
+    assert (later.features[0] == numbers.features[0, 32:]).all()
     shares = np.array([[0.2, 0.8, 0.0], [0.0, 0.5, 0.5]])
     chosen = numbers.components(shares)
     for row, share in zip(chosen, shares, strict=True):
-        assert np.bincount(row, minlength=3) / 50 == pytest.approx(share, abs=0.03)
+        assert np.bincount(row, minlength=3) / 64 == pytest.approx(share, abs=0.03)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
 
+# The most draws of a sequence that is made at once.
+_SEQUENCE = 512
+# Away from 0 and 1, where normal numbers are infinite.
+_LEAST = 2.0**-33
+
 
 @dataclass(frozen=True)
 class RandomNumbers:
     """Numbers between 0 and 1 for draws, the same whenever they are asked for.
 
-    Each of `n_draws` parts of equal length between 0 and 1 has one number of each column (a Latin hypercube).
+    With one set, they are part of a scrambled Sobol sequence, which spreads the values of each feature evenly, however
+    many draws there are.
 
     Attributes
     ----------
@@ -26,20 +32,24 @@ class RandomNumbers:
     n_sets : int
         Row i has set i modulo this: with one set, all rows have the same numbers, so that their predictions do not
         depend on one another.
+    first : int
+        The place in the sequence of the first draw.
     """
 
     n_draws: int
     n_features: int
     random_state: int
     n_sets: int = 1
+    first: int = 0
 
-    @cached_property
+    @property
     def _numbers(self) -> NDArray[np.float64]:
-        rng = np.random.default_rng(self.random_state)
-        shape = (self.n_sets, self.n_features + 1, self.n_draws)
-        strata = rng.permuted(np.broadcast_to(np.arange(self.n_draws), shape), axis=2)
-        numbers: NDArray[np.float64] = (strata + rng.random(shape)) / self.n_draws
-        return np.ascontiguousarray(numbers.swapaxes(1, 2))
+        if self.n_sets > 1:
+            rng = np.random.default_rng(self.random_state)
+            return np.asarray(rng.random((self.n_sets, self.n_draws, self.n_features + 1)))
+        last = self.first + self.n_draws
+        length = max(_SEQUENCE, 1 << (last - 1).bit_length())
+        return _sequence(length, self.n_features + 1, self.random_state)[None, self.first : last]
 
     @property
     def features(self) -> NDArray[np.float64]:
@@ -61,6 +71,17 @@ class RandomNumbers:
     def sets(self, n_rows: int) -> NDArray[np.intp]:
         """Return the set of each row."""
         return np.arange(n_rows) % self.n_sets
+
+
+@functools.lru_cache(maxsize=4)
+def _sequence(n_draws: int, n_columns: int, random_state: int) -> NDArray[np.float64]:
+    """Return the numbers of a scrambled Sobol sequence, shape (n_draws, n_columns)."""
+    from scipy.stats.qmc import Sobol
+
+    numbers = Sobol(n_columns, scramble=True, rng=np.random.default_rng(random_state)).random(n_draws)
+    kept: NDArray[np.float64] = np.clip(numbers, _LEAST, 1 - _LEAST)
+    kept.flags.writeable = False
+    return kept
 
 
 def log_shares(weights: Matrix) -> Vector:

@@ -50,7 +50,7 @@ class ProductMixture:
     def fit(self, rows: Matrix, margins: Margins, random_state: int) -> Self:
         """Fit the mixture to coded rows, which may have gaps, by expectation-maximisation."""
         self.margins = margins
-        self._drawn: dict[RandomNumbers, NDArray[np.float64]] = {}
+        self._drawn: tuple[int, NDArray[np.float64]] | None = None
         seen = indicators(margins, rows)
         responsibilities = clustered(margins, rows, self.n_components, random_state)
         before = -np.inf
@@ -106,11 +106,23 @@ class ProductMixture:
     def draw(self, rows: Matrix, numbers: RandomNumbers) -> NDArray[np.float64]:
         """Complete each row, shape (n_rows, n_draws, n_features)."""
         chosen = numbers.components(responsibilities(self, rows))
-        if numbers not in self._drawn:
-            drawn = values_of_components(self.margins, self.tables, numbers, range(self.margins.n_features))
-            self._drawn = {numbers: drawn, **dict(list(self._drawn.items())[:7])}
-        completed = self._drawn[numbers][numbers.sets(len(rows))[:, None], np.arange(numbers.n_draws), chosen]
+        if numbers.n_sets > 1:
+            features = range(self.margins.n_features)
+            drawn = values_of_components(self.margins, self.tables, numbers, features)
+            completed = drawn[numbers.sets(len(rows))[:, None], np.arange(numbers.n_draws), chosen]
+        else:
+            completed = self._sequence(numbers)[np.arange(numbers.n_draws), chosen]
         return np.where(np.isnan(rows)[:, None, :], completed, rows[:, None, :])
+
+    def _sequence(self, numbers: RandomNumbers) -> NDArray[np.float64]:
+        """Return the values that common random numbers have in each component, kept for the next rows."""
+        last = numbers.first + numbers.n_draws
+        if self._drawn is None or self._drawn[0] != numbers.random_state or len(self._drawn[1]) < last:
+            whole = RandomNumbers(last, numbers.n_features, numbers.random_state)
+            features = range(self.margins.n_features)
+            values = values_of_components(self.margins, self.tables, whole, features)[0]
+            self._drawn = numbers.random_state, values
+        return self._drawn[1][numbers.first : last]
 
 
 def values_of_components(

@@ -40,7 +40,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import trimbench as tb
-from trimbench.estimators import ExpectedClassifier, UnseenGapsWarning
+from trimbench.estimators import ExpectedClassifier, NaiveConformantClassifier, UnseenGapsWarning
 from trimbench.estimators.densities.products import ProductMixture
 from trimbench.networks.discretize import UnknownValuesWarning
 
@@ -390,3 +390,15 @@ def test_ordinals_and_text_alone() -> None:
     assert probabilities[0, 1] > 0.8
     assert probabilities[1, 1] < 0.2
     assert probabilities[2, 1] == 0
+
+
+def test_a_conformant_classifier_states_how_likely_its_classes_stay() -> None:
+    X, y = mixed_table(200)
+    fitted = NaiveConformantClassifier().fit(X, y)
+    rows = X.astype(object).mask(np.random.default_rng(0).random(X.shape) < 0.4)
+    stays = fitted.same_decision_probability(rows)
+    low, high = fitted.same_decision_probability(rows, interval=True)
+    assert ((low <= stays) & (stays <= high)).all()
+    assert (high - low).max() < 5e-3
+    assert (stays[~rows.isna().any(axis=1)] == 1).all()
+    assert abs(stays.mean() - (fitted.predict(rows) == fitted.predict(X)).mean()) < 0.06

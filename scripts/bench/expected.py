@@ -9,10 +9,10 @@ stated stability beside how often decisions stayed.
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent))
-
 import trimbench as tb
-from trimbench.estimators.expected import UnseenGapsWarning
+from trimbench.estimators import UnseenGapsWarning
+
+from .measure import Row, growth, version_of, versus
 
 SETS = {"breast cancer": load_breast_cancer, "wine": load_wine, "digits": load_digits}
 SHARES = (0.1, 0.3, 0.5, 0.8)

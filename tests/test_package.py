@@ -90,11 +90,13 @@ def test_every_public_name_resolves(name: str) -> None:
 
 def test_the_estimators_resolve() -> None:
     assert estimators.__all__ == [
+        "ExpectedClassifier",
         "IdentifierColumnWarning",
         "MissingAsZerosWarning",
         "NaiveConformantClassifier",
         "SelectionCorrectedNB",
         "TrimmedClassifier",
+        "UnseenGapsWarning",
     ]
     for name in estimators.__all__:
         assert getattr(estimators, name).__name__ == name

@@ -12,11 +12,13 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from trimbench import estimators
-from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.estimators import ExpectedClassifier, NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 
 BATTERIES = [
     NaiveConformantClassifier(),
@@ -26,9 +28,16 @@ BATTERIES = [
     # With cut="median", two cuts do not tell three classes apart well enough for one of the checks.
     TrimmedClassifier(),
     TrimmedClassifier(budget=2, density="tree_augmented", cut="mean", rows_weight=0),
+    ExpectedClassifier(LogisticRegression()),
+    ExpectedClassifier(DecisionTreeClassifier(random_state=0), density="products", n_draws=10),
 ]
 # The fewest checks that any version of scikit-learn in the lock files collects for each of them.
-FEWEST = {"NaiveConformantClassifier": 58, "SelectionCorrectedNB": 56, "TrimmedClassifier": 60}
+FEWEST = {
+    "ExpectedClassifier": 54,
+    "NaiveConformantClassifier": 58,
+    "SelectionCorrectedNB": 56,
+    "TrimmedClassifier": 60,
+}
 
 
 @parametrize_with_checks(BATTERIES)

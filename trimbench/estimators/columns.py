@@ -37,12 +37,12 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_va
 
     The columns of an array are called ``x0, x1, ...`` in the fit.
     """
-    return _named(*_checked(estimator, X, reset=reset, y=y))
+    return _named(*checked_table(estimator, X, reset=reset, y=y))
 
 
 def checked_cells(estimator: Any, X: Any) -> pd.DataFrame | NDArray[Any]:
     """Return rows to predict, checked as scikit-learn does: numbers of one type as an array, else `checked_rows`."""
-    cells, labels = _checked(estimator, X)
+    cells, labels = checked_table(estimator, X)
     numbers = as_one_array(cells)
     return _named(cells, labels) if numbers is None else numbers
 
@@ -86,7 +86,9 @@ def as_one_array(cells: pd.DataFrame | NDArray[Any]) -> NDArray[Any] | None:
     return numbers if is_exact and not (np.abs(numbers) >= _LAST_WHOLE).any() else None
 
 
-def _checked(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_validation") -> tuple[Any, Sequence[Any]]:
+def checked_table(
+    estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_validation"
+) -> tuple[Any, Sequence[Any]]:
     """Return the table as an array or a frame of pandas, and the labels of its columns in the fit."""
     import pandas as pd
 

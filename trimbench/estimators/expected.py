@@ -33,7 +33,7 @@ from trimbench.estimators.densities.gaussians import MOST_NUMBERS
 from trimbench.estimators.densities.margins import Margins
 from trimbench.estimators.densities.products import ProductMixture
 from trimbench.estimators.expectation import MOST_DRAWS, Answers, answers_of_draws, share_interval
-from trimbench.estimators.fitted_pipeline import unwrapped
+from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.trees import Forest
 from trimbench.networks.discretize import UnknownValuesWarning, warn_of_unknown
 from trimbench.networks.values import check_no_missing_label, listed, plain_table, unmasked

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -77,6 +76,7 @@ from trimbench.reproduction.vocabulary.planning import (
 from trimbench.reproduction.vocabulary.planning import fetch as fetch_one
 from trimbench.reproduction.vocabulary.reported import Literature, NumbersError
 from trimbench.reproduction.vocabulary.tables import Table
+from trimbench.reproduction.world import world
 
 # Rows of a sweep's table on the terminal; the files have the others.
 _MOST_ROWS = 40
@@ -330,7 +330,7 @@ def fetch(invocation: Invocation) -> int:
         table = Table.of("", lines, [*lines[0]])
         short = table.frame.assign(**{"from": [urlsplit(one).netloc or one for one in table.frame["from"]]})
         say(markdown(dataclasses.replace(table, frame=short.drop(columns="why")), terminal_width()))
-        invocation.root.mkdir(parents=True, exist_ok=True)
+        world().make_folders(invocation.root)
         say(f"\nWith addresses and reasons:\n  {write_csv(table.frame, invocation.root / 'verified.csv')}\n")
     for line in by_host(failures):
         say(f"FAILED: {line}")
@@ -529,11 +529,11 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
             )
         try:
             if target.exists():
-                target.rename(old)
-            new.rename(target)
+                world().rename(target, old)
+            world().rename(new, target)
         except BaseException:
             if old.exists() and not target.exists():
-                old.rename(target)
+                world().rename(old, target)
             raise
 
 
@@ -541,7 +541,7 @@ def _undo_killed(target: Path) -> None:
     """Put back the published run if a kill came between the two renames, and remove what was left over."""
     for beside in filter(lock_of, temporary_folders(target.parent, _STEM)):
         if (beside / "old").is_dir() and not target.exists():
-            (beside / "old").rename(target)
+            world().rename(beside / "old", target)
     remove_temporary_folders(target.parent, _STEM)
 
 
@@ -555,9 +555,9 @@ def _copied(name: str, folder: Path, new: Path) -> Part:
     part: Part = about["page"]
     for file in (inside_run(path.with_name(file), folder) for file in about["files"]):
         copy = new / file.relative_to(folder)
-        copy.parent.mkdir(parents=True, exist_ok=True)
+        world().make_folders(copy.parent)
         try:
-            shutil.copyfile(file, copy)
+            world().copy(file, copy)
         except FileNotFoundError as error:
             raise ConfigurationError(f"{which} must have all files of {name}, got no {file}; {again}") from error
     if part["status"] != "complete":

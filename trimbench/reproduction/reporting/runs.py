@@ -71,6 +71,7 @@ from trimbench.reproduction.settings import ConfigurationError, Json, unknown
 from trimbench.reproduction.vocabulary.planning import NO_DATA, Findings
 from trimbench.reproduction.vocabulary.reported import Literature, NumbersError
 from trimbench.reproduction.vocabulary.tables import Table
+from trimbench.reproduction.world import world
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +142,8 @@ def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Pa
     write_text(json.dumps({**provenance, "files": names}, indent=1, ensure_ascii=False) + "\n", about)
     for name in earlier.difference(names):
         if name.startswith((f"{about.stem}_", f"{about.stem}.")):  # as all that an experiment or a sweep writes
-            about.with_name(name).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                world().unlink(about.with_name(name))
     return paths
 
 
@@ -292,7 +294,7 @@ def make_run(folder: Path, profile: str) -> None:
     if not profile_of(folder):
         check_run(folder, profile)
         for place in (folder, folder.parent / _STORE):
-            place.mkdir(parents=True, exist_ok=True)
+            world().make_folders(place)
             if not os.path.lexists(place / _GIT):
                 write_text(_ALL, place / _GIT)
         write_profile(folder, profile)
@@ -657,7 +659,7 @@ def write_summary(
     A `suffix` of these names says which settings were changed; `place` is where the folder will stand, if it is moved
     there. Returns the counts and the path of the first page, ``index.html``.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    world().make_folders(folder)
     table = _counts(parts, literature, profile)
     pages = render_pages(parts, literature, run=run, profile=profile, folder=folder, place=place, suffix=suffix)
     for name, text in (assets() | {f"{name}{suffix}.html": text for name, text in pages.items()}).items():

@@ -240,14 +240,20 @@ def read_unpacked(path: Path, most: int = _LONGEST) -> bytes:
     return content
 
 
-def write_text(text: str, path: Path) -> Path:
-    """Write a text, and return its path."""
-    return write_bytes(text.encode(), path)
+def write_text(text: str, path: Path, *, flush: bool = False) -> Path:
+    """Write a text, and return its path; with `flush`, it outlives a power cut from then on."""
+    return write_bytes(text.encode(), path, flush=flush)
 
 
-def write_bytes(content: bytes, path: Path) -> Path:
-    """Write bytes, and return the path."""
-    return write(path, lambda temporary: world().write(temporary, content))
+def write_bytes(content: bytes, path: Path, *, flush: bool = False) -> Path:
+    """Write bytes, and return the path; with `flush`, they outlive a power cut from then on."""
+
+    def write_to(temporary: Path) -> None:
+        world().write(temporary, content)
+        if flush:  # before it takes its name: what a file system keeps first is up to it
+            world().flush(temporary)
+
+    return write(path, write_to)
 
 
 def write(path: Path, write_to: Callable[[Path], object]) -> Path:
@@ -409,6 +415,20 @@ def lock(path: Path, *, wait: bool = False) -> int | None:
         return descriptor
     world().close(descriptor)
     return None
+
+
+@contextmanager
+def turn(path: Path, on_wait: Callable[[], object]) -> Iterator[None]:
+    """Hold the lock of a file, which is created, or of a folder; call `on_wait` if another process holds it now."""
+    # The file stays: removing it while others wait for it could let two of them in.
+    descriptor = lock(path)
+    if descriptor is None:
+        on_wait()
+        descriptor = lock(path, wait=True)
+    try:
+        yield
+    finally:
+        world().close(-1 if descriptor is None else descriptor)
 
 
 def _locked(descriptor: int, *, wait: bool = False) -> bool | None:

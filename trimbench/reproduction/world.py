@@ -80,10 +80,10 @@ class World:
         shutil.rmtree(path)
 
     def open_lock(self, path: Path, *, create: bool = False) -> int:
-        """Return a descriptor of a file to lock."""
+        """Return a descriptor of a file or folder to lock."""
         try:
             return os.open(path, _LOCK_FLAGS | (os.O_CREAT if create else 0), 0o666)  # for a group, if the umask allows
-        except PermissionError:  # made by another user; most file systems lock what can be read
+        except (PermissionError, IsADirectoryError):  # made by another user; most file systems lock what can be read
             return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
 
     def lock(self, descriptor: int, *, wait: bool) -> None:

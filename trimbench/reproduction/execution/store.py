@@ -46,6 +46,7 @@ from trimbench.reproduction.files import (
     read_bytes,
     remove_abandoned,
     sealed,
+    turn,
     unsealed,
     user_cache,
     write_bytes,
@@ -219,15 +220,8 @@ class JobStore:
         The system frees the lock when its program ends, even by ``kill -9``. `on_wait` is called if another program
         holds it now.
         """
-        # The file stays: removing it while others wait for it could let two of them in.
-        descriptor = lock(self._lock)
-        if descriptor is None:
-            on_wait()
-            descriptor = lock(self._lock, wait=True)
-        try:
+        with turn(self._lock, on_wait):
             yield
-        finally:
-            world().close(-1 if descriptor is None else descriptor)
 
     @property
     def _lock(self) -> Path:

@@ -136,10 +136,12 @@ def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Pa
     """Write the provenance and the names of some files to `about`, and return all; remove others that it listed."""
     paths = [*written, about]
     names = [path.name for path in paths]
+    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in written}
     earlier: set[str] = set()
     with contextlib.suppress(OSError, ConfigurationError):
         earlier.update(_said_in(about, about.parent).get("files", ()))
-    write_text(json.dumps({**provenance, "files": names}, indent=1, ensure_ascii=False) + "\n", about)
+    said = {**provenance, "files": names, "sha256": hashes}
+    write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", about)
     for name in earlier.difference(names):
         if name.startswith((f"{about.stem}_", f"{about.stem}.")):  # as all that an experiment or a sweep writes
             with contextlib.suppress(FileNotFoundError):
@@ -296,15 +298,16 @@ def make_run(folder: Path, profile: str) -> None:
         for place in (folder, folder.parent / _STORE):
             world().make_folders(place)
             if not os.path.lexists(place / _GIT):
-                write_text(_ALL, place / _GIT)
+                write_text(_ALL, place / _GIT, flush=True)
         write_profile(folder, profile)
-    remove_temporary_folders(folder, "writing")  # of a program that was killed here
+    for place in (folder, folder.parent / _STORE):
+        remove_temporary_folders(place, "writing")  # of a program that was killed here
 
 
 def write_profile(folder: Path, profile: str) -> None:
     """Write the file that makes an existing folder a run with this profile."""
     digest = hashlib.sha256(profile.encode()).hexdigest()
-    write_text(json.dumps({"profile": profile, "sha256": digest}) + "\n", folder / _ABOUT)
+    write_text(json.dumps({"profile": profile, "sha256": digest}) + "\n", folder / _ABOUT, flush=True)
 
 
 # What the files of a finished run say: the tables of its experiments, and what they were run with.

@@ -37,7 +37,7 @@ from . import paper
 from .machine import KINDS, Fault, Killed, Machine, Program, empty
 
 # What of a hundred schedules is about: jobs and their store; whole runs; publishing.
-_SHARES = {"jobs": 30, "run": 35, "publish": 35}
+_SHARES = {"jobs": 75, "run": 11, "publish": 14}
 _MINUTE = 61.0
 
 
@@ -187,7 +187,8 @@ class Schedule:
         """Return what goes wrong in a program: mostly one thing, sometimes nothing, or a second thing soon after."""
         n = self.rng.choice((0, 1, 1, 1, 1, 1, 1, 2, 2))
         last = self.ground.steps[self.kind]
-        at = self.rng.choice((self.rng.randint(1, last), round(last ** self.rng.random())))
+        early = round(last ** self.rng.random())
+        at = self.rng.choice((self.rng.randint(1, last), early, last + 1 - early))
         found = []
         for _ in range(n):
             kind, step = self.rng.choice(KINDS), self.rng.choice((-1, 1)) * 10 ** self.rng.uniform(0, 8)
@@ -210,7 +211,7 @@ class Schedule:
         cache, key = self.machine.folder / "cache/powers", self.rng.choice([*self.ground.jobs])
         places = [(self.machine.folder / "tmp", "trimbench"), (cache / "derived", "writing")]
         if self.kind == "run":
-            places += [(cache / "files", ".partial"), (self.store, "writing")]
+            places += [(cache, ".partial"), (self.store, "writing")]
             places += [(self.results / "quick/powers", "writing")] * (self.results / "quick").exists()
         for place, stem in places:
             for at in range(3):
@@ -249,7 +250,12 @@ class Schedule:
         programs = self.programs()
         sick = self.rng.random() < 0.3
         mode = self.rng.choice(("default",) * 5 + ("only",))
-        bodies = [(one, lambda one=one: self._run_jobs(keys, one, sick=sick, mode=mode)) for one in programs]
+        # Programs for other folders of results share the cache alone.
+        stores = [self.store, self.rng.choice((self.store, self.machine.folder / "other/jobs"))]
+        bodies = [
+            (one, lambda one=one, store=store: self._run_jobs(keys, one, sick=sick, mode=mode, store=store))
+            for one, store in zip(programs, stores, strict=False)
+        ]
         ends = self.machine.run(*bodies)
         self.judge(ends, programs)
         for end in ends:
@@ -274,11 +280,13 @@ class Schedule:
         sick: bool = False,
         mode: str = "default",
         started: list[str] | None = None,
+        store: Path | None = None,
     ) -> list[Record]:
-        pool = Pool(program, self.store, self.broken, sick=sick)
+        store = store or self.store
+        pool = Pool(program, store, self.broken, sick=sick)
         pool.started = [] if started is None else started
         jobs = [self.ground.jobs[key][0] for key in keys]
-        return run_jobs(jobs, JobStore(self.store), pool, cache_mode=mode, progress=False)
+        return run_jobs(jobs, JobStore(store), pool, cache_mode=mode, progress=False)
 
     def _check_records(self, records: Sequence[Record]) -> None:
         for record in records:
@@ -371,7 +379,8 @@ class Schedule:
         """Look for temporary files that no program needs, once a later program has begun."""
 
         def tidy() -> None:
-            JobStore(self.store)
+            for store in (self.store, self.machine.folder / "other/jobs"):
+                JobStore(store)
             remove_temporary_folders()
 
         self.settle()

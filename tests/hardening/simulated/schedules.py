@@ -67,7 +67,8 @@ def is_done(store: Path, key: str) -> bool:
         content = (store / key[:2] / f"{key}.json").read_bytes()
         head, rest = content[:11], content[77:].removesuffix(b"\n")
         sealed = content[11:75].decode() == hashlib.sha256(rest).hexdigest()
-        return head == b'{"sha256":"' and sealed and json.loads(content)["status"] == "ok"
+        is_whole = head == b'{"sha256":"' and content.endswith(b"}\n")
+        return is_whole and sealed and json.loads(content)["status"] == "ok"
     except (OSError, ValueError, KeyError):
         return False
 
@@ -443,21 +444,29 @@ def _written_by(node: ast.Call) -> str:
 
 @contextlib.contextmanager
 def prepared(folder: Path) -> Iterator[Ground]:
-    """Yield what schedules begin with, in a process that is quiet, whose project is the simulated paper."""
+    """Yield what schedules begin with, in a process that logs nothing, whose project is the simulated paper."""
     before, level = project(), logging.root.manager.disable
     use(paper.make_project(folder / "project"))
     logging.disable(logging.CRITICAL)
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            yield Ground.of(folder)
+        with silence():
+            ground = Ground.of(folder)
+        yield ground
     finally:
         logging.disable(level)
         use(before)
 
 
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Print nothing."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
+
+
 def play(ground: Ground, seed: int, hit: set[tuple[str, int]] | None = None) -> tuple[str, list[str]]:
     """Play the schedule of a seed; return its story, and what is wrong."""
-    with schedule_in(ground.folder, seed) as machine:
+    with silence(), schedule_in(ground.folder, seed) as machine:
         schedule = Schedule(ground, machine)
         try:
             schedule.play()
@@ -481,13 +490,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Play schedules; the exit code is 1 if there is a finding, or faults came in too few places."""
     parser = argparse.ArgumentParser(prog="scripts/schedules", description=__doc__)
     parser.add_argument("--schedules", type=int, default=10_000, help="how many (default: 10,000)")
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first one (default: 0)")
     parser.add_argument("--seed", type=int, help="only the schedule of this seed")
     chosen = parser.parse_args(arguments)
     started, n_findings, hit, kinds = time.process_time(), 0, set(), Counter()
     room = "/dev/shm" if Path("/dev/shm").is_dir() else None
     out = sys.stdout
     with tempfile.TemporaryDirectory(prefix="schedules-", dir=room) as name, prepared(Path(name)) as ground:
-        for seed in range(chosen.schedules) if chosen.seed is None else [chosen.seed]:
+        seeds = range(chosen.first, chosen.first + chosen.schedules)
+        for seed in seeds if chosen.seed is None else [chosen.seed]:
             story, broken = play(ground, seed, hit)
             kinds[story.partition(",")[0]] += 1
             if chosen.seed is not None:

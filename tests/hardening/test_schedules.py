@@ -42,8 +42,7 @@ def test_after_any_schedule_the_next_run_does_exactly_what_is_missing(ground: Gr
     for seed in range(part, 500, _PARTS):
         story, broken = play(ground, seed, hit)
         assert not broken, f"scripts/schedules --seed {seed}: {story}"
-    at, missed = reached(hit)
-    assert len(at) > len(missed), "faults come in most places that write, even in few schedules"
+    assert len(reached(hit)[0]) > 20, "places that write where faults came"
 
 
 def test_a_schedule_follows_from_its_seed(ground: Ground) -> None:
@@ -237,9 +236,8 @@ def test_a_file_of_a_run_that_is_not_as_it_was_written_is_not_published(ground: 
         file.write_bytes(file.read_bytes()[:-5])
         end = _after(machine, lambda: tasks.publish(ground.publish))
         assert isinstance(end, ConfigurationError)
-        assert re.search(
-            "run must have the files of powers/squares as it wrote them, got another .*squares.csv", str(end)
-        )
+        wanted = "run must have the files of powers/squares as it wrote them, got another .*squares.csv"
+        assert re.search(wanted, str(end))
         assert tree(results / "published") == ground.old
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import errno
-import fcntl
-import functools
 import getpass
 import gzip
 import hashlib
@@ -16,11 +14,8 @@ import json
 import logging
 import os
 import re
-import secrets
-import shutil
 import stat
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.settings import ConfigurationError
+from trimbench.reproduction.world import world
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +112,7 @@ def _cell(text: str) -> str:
 @contextmanager
 def _written(path: Path) -> Iterator[TextIO]:
     """Open a new file for a table; the same table gives the same bytes, so that the time of writing is in none."""
-    with path.open("wb") as file, contextlib.ExitStack() as ending:
+    with world().create(path) as file, contextlib.ExitStack() as ending:
         packed = path.suffix == ".gz"
         raw = ending.enter_context(gzip.GzipFile(path.name, "wb", fileobj=file, mtime=0)) if packed else file
         with io.TextIOWrapper(cast("Any", raw), "utf-8", newline="") as stream:
@@ -244,14 +240,20 @@ def read_unpacked(path: Path, most: int = _LONGEST) -> bytes:
     return content
 
 
-def write_text(text: str, path: Path) -> Path:
-    """Write a text, and return its path."""
-    return write(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+def write_text(text: str, path: Path, *, flush: bool = False) -> Path:
+    """Write a text, and return its path; with `flush`, it outlives a power cut from then on."""
+    return write_bytes(text.encode(), path, flush=flush)
 
 
-def write_bytes(content: bytes, path: Path) -> Path:
-    """Write bytes, and return the path."""
-    return write(path, lambda temporary: temporary.write_bytes(content))
+def write_bytes(content: bytes, path: Path, *, flush: bool = False) -> Path:
+    """Write bytes, and return the path; with `flush`, they outlive a power cut from then on."""
+
+    def write_to(temporary: Path) -> None:
+        world().write(temporary, content)
+        if flush:  # before it takes its name: what a file system keeps first is up to it
+            world().flush(temporary)
+
+    return write(path, write_to)
 
 
 def write(path: Path, write_to: Callable[[Path], object]) -> Path:
@@ -265,12 +267,12 @@ def write(path: Path, write_to: Callable[[Path], object]) -> Path:
 def temporaries(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Yield a temporary path for each file of a folder, which is created; they move into place once all are written."""
     try:
-        paths[0].parent.mkdir(parents=True, exist_ok=True)
+        world().make_folders(paths[0].parent)
         with temporary_folder(paths[0].parent, "writing") as folder:
             names = [folder / path.name for path in paths]
             yield names
             for temporary, path in zip(names, paths, strict=True):
-                temporary.replace(path)
+                world().rename(temporary, path)
     except OSError as error:  # the system's own message about a full disk names no file
         reason = error.strerror or str(error)
         raise OSError(error.errno or 0, f"cannot write {', '.join(map(str, paths))}: {reason}") from error
@@ -293,7 +295,7 @@ def unlinked(path: Path, folder: Path) -> Path:
 def put_aside(path: Path) -> None:
     """Give a folder in the place of a file, which cannot replace it, another name; its content is kept."""
     if path.is_dir() and not path.is_symlink():
-        path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}.aside"))
+        world().rename(path, path.with_name(f"{path.name}.{world().token(4)}.aside"))
 
 
 # Files that end with a seal: a hash of what they are and of their content, so that a change and a mix-up are noticed.
@@ -405,28 +407,34 @@ def lock(path: Path, *, wait: bool = False) -> int | None:
     The lock is released when the descriptor is closed or the process ends. Where the file system has no locks, a
     warning says so, and the file counts as locked by this process.
     """
-    descriptor = _opened(path, os.O_CREAT)
+    descriptor = world().open_lock(path, create=True)
     found = _locked(descriptor, wait=wait)
     if found is None:
         _log.warning("%s cannot be locked on this file system; run one program at a time there", path)
     if found is not False:
         return descriptor
-    os.close(descriptor)
+    world().close(descriptor)
     return None
 
 
-def _opened(path: Path, create: int = 0) -> int:
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
+@contextmanager
+def turn(path: Path, on_wait: Callable[[], object]) -> Iterator[None]:
+    """Hold the lock of a file, which is created, or of a folder; call `on_wait` if another process holds it now."""
+    # The file stays: removing it while others wait for it could let two of them in.
+    descriptor = lock(path)
+    if descriptor is None:
+        on_wait()
+        descriptor = lock(path, wait=True)
     try:
-        return os.open(path, flags | create, 0o666)  # for a group, if the umask allows it
-    except PermissionError:  # made by another user; most file systems lock what can be read
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        yield
+    finally:
+        world().close(-1 if descriptor is None else descriptor)
 
 
 def _locked(descriptor: int, *, wait: bool = False) -> bool | None:
     """Tell whether an open file is locked now; None if its file system has no locks."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        world().lock(descriptor, wait=wait)
     except OSError as error:
         return False if error.errno in _HELD_ELSEWHERE else None
     return True
@@ -439,13 +447,13 @@ def make_temporary_folder(above: Path | None = None, stem: str = DISTRIBUTION) -
     """
     remove_temporary_folders(above, stem)
     while True:
-        folder = (above or Path(tempfile.gettempdir())) / f"{stem}.{secrets.token_hex(4)}.tmp"
-        folder.mkdir(mode=0o700)
+        folder = (above or Path(tempfile.gettempdir())) / f"{stem}.{world().token(4)}.tmp"
+        world().make_folder(folder, 0o700)
         # Until it is locked, another process may take it for abandoned and remove it; then a new one is made.
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as otherwise:
-            otherwise.callback(functools.partial(shutil.rmtree, folder, ignore_errors=True))
-            descriptor = _opened(folder / _UNNAMED, os.O_CREAT)
-            otherwise.callback(os.close, descriptor)
+            otherwise.callback(_remove_if_possible, folder)
+            descriptor = world().open_lock(folder / _UNNAMED, create=True)
+            otherwise.callback(world().close, descriptor)
             if _is_taken(folder, descriptor):
                 _held[folder] = descriptor
                 otherwise.pop_all()
@@ -456,15 +464,20 @@ def _is_taken(folder: Path, descriptor: int) -> bool:
     """Lock a new folder, and tell whether this process holds it now; where the file system has no locks, it does."""
     found = _locked(descriptor)
     if found:
-        (folder / _UNNAMED).rename(folder / _LOCK)
+        world().rename(folder / _UNNAMED, folder / _LOCK)
     return found is not False
+
+
+def _remove_if_possible(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        world().remove_tree(folder)
 
 
 def remove_temporary_folder(folder: Path) -> None:
     """Remove a folder of this process."""
     with contextlib.suppress(OSError):
         _remove_but_lock_last(folder)
-    os.close(_held.pop(folder))
+    world().close(_held.pop(folder))
 
 
 def _remove_but_lock_last(folder: Path) -> None:
@@ -473,14 +486,14 @@ def _remove_but_lock_last(folder: Path) -> None:
     for path in folder.iterdir():
         try:
             if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
+                world().remove_tree(path)
             elif path.name not in (_LOCK, _UNNAMED):
-                path.unlink()
+                world().unlink(path)
         except OSError as error:
             stays = error
     if stays:
         raise stays
-    shutil.rmtree(folder)
+    world().remove_tree(folder)
 
 
 @contextmanager
@@ -512,15 +525,15 @@ def remove_temporary_folders(above: Path | None = None, stem: str = DISTRIBUTION
         # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
         with contextlib.suppress(OSError):
             if not (held := lock_of(folder)):
-                folder.rmdir()  # its maker has ended, or will make another
+                world().remove_folder(folder)  # its maker has ended, or will make another
                 continue
-            descriptor = _opened(held)
+            descriptor = world().open_lock(held)
             try:
                 found = _locked(descriptor)
                 if found or (found is None and _is_old(folder, _DAY_SECONDS)):
                     _remove_but_lock_last(folder)
             finally:
-                os.close(descriptor)
+                world().close(descriptor)
 
 
 def remove_abandoned(temporaries: Iterable[Path], seconds: float = _DAY_SECONDS) -> None:
@@ -528,11 +541,13 @@ def remove_abandoned(temporaries: Iterable[Path], seconds: float = _DAY_SECONDS)
     for temporary in temporaries:
         with contextlib.suppress(OSError):
             if _is_old(temporary, seconds):
-                shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink()
+                remove = world().remove_tree if temporary.is_dir() else world().unlink
+                remove(temporary)
 
 
 def _is_old(path: Path, seconds: float) -> bool:
-    return time.time() - path.stat().st_mtime > seconds
+    # Where the clock was put back, what was written before seems to come from the future.
+    return abs(world().now() - path.stat().st_mtime) > seconds
 
 
 # Texts without home folders and names of users: records are shared with people who do not need them.

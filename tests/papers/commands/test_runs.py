@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -276,34 +275,6 @@ def test_a_folder_that_is_no_run_is_not_written_to(command: Command, tmp_path: P
     command(*QUICKLY, "results=other", code=0)
     assert (tmp_path / "other/jobs/.gitignore").read_text() == "mine"
     assert (tmp_path / "other/quick/.gitignore").read_text() == "*\n"
-
-
-def test_a_kill_in_the_middle_of_publishing_loses_nothing(
-    command: Command, commit: dict[str, Any], tmp_path: Path
-) -> None:
-    command(*QUICKLY, code=0)
-    command("task=publish", "run=quick", code=0)
-    before = results(tmp_path / "results/published")
-    rename, seen = Path.rename, []
-
-    def kill_at(n: int, path: Path, to: Path) -> Path:
-        seen.append(path)
-        if len(seen) > n:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return rename(path, to)
-
-    for n in range(2):
-        if (pid := os.fork()) == 0:
-            Path.rename = lambda path, to, n=n: kill_at(n, path, to)  # type: ignore[method-assign, assignment, misc]
-            command("task=publish", "run=quick", code=0)
-            os._exit(0)
-        assert os.waitpid(pid, 0)[1] == signal.SIGKILL
-        assert list(tmp_path.glob("results/publishing.*"))
-        commit["dirty"] = True
-        command("task=publish", "run=quick", code=2)
-        commit["dirty"] = False
-        assert results(tmp_path / "results/published") == before
-        assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["jobs", "published", "quick"]
 
 
 def test_only_what_this_commit_has_written_is_published(

@@ -190,7 +190,7 @@ def test_a_small_record_takes_little_memory_to_read(store: JobStore) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("step", ["write_bytes", "replace"])
+@pytest.mark.parametrize("step", ["write_bytes", "rename"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_full_or_read_only_folder_keeps_what_it_has(
     store: JobStore, monkeypatch: pytest.MonkeyPatch, step: str, number: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ from trimbench.reproduction.data.declarations import (
     obstacle,
 )
 from trimbench.reproduction.data.errors import by_host, ways_out
-from trimbench.reproduction.execution.executors import Work, duration, executor_of, n_workers
+from trimbench.reproduction.execution.executors import Executor, Work, duration, executor_of, n_workers
 from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit, provenance
 from trimbench.reproduction.files import (
     lock_of,
@@ -35,6 +35,7 @@ from trimbench.reproduction.files import (
     settings_name,
     temporary_folder,
     temporary_folders,
+    turn,
     write_csv,
     write_text,
 )
@@ -77,6 +78,7 @@ from trimbench.reproduction.vocabulary.planning import (
 from trimbench.reproduction.vocabulary.planning import fetch as fetch_one
 from trimbench.reproduction.vocabulary.reported import Literature, NumbersError
 from trimbench.reproduction.vocabulary.tables import Table
+from trimbench.reproduction.world import world
 
 # Rows of a sweep's table on the terminal; the files have the others.
 _MOST_ROWS = 40
@@ -95,12 +97,12 @@ class _Task:
     reporter: Overview | SweepPoint
 
 
-def surroundings(invocation: Invocation, cache_mode: str) -> Surroundings:
-    """Return what the experiments of a command share: data, store and executor."""
+def surroundings(invocation: Invocation, cache_mode: str, executor: Executor | None = None) -> Surroundings:
+    """Return what the experiments of a command share: data, store and executor, by default the configured one."""
     settings = invocation.settings
     cache = dataclasses.replace(Cache.from_environment(offline=settings.offline), roads=tuple(settings.roads or ()))
     remove_temporary_folders(cache.writable, ".partial")  # of downloads that were killed
-    store, executor = JobStore(invocation.root / "jobs"), executor_of(invocation.executor)
+    store, executor = JobStore(invocation.root / "jobs"), executor or executor_of(invocation.executor)
     return Surroundings(Inputs(invocation.catalogue, cache), store, executor, cache_mode)
 
 
@@ -112,8 +114,11 @@ def _make(invocation: Invocation, name: str, point: Point) -> Experiment:
     return make_experiment(name, point.experiments[name], SHARED_KEYS, invocation.code)
 
 
-def run(invocation: Invocation, cache_mode: str | None = None) -> int:
-    """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed."""
+def run(invocation: Invocation, cache_mode: str | None = None, executor: Executor | None = None) -> int:
+    """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed.
+
+    By default, mode and executor are those of the configuration.
+    """
     literature, figure = Literature.of(invocation.catalogue), invocation.figure
     folder = invocation.root / invocation.run
     first, *_ = invocation.points
@@ -128,7 +133,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
             literature.in_order(point.experiments), key=lambda name: name != project().first
         )  # it begins with that
     ]
-    where = surroundings(invocation, cache_mode or invocation.settings.cache_mode)
+    where = surroundings(invocation, cache_mode or invocation.settings.cache_mode, executor)
     _check_writable(invocation.settings.results)
     check_run(folder, invocation.profile)
     if "git says" in (unknown := no_commit()):
@@ -330,7 +335,7 @@ def fetch(invocation: Invocation) -> int:
         table = Table.of("", lines, [*lines[0]])
         short = table.frame.assign(**{"from": [urlsplit(one).netloc or one for one in table.frame["from"]]})
         say(markdown(dataclasses.replace(table, frame=short.drop(columns="why")), terminal_width()))
-        invocation.root.mkdir(parents=True, exist_ok=True)
+        world().make_folders(invocation.root)
         say(f"\nWith addresses and reasons:\n  {write_csv(table.frame, invocation.root / 'verified.csv')}\n")
     for line in by_host(failures):
         say(f"FAILED: {line}")
@@ -452,9 +457,14 @@ def publish(invocation: Invocation) -> int:
 
     The page and the counts of verdicts cover both. For the published run itself, only these are written again.
     """
-    target = invocation.root / PUBLISHED
     source = folder_of(invocation.root, invocation.run)
     check_run(source, invocation.profile)
+    with turn(invocation.root, lambda: say("Waiting for another program that publishes here.")):
+        _publish(invocation, source, invocation.root / PUBLISHED)
+    return 0
+
+
+def _publish(invocation: Invocation, source: Path, target: Path) -> None:
     _undo_killed(target)
     here = provenance()
     if here["commit"] is None or here["dirty"]:
@@ -476,7 +486,6 @@ def publish(invocation: Invocation) -> int:
         say(f"The page and the summary in {target} are written again; commit them.")
     else:
         _say_new(target, folders, source)
-    return 0
 
 
 def _about(folder: Path, name: str) -> Mapping[str, Any]:
@@ -527,13 +536,18 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
                 f"a published run must take at most {_MOST_MEGABYTES} MB, got {size:.1f} MB; run it with fewer formats "
                 "of figures or smaller tables"
             )
+        for folder in [new, *filter(Path.is_dir, new.iterdir())]:
+            remove_temporary_folders(folder, "writing")  # that a failing disk has left
+        # A power cut leaves names of files whose content was never written, unless they are flushed before.
+        for path in [*new.rglob("*"), new]:
+            world().flush(path)
         try:
             if target.exists():
-                target.rename(old)
-            new.rename(target)
+                world().rename(target, old)
+            world().rename(new, target)
         except BaseException:
             if old.exists() and not target.exists():
-                old.rename(target)
+                world().rename(old, target)
             raise
 
 
@@ -541,7 +555,7 @@ def _undo_killed(target: Path) -> None:
     """Put back the published run if a kill came between the two renames, and remove what was left over."""
     for beside in filter(lock_of, temporary_folders(target.parent, _STEM)):
         if (beside / "old").is_dir() and not target.exists():
-            (beside / "old").rename(target)
+            world().rename(beside / "old", target)
     remove_temporary_folders(target.parent, _STEM)
 
 
@@ -553,13 +567,18 @@ def _copied(name: str, folder: Path, new: Path) -> Part:
     which, again = ("the published run", _RESTORE) if folder.name == PUBLISHED else ("run", _AGAIN)
     about, path = _about(folder, name), folder / f"{name}.json"
     part: Part = about["page"]
+    hashes = about.get("sha256", {})  # earlier versions wrote none
     for file in (inside_run(path.with_name(file), folder) for file in about["files"]):
         copy = new / file.relative_to(folder)
-        copy.parent.mkdir(parents=True, exist_ok=True)
+        world().make_folders(copy.parent)
         try:
-            shutil.copyfile(file, copy)
+            world().copy(file, copy)
         except FileNotFoundError as error:
             raise ConfigurationError(f"{which} must have all files of {name}, got no {file}; {again}") from error
+        if hashes.get(copy.name, digest := hashlib.sha256(copy.read_bytes()).hexdigest()) != digest:
+            raise ConfigurationError(
+                f"{which} must have the files of {name} as it wrote them, got another {file}; {again}"
+            )
     if part["status"] != "complete":
         raise ConfigurationError(
             f"{which} must have all jobs of each experiment, got {name} with {part['status']}; run it again"

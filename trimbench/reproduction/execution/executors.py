@@ -9,7 +9,6 @@ import math
 import os
 import re
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from trimbench.reproduction.execution.store import (
 from trimbench.reproduction.files import remove_temporary_folders, user_cache, without_homes
 from trimbench.reproduction.messages import controllable, visible
 from trimbench.reproduction.settings import Json, settings, unknown, validated
+from trimbench.reproduction.world import world
 
 CACHE_MODES = ("default", "ignore", "only")
 
@@ -191,7 +191,7 @@ class Report:
         self._label, self._work, self._in_lines = label, work, wanted and not on_terminal
         self._n_done = self._n_failed = 0
         self._n_open = work.size
-        self._started = self._said = time.perf_counter()
+        self._started = self._said = world().seconds()
         self._say(f"{n_stored} stored, {work.size} to run{self._time_left()}")
         shown = wanted and on_terminal and work.size
         self._bar = tqdm(
@@ -207,14 +207,14 @@ class Report:
 
     def begin(self) -> None:
         """Start the clock: it is this program's turn."""
-        self._started = self._said = time.perf_counter()
+        self._started = self._said = world().seconds()
 
     def tell(self, record: Record) -> None:
         """Count a record; the last one ends the report, before anything is said of the results."""
         self._n_open -= 1
         self._n_done += not record.cached  # another program ran those
         self._n_failed += not record.ok
-        now = time.perf_counter()
+        now = world().seconds()
         self._work.end(record.job.key, now - self._started)
         failed = f"{self._n_failed} failed" if self._n_failed else ""
         self._bar.set_description(self._label, refresh=False)
@@ -236,7 +236,7 @@ class Report:
         self._bar.close()
         if self._n_open >= 0 and self._work.size:
             self._n_open = -1
-            seconds = time.perf_counter() - self._started
+            seconds = world().seconds() - self._started
             self._say(f"{self._n_done} of {self._work.size} run in {seconds:.1f} s, {self._n_failed} failed")
 
     def _time_left(self) -> str:
@@ -393,17 +393,17 @@ def execute(job: Job) -> Record:
 
 def attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
     """Run one job; an exception of these types is its failure. Importing its module does not count towards its time."""
-    started = time.perf_counter()
+    started = world().seconds()
     try:
         # Python shows a warning once for each place in the code; in this block, it does so once in each job.
         with warnings.catch_warnings():
             resolve(job.function)
             code_version(job.function)
-            started = time.perf_counter()
+            started = world().seconds()
             result = run_job_function(job)
     except caught as error:  # a failing job is a row of the report, whatever it raised
-        return failure(job, "failed", describe(error), time.perf_counter() - started, lacking=is_lacking(error))
-    return Record(job, "ok", result, None, time.perf_counter() - started, provenance_of(job))
+        return failure(job, "failed", describe(error), world().seconds() - started, lacking=is_lacking(error))
+    return Record(job, "ok", result, None, world().seconds() - started, provenance_of(job))
 
 
 def failure(job: Job, status: str, error: str, seconds: float, log: str = "", *, lacking: bool = False) -> Record:

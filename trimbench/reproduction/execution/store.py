@@ -46,12 +46,14 @@ from trimbench.reproduction.files import (
     read_bytes,
     remove_abandoned,
     sealed,
+    turn,
     unsealed,
     user_cache,
     write_bytes,
 )
 from trimbench.reproduction.project import DISTRIBUTION, per_project, project
 from trimbench.reproduction.settings import Json
+from trimbench.reproduction.world import world
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,7 +204,7 @@ class JobStore:
             # Whoever writes records has the turn; any other write takes less than a minute.
             if temporaries and (descriptor := lock(self._lock)) is not None:
                 remove_abandoned(temporaries, _MINUTE_SECONDS)
-                os.close(descriptor)
+                world().close(descriptor)
 
     def __repr__(self) -> str:
         return f"JobStore({str(self.folder)!r})"
@@ -218,15 +220,8 @@ class JobStore:
         The system frees the lock when its program ends, even by ``kill -9``. `on_wait` is called if another program
         holds it now.
         """
-        # The file stays: removing it while others wait for it could let two of them in.
-        descriptor = lock(self._lock)
-        if descriptor is None:
-            on_wait()
-            descriptor = lock(self._lock, wait=True)
-        try:
+        with turn(self._lock, on_wait):
             yield
-        finally:
-            os.close(descriptor or -1)
 
     @property
     def _lock(self) -> Path:
@@ -310,25 +305,26 @@ class JobStore:
             self._replace(log, record.log.encode(errors="backslashreplace"))
         else:  # one that is there belongs to an earlier attempt
             with contextlib.suppress(OSError):
-                log.unlink()
+                world().unlink(log)
         self._replace(path, record.to_json().encode() + b"\n")
 
     def ensure_writable(self) -> None:
         """Write and remove a small file, to notice a read-only or full folder before the work; raises as `put` does."""
         probe = _beside(self.folder / "probe")
         self._replace(probe, b"probe\n")
-        probe.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            world().unlink(probe)
 
     def _replace(self, path: Path, content: bytes) -> None:
         temporary = _beside(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(content)
+            world().make_folders(path.parent)
+            world().write(temporary, content)
             put_aside(path)
-            temporary.replace(path)
+            world().rename(temporary, path)
         except OSError as error:
             with contextlib.suppress(OSError):
-                temporary.unlink()
+                world().unlink(temporary)
             # OSError with a number becomes the matching subclass: PermissionError, NotADirectoryError ...
             raise OSError(
                 error.errno or 0,
@@ -339,7 +335,7 @@ class JobStore:
 
 def _beside(path: Path) -> Path:
     """Return a temporary name beside a path."""
-    return path.with_name(f"{path.stem}.{secrets.token_hex(8)}.tmp")
+    return path.with_name(f"{path.stem}.{world().token(8)}.tmp")
 
 
 # Arrays that several jobs need and that take long to compute, kept in the user's cache folder.
@@ -466,7 +462,7 @@ def _alone(path: Path) -> Iterator[bool]:
     A long wait is said aloud: the other process may have been stopped (Ctrl-Z), and would be waited for without end.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        world().make_folders(path.parent)
         descriptor = lock(path)
         if descriptor is None:
             said = f"waiting for another process, which computes {path.stem} and has locked {path}\n".encode()
@@ -483,7 +479,7 @@ def _alone(path: Path) -> Iterator[bool]:
     try:
         yield True
     finally:
-        os.close(descriptor or -1)
+        world().close(-1 if descriptor is None else descriptor)
 
 
 # Where and with what a result was computed.

@@ -71,6 +71,7 @@ from trimbench.reproduction.settings import ConfigurationError, Json, unknown
 from trimbench.reproduction.vocabulary.planning import NO_DATA, Findings
 from trimbench.reproduction.vocabulary.reported import Literature, NumbersError
 from trimbench.reproduction.vocabulary.tables import Table
+from trimbench.reproduction.world import world
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,13 +136,16 @@ def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Pa
     """Write the provenance and the names of some files to `about`, and return all; remove others that it listed."""
     paths = [*written, about]
     names = [path.name for path in paths]
+    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in written}
     earlier: set[str] = set()
     with contextlib.suppress(OSError, ConfigurationError):
         earlier.update(_said_in(about, about.parent).get("files", ()))
-    write_text(json.dumps({**provenance, "files": names}, indent=1, ensure_ascii=False) + "\n", about)
+    said = {**provenance, "files": names, "sha256": hashes}
+    write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", about)
     for name in earlier.difference(names):
         if name.startswith((f"{about.stem}_", f"{about.stem}.")):  # as all that an experiment or a sweep writes
-            about.with_name(name).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                world().unlink(about.with_name(name))
     return paths
 
 
@@ -292,17 +296,18 @@ def make_run(folder: Path, profile: str) -> None:
     if not profile_of(folder):
         check_run(folder, profile)
         for place in (folder, folder.parent / _STORE):
-            place.mkdir(parents=True, exist_ok=True)
+            world().make_folders(place)
             if not os.path.lexists(place / _GIT):
-                write_text(_ALL, place / _GIT)
+                write_text(_ALL, place / _GIT, flush=True)
         write_profile(folder, profile)
-    remove_temporary_folders(folder, "writing")  # of a program that was killed here
+    for place in (folder, folder.parent / _STORE):
+        remove_temporary_folders(place, "writing")  # of a program that was killed here
 
 
 def write_profile(folder: Path, profile: str) -> None:
     """Write the file that makes an existing folder a run with this profile."""
     digest = hashlib.sha256(profile.encode()).hexdigest()
-    write_text(json.dumps({"profile": profile, "sha256": digest}) + "\n", folder / _ABOUT)
+    write_text(json.dumps({"profile": profile, "sha256": digest}) + "\n", folder / _ABOUT, flush=True)
 
 
 # What the files of a finished run say: the tables of its experiments, and what they were run with.
@@ -657,7 +662,7 @@ def write_summary(
     A `suffix` of these names says which settings were changed; `place` is where the folder will stand, if it is moved
     there. Returns the counts and the path of the first page, ``index.html``.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    world().make_folders(folder)
     table = _counts(parts, literature, profile)
     pages = render_pages(parts, literature, run=run, profile=profile, folder=folder, place=place, suffix=suffix)
     for name, text in (assets() | {f"{name}{suffix}.html": text for name, text in pages.items()}).items():

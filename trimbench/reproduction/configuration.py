@@ -114,16 +114,7 @@ class Catalogue:
         ConfigurationError
             If there is none of that name (the message lists those that exist), or it is not a mapping.
         """
-        path = self.path(group, name)
-        try:
-            content = copy.deepcopy(_read(path, path.stat().st_mtime_ns))
-        except ConfigurationError:
-            raise
-        except (OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError) as error:
-            raise ConfigurationError(f"{path} cannot be read: {reason(error)}") from error
-        if not isinstance(content, dict):
-            raise ConfigurationError(f"{path} must hold keys and values, got {type(content).__name__}")
-        return {str(key): value for key, value in content.items()}
+        return mapping_in(self.path(group, name))
 
     def keys(self, group: str, name: str) -> list[str]:
         """Return the keys of one declaration; its values are not resolved, as they may refer to other files."""
@@ -206,6 +197,19 @@ def _is_declaration(path: Path) -> bool:
 def _read(path: Path, changed: int) -> Any:
     """Return the content of a file, cached until its time of change differs: many jobs read the same declarations."""
     return _resolved(load(path))
+
+
+def mapping_in(path: Path) -> dict[str, Any]:
+    """Return the content of a file of keys and values; raise ConfigurationError if it is anything else."""
+    try:
+        content = copy.deepcopy(_read(path, path.stat().st_mtime_ns))
+    except ConfigurationError:
+        raise
+    except (OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {reason(error)}") from error
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{path} must hold keys and values, got {type(content).__name__}")
+    return {str(key): value for key, value in content.items()}
 
 
 def plain(config: DictConfig) -> dict[str, Any]:

@@ -30,10 +30,10 @@ pytestmark = pytest.mark.usefixtures("few")
 EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("executor", "network"))
 EXPERIMENTS = ", ".join(FEW)
 FIRST_KEY = "setting must be one of archive,"
-SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, project, results, roads, run, runs, "
-SHARED += "seed, task, verify, got"
+SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, project, reported, results, roads, "
+SHARED += "run, runs, seed, task, values, verify, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
-TASK = "task must be one of compare, describe, fetch, list, new, plot, publish, report, run, study, got"
+TASK = "task must be one of compare, describe, fetch, list, new, plot, publish, report, run, study, verdict, got"
 EXPERIMENT_FOLDER = project().configuration / "experiment/trimming"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"

@@ -37,7 +37,7 @@ from trimbench.reproduction.settings import ConfigurationError, Json, must_be, s
 if TYPE_CHECKING:
     from trimbench.reproduction.reporting.figures.settings import FigureSettings
 
-Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "new"]
+Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "new", "verdict"]
 
 
 def task_names() -> tuple[str, ...]:
@@ -46,7 +46,19 @@ def task_names() -> tuple[str, ...]:
 
 
 # Keys that say what is done and where: the command line alone may set them, not files from elsewhere.
-OF_THE_RUN = ("task", "project", "run", "runs", "results", "cache_mode", "offline", "archive", "executor")
+OF_THE_RUN = (
+    "task",
+    "project",
+    "run",
+    "runs",
+    "results",
+    "cache_mode",
+    "offline",
+    "archive",
+    "executor",
+    "reported",
+    "values",
+)
 # The run with the committed results, to which only task=publish writes.
 PUBLISHED = "published"
 # Folders beside those of the runs.
@@ -68,6 +80,8 @@ class CommonSettings:
     verify: bool = False
     archive: bool = False
     project: str | None = None
+    reported: str | None = None
+    values: str | None = None
 
     def __post_init__(self) -> None:
         if self.results.startswith("~") or "://" in self.results:
@@ -85,7 +99,7 @@ class CommonSettings:
                 f"run must be a name of ASCII letters, digits and _ . - other than {', '.join(_TAKEN)} that Windows "
                 f"accepts, too (not aux, nul.1 or a point at the end), got {self.run!r}; write for example run=mine"
             )
-        if self.run == PUBLISHED and self.task in ("run", "report", *project().tasks):
+        if self.run == PUBLISHED and self.task in ("run", "report", "verdict", *project().tasks):
             raise ConfigurationError(
                 f"run must not be {PUBLISHED!r} for task={self.task}: nothing but task=publish writes there; "
                 "leave it out, or write for example run=mine"
@@ -101,6 +115,12 @@ class CommonSettings:
             raise ConfigurationError(
                 f"project must be the folder that task=new writes, and is for that task alone, got {self.project!r} "
                 f"with task={self.task}; {DISTRIBUTION} --project FOLDER names the project of a command"
+            )
+        if [self.reported is None, self.values is None] != [self.task != "verdict"] * 2:
+            raise ConfigurationError(
+                "reported and values must be two files, a paper's printed numbers and yours, for task=verdict and that "
+                f"task alone, got {brief(self.reported)} and {brief(self.values)} with task={self.task}; write "
+                "task=verdict reported=reported.yaml values=values.csv"
             )
         if self.archive and self.task != "report":
             raise ConfigurationError(
@@ -577,7 +597,8 @@ def _check_folder(folder: Path, overrides: Sequence[Override], composer: Compose
 
 
 def _settings(composer: Composer, overrides: Sequence[Override]) -> dict[str, Any]:
-    config, found = composer.composed(overrides)
+    # The key `reported` names a file; Hydra would take it for a choice from the group of this name.
+    config, found = composer.composed([one for one in overrides if one.key_or_group != "reported"])
     found["job"] = {key: value for key, value in found["job"].items() if key != _OVERRIDES}
     whole: dict[str, Any] = OmegaConf.to_container(config, resolve=False)  # type: ignore[assignment]
     of_hydra = {f"hydra.{key}": value for key, value in found.items() if key not in _OF_THE_COMMAND}

@@ -60,9 +60,9 @@ $COMMAND task=list                        list experiments and what is stored
 $COMMAND --help experiment=...            list its settings and further choices
 $COMMAND task=fetch                       download and verify all data
 $COMMAND -m experiment=... alpha=30,300   run it for each value of a setting
-$COMMAND task=report                      write tables and figures again
-$COMMAND task=plot figure=column          draw figures again
-$COMMAND task=compare runs=[a,b]          what differs between two runs$FURTHER
+$COMMAND task=report (or task=plot)       write tables (or figures) again
+$COMMAND task=compare runs=[a,b]          what differs between two runs
+$COMMAND task=verdict reported=... values=...  judge numbers of R, Julia, ...$FURTHER
 
 $SETTINGS
 Options: --cfg job, --config-dir, --project, --allow-code, --shell-completion.

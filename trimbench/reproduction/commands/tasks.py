@@ -1,4 +1,4 @@
-"""The tasks of the command: run, report, plot, list, fetch, compare, publish and new."""
+"""The tasks of the command: run, report, plot, list, fetch, compare, publish and new, and all tasks by name."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trimbench.reproduction.commands.arguments import PUBLISHED, SHARED_KEYS, Invocation, Point
+from trimbench.reproduction.commands.verdict import verdict
 from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import (
@@ -46,8 +47,8 @@ from trimbench.reproduction.reporting.figures.drawing import StoredFigure, write
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import Part, count
 from trimbench.reproduction.reporting.runs import (
-    NOT_FAMILIES,
     Overview,
+    check_name,
     check_run,
     described_in,
     folder_of,
@@ -107,10 +108,7 @@ def surroundings(invocation: Invocation, cache_mode: str, executor: Executor | N
 
 
 def _make(invocation: Invocation, name: str, point: Point) -> Experiment:
-    if name.partition("/")[0] in (taken := (*NOT_FAMILIES, "run", "summary", "index")):
-        raise ConfigurationError(
-            f"the name of an experiment must not begin with {', '.join(taken)}, got {name!r}; move its file"
-        )
+    check_name(name)
     return make_experiment(name, point.experiments[name], SHARED_KEYS, invocation.code)
 
 
@@ -628,4 +626,5 @@ PERFORM: Mapping[str, Callable[[Invocation], int]] = {
     "compare": compare,
     "plot": plot,
     "new": new,
+    "verdict": verdict,
 }

@@ -30,6 +30,7 @@ from trimbench.reproduction.reporting.tables import asked, heading, numeric_colu
 from trimbench.reproduction.reporting.verdicts import (
     CAUSES,
     DIFFERENCES,
+    ELSEWHERE,
     NOT_ATTEMPTED,
     STANDINGS,
     VERDICTS_ON,
@@ -221,11 +222,12 @@ def render_pages(
         if one["n_reported"]:
             compared[_family(one["name"])].append(one)
     papers = {name: _paper(name, literature, own, profile, place or folder) for name, own in compared.items()}
-    common = {"profile": profile, "suffix": suffix, "alone": alone}
+    is_elsewhere = profile == ELSEWHERE  # the numbers were computed, not by jobs
+    common = {"profile": profile, "suffix": suffix, "alone": alone, "behind": "values" if is_elsewhere else "jobs"}
 
     def facts(*written: Part) -> list[str]:
         computed = [commit for part in written for commit in part.get("computed", ())]
-        own = f"run {run}", f"profile {profile}"
+        own = [f"run {run}", *([] if is_elsewhere else [f"profile {profile}"])]
         return facts_of(*own, written=[part["commit"] for part in written], computed=computed)
 
     found = {one["standing"] for one in numbers}
@@ -597,16 +599,17 @@ def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     _check_rows(environments, len(rows))
     number_of = {row: number for number, ranges in enumerate(environments, start=1) for row in in_ranges(ranges)}
     seconds = rows["seconds"].tolist() if "seconds" in rows else [None] * len(rows)
+    columns: dict[str, list[Any]] = {
+        "status": rows["status"].tolist(),
+        **{label: rows[label].tolist() for label in labels},
+        "seconds": [float(f"{one:.{_DIGITS}g}") if type(one) in (int, float) else None for one in seconds],
+        "computed with": [number_of.get(row) for row in range(len(rows))],
+        "key": [key[:SHORT_KEY] for key in rows["job"]],
+    }
     return {
         "length": len(rows),
         "file": about["file"],
-        "columns": [
-            _column("status", rows["status"].tolist()),
-            *(_column(label, rows[label].tolist()) for label in labels),
-            _column("seconds", [float(f"{one:.{_DIGITS}g}") if type(one) in (int, float) else None for one in seconds]),
-            _column("computed with", [number_of.get(row) for row in range(len(rows))]),
-            _column("key", [key[:SHORT_KEY] for key in rows["job"]]),
-        ],
+        "columns": [_column(name, values) for name, values in columns.items()],
     }
 
 

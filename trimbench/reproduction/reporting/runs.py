@@ -59,13 +59,14 @@ from trimbench.reproduction.reporting.tables import (
 )
 from trimbench.reproduction.reporting.verdicts import (
     COLUMNS,
+    ELSEWHERE,
     NOT_ATTEMPTED,
-    PAPER,
     Judgement,
     compare,
     counted_once,
     in_words,
     tally,
+    with_profile,
 )
 from trimbench.reproduction.settings import ConfigurationError, Json, unknown
 from trimbench.reproduction.vocabulary.planning import NO_DATA, Findings
@@ -214,6 +215,18 @@ _GIT, _ALL = ".gitignore", "*\n"
 _STORE, _OF_STORE = "jobs", re.compile("[0-9a-f]{2}|lock")
 
 
+# Folders of other commands, beside the runs or inside one.
+NOT_FAMILIES = (_STORE, "sweeps", "comparisons")
+
+
+def check_name(name: str) -> None:
+    """Raise ConfigurationError if files of a run have the name of an experiment."""
+    if name.partition("/")[0] in (taken := (*NOT_FAMILIES, "run", "summary", "index")):
+        raise ConfigurationError(
+            f"the name of an experiment must not begin with {', '.join(taken)}, got {name!r}; move its file"
+        )
+
+
 def runs_in(root: Path) -> list[str]:
     """Return the names of the runs below a folder of results."""
     return sorted(path.parent.name for path in root.glob(f"*/{_ABOUT}") if not path.is_symlink())
@@ -250,7 +263,7 @@ def check_run(folder: Path, profile: str, what: str = "run") -> None:
     """
     found = profile_of(folder)
     if found not in ("", profile):
-        way = "" if {found, profile} & {*project().tasks} else f"add profile={found}, or "
+        way = "" if {found, profile} & {*project().tasks, ELSEWHERE} else f"add profile={found}, or "
         raise ConfigurationError(
             f"{what} must have one profile: {folder.name!r} has profile={found}, got profile={profile}; "
             f"{way}name another {what}"
@@ -312,8 +325,6 @@ def write_profile(folder: Path, profile: str) -> None:
 
 # What the files of a finished run say: the tables of its experiments, and what they were run with.
 
-# Folders of other commands, beside the runs or inside one.
-NOT_FAMILIES = (_STORE, "sweeps", "comparisons")
 # Names of the tables that have no part of the file's name to be called by; the part with points of a figure ends so.
 REPORTED, MAIN, POINTS = "reported numbers", "table", "points"
 
@@ -527,6 +538,11 @@ class Overview:
             say(f"{count(findings.failures, 'job')} failed, the first with: {findings.first_failure}\n")
         say(_headline(entry, self.profile))
 
+    @property
+    def judgements(self) -> list[Judgement]:
+        """The judgements on the numbers of all experiments so far."""
+        return [one for entry in self._entries for one in entry.judgements]
+
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
         reason = without_homes(str(error))
@@ -591,7 +607,12 @@ class Overview:
     def _say_runs(self) -> None:
         """Name the other runs here that have another profile, for which jobs may be stored."""
         for name in runs_in(self.folder.parent):
-            if (profile := profile_of(self.folder.with_name(name))) not in ("", *project().tasks, self.profile):
+            if (profile := profile_of(self.folder.with_name(name))) not in (
+                "",
+                ELSEWHERE,
+                *project().tasks,
+                self.profile,
+            ):
                 say(f"\nThis was for profile={self.profile}; for the run {name}, add profile={profile}.")
 
 
@@ -614,7 +635,7 @@ def _headline(entry: Entry, profile: str) -> str:
         return "; ".join(filter(None, [entry.status, compared]))
     if entry.altered:
         return "complete, with other settings"
-    return compared or "complete, beyond the papers"
+    return compared or in_words(ours) or "complete, beyond the papers"
 
 
 def say(text: str) -> None:
@@ -643,8 +664,9 @@ def _counts(parts: Sequence[Part], literature: Literature, profile: str) -> Tabl
         }
         for part in ordered
     ]
-    title = "Reported and reproduced" + (f", with profile={profile}" if profile != PAPER else "")
-    return Table.of(title, lines, ["experiment", "table", "status", *COLUMNS])
+    return Table.of(
+        f"Reported and reproduced{with_profile(profile)}", lines, ["experiment", "table", "status", *COLUMNS]
+    )
 
 
 def write_summary(

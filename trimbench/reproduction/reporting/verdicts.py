@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from trimbench.reproduction.vocabulary.numbers import Explanation, Number
+from trimbench.reproduction.vocabulary.numbers import CHANCE, Explanation, Number
 from trimbench.reproduction.vocabulary.reported import SUBJECTS, Reported, Subject
 
 Verdict = Literal["exact", "within", "trend", "differs", "holds", "fails", "faster", "slower", "not attempted"]
@@ -27,8 +27,6 @@ DIFFERENCES = frozenset(verdicts[-1] for verdicts in VERDICTS_ON.values())
 # all be true; chance, if the printed number is one draw and not too far out among ours; or nothing known.
 Cause = Literal["explained", "contradicts itself", "chance", "unexplained"]
 CAUSES: tuple[Cause, ...] = typing.get_args(Cause)
-# A draw that is less probable than this is not put down to chance.
-_CHANCE = 0.01
 _AS_GOOD_AS_PRINTED = frozenset({"exact", "within", "holds"})
 
 
@@ -161,7 +159,7 @@ def _cause(reported: Reported, number: Number, ours: float) -> Cause:
     found = number.probability
     # Few replications cannot show that a number is improbable, so they cannot show the contrary either. Nor is a number
     # put down to chance in a table where too many are far out.
-    if found is not None and found.least <= _CHANCE < min(found.value, found.overall):
+    if found is not None and found.least <= CHANCE < min(found.value, found.overall):
         return "chance"
     return "unexplained"
 
@@ -180,8 +178,8 @@ def _explains(reported: Reported, number: Number, ours: float, explanation: Expl
 # Counts of verdicts and causes, by kind of statement, and their summary in a line.
 
 NOT_ATTEMPTED: Verdict = "not attempted"
-# The profile with the papers' repetitions.
-PAPER = "paper"
+# The profile with the papers' repetitions, and what stands for a profile where numbers were computed elsewhere.
+PAPER, ELSEWHERE = "paper", "verdict"
 # The plural of each kind of statement; then the words that follow a count of those reproduced, for one and for several,
 # and those that follow a count of the others.
 _WORDS: Mapping[Subject, tuple[str, ...]] = {
@@ -193,6 +191,20 @@ _WORDS: Mapping[Subject, tuple[str, ...]] = {
 }
 # Kinds of statements whose verdicts have the same names as those on numbers.
 _NAMED_WITH_SUBJECT = ("identity", "curve")
+
+
+def with_profile(profile: str) -> str:
+    """Return what a summary adds if a profile has fewer repetitions than the papers."""
+    return "" if profile in (PAPER, ELSEWHERE) else f", with profile={profile}"
+
+
+def are_reproduced(judgements: Sequence[Judgement]) -> bool:
+    """Tell whether some numbers were attempted, and each of them is reproduced or its difference accounted for.
+
+    A longer time is no difference of the method.
+    """
+    attempted = any(one.verdict != NOT_ATTEMPTED for one in judgements)
+    return attempted and all(one.cause != "unexplained" for one in judgements)
 
 
 class Counted(NamedTuple):
@@ -286,7 +298,7 @@ def in_words(judgements: Sequence[Counted | Judgement], *, detailed: bool = Fals
     """
     parts = [_of_subject(subject, judgements, detailed) for subject in SUBJECTS]
     attempted = any(one.verdict != NOT_ATTEMPTED for one in judgements)
-    return "; ".join(filter(None, parts)) + (f", with profile={profile}" if attempted and profile != PAPER else "")
+    return "; ".join(filter(None, parts)) + (with_profile(profile) if attempted else "")
 
 
 def causes_in_words(judgements: Sequence[Counted | Judgement]) -> str:

@@ -59,6 +59,10 @@ class Explanation:
     jobs: tuple[str, ...] = ()
 
 
+# A draw that is less probable than this is not put down to chance.
+CHANCE = 0.01
+
+
 @dataclass(frozen=True)
 class Probability:
     """The probability of a number at least as far out as the printed one, on either side, among our replications.

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, InvalidOperation
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.configuration import Catalogue, mapping_in
 from trimbench.reproduction.project import per_project, project
 from trimbench.reproduction.settings import ConfigurationError, settings, unknown, validated
 from trimbench.reproduction.vocabulary.draws import Draws
@@ -240,16 +241,25 @@ class Literature:
     @classmethod
     def of(cls, catalogue: Catalogue) -> Literature:
         """Read all files of the group ``reported``; raise ConfigurationError if one has a mistake."""
-        papers, experiments = {}, {}
+        papers: dict[str, Paper] = {}
+        experiments: dict[str, ReportedExperiment] = {}
         for family in catalogue.names("reported"):
-            content = dict(catalogue.mapping("reported", family))
             ours = project()
             known = (ours.title, ours.citation) if ours.citation else (family, family)
-            about = content.pop("paper", dict(zip(("title", "citation"), known, strict=True)))
-            papers[family] = validated(Paper, about, f"reported/{family}: paper")
-            for name, entry in content.items():
-                experiments[name] = validated(ReportedExperiment, entry, f"reported numbers of {name}")
+            about = dict(zip(("title", "citation"), known, strict=True))
+            papers[family], tables = _declared(catalogue.mapping("reported", family), about, f"reported/{family}")
+            experiments |= tables
         return cls(dict(sorted(papers.items(), key=lambda item: item[1].place)), experiments)
+
+    @classmethod
+    def of_file(cls, path: Path) -> Literature:
+        """Read one such file of any name, whose tables may be of several families."""
+        paper, tables = _declared(mapping_in(path), {"title": path.stem, "citation": path.stem}, str(path))
+        if not tables:
+            raise ConfigurationError(
+                f"{path} must have the printed numbers of a table, under a key such as fisher/table2, got none"
+            )
+        return cls({name.partition("/")[0]: paper for name in tables}, tables)
 
     def in_order(self, names: Iterable[str]) -> list[str]:
         """Return names of experiments in the order of the papers and their tables.
@@ -282,6 +292,17 @@ class Literature:
         return [replace(one, reading="".join(said.reading for said in stating)) for one, stating in found]
 
 
+def _declared(
+    content: Mapping[str, Any], unnamed: Mapping[str, str], where: str
+) -> tuple[Paper, dict[str, ReportedExperiment]]:
+    """Return the paper that a file is about, `unnamed` if it does not say, and its tables."""
+    entries = dict(content)
+    paper = validated(Paper, entries.pop("paper", unnamed), f"{where}: paper")
+    return paper, {
+        name: validated(ReportedExperiment, entry, f"reported numbers of {name}") for name, entry in entries.items()
+    }
+
+
 @per_project
 def printed_numbers(experiment: str) -> Mapping[tuple[str, str], Reported]:
     """Return what the project declares as printed for an experiment, by row and quantity, for tables that need it."""
@@ -293,10 +314,13 @@ class NumbersError(ValueError):
     """An experiment does not give the numbers that are reported for it."""
 
 
-def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, complete: bool) -> None:
+def check_numbers(
+    reported: Sequence[Reported], numbers: Sequence[Number], *, complete: bool, where: str = "conf/reported"
+) -> None:
     """Raise NumbersError for a number that is not reported, is given twice, or is missing.
 
     If the jobs are `complete` (all succeeded), each reported number must have a value, or a reason for having none.
+    `where` is the file that could report more.
     """
     wanted = {(one.row, one.quantity): one.label for one in reported}
     for (row, quantity), count in Counter((one.row, one.quantity) for one in numbers).items():
@@ -305,7 +329,7 @@ def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, co
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise NumbersError(
                 f"number {row}/{quantity} is computed, but not reported; correct its row and quantity, or add it to "
-                f"conf/reported{hint}"
+                f"{where}{hint}"
             )
         if count > 1:
             raise NumbersError(f"number {row}/{quantity} is given twice")

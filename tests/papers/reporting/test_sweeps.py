@@ -29,7 +29,7 @@ from trimbench.reproduction.settings import Json
 from trimbench.reproduction.vocabulary.figures import LineFigure
 from trimbench.reproduction.vocabulary.tables import Table
 
-from .builders import findings, line_figure, record
+from tests.reproduction.reporting.builders import findings, line_figure, record
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 FORMATS = {"network": "", "kept": "", "agreement": ".3f", "threshold": ".2f"}

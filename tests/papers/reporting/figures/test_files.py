@@ -34,8 +34,8 @@ from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
 
 from ... import pages
-from ..builders import line_figure
-from .measured import assert_readable, picture, preset
+from tests.reproduction.reporting.builders import line_figure
+from tests.reproduction.reporting.figures.measured import assert_readable, picture, preset
 
 EVERY_FORMAT = FigureSettings(formats=["png", "pdf", "svg"], dpi=60)
 AWKWARD = pd.DataFrame(

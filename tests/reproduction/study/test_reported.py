@@ -152,13 +152,6 @@ def test_a_timeout_has_no_decimals() -> None:
         _ = Reported("a paper", "vote", "seconds", "timeout", Rule(kind="exact")).decimals
 
 
-def test_the_printed_numbers_of_an_experiment_are_found_by_row_and_quantity() -> None:
-    found = printed_numbers("selection_bias/correlation_table")
-    assert len(found) == 135
-    assert found["I1 = 14", "I0 = 1"].printed == "+0.90"
-    assert not printed_numbers("selection_bias/none")
-
-
 VALUES = [0.3, 0.1, 0.4, 0.1, 0.5, 0.9]
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import trimbench as tb
 from tests.networks.test_bayesian_network import lawn
-from tests.papers.execution import sample_jobs
+from tests.reproduction.execution import sample_jobs
 from trimbench.networks.formats import parsing
 from trimbench.papers.own_table.table_files import Reading, read_file
 from trimbench.reproduction import files

@@ -46,7 +46,7 @@ from .measure import Call, Row, growth, ratio_of, version_of, versus
 N_JOBS = 5000
 # How many times as long short jobs may take on two nodes as in two worker processes.
 LIMIT = 1.3
-NAP = "tests.papers.execution.sample_jobs:sleep"
+NAP = "tests.reproduction.execution.sample_jobs:sleep"
 
 
 def small_jobs(n_jobs: int) -> list[Job]:

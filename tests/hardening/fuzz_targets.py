@@ -23,9 +23,9 @@ import pyarrow as pa
 import trimbench as tb
 from tests.networks import lawn_files
 from tests.networks.ace_encoder import encode_ace, encode_problem, example
-from tests.papers.data import loopback, offers
-from tests.papers.execution import sample_jobs
-from tests.papers.reporting import builders
+from tests.reproduction.data import loopback, offers
+from tests.reproduction.execution import sample_jobs
+from tests.reproduction.reporting import builders
 from trimbench.estimators import TrimmedClassifier
 from trimbench.networks.formats.ace import AceProblem, read_problem
 from trimbench.papers.networks import declare_network

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.papers.execution import sample_jobs
+from tests.reproduction.execution import sample_jobs
 from trimbench.papers.own_table.settings import _found, keep_table
 from trimbench.papers.own_table.table_reading import read_table
 from trimbench.reproduction.data.cache import Cache

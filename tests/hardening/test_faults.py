@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.papers.execution import sample_jobs
-from tests.papers.execution.programs import held_elsewhere
+from tests.reproduction.execution import sample_jobs
+from tests.reproduction.execution.programs import held_elsewhere
 from trimbench.reproduction.execution import processes as execution_here
 from trimbench.reproduction.execution.executors import run_jobs
 from trimbench.reproduction.execution.job import Job

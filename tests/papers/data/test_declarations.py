@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.network_writers import encode_bif, encode_ergo
+from tests.reproduction.data.loopback import Loopback
 from tests.test_package import HEAVY, loaded_by
 from trimbench.networks.formats.ace import read_problem
 from trimbench.networks.naive_bayes import NaiveBayes
@@ -42,8 +43,6 @@ from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.cells import Inputs
 from trimbench.reproduction.vocabulary.planning import Surroundings
-
-from .loopback import Loopback
 
 FILE = {"path": "a/b.csv", "url": "https://host.invalid/b.csv", "sha256": "ab" * 32}
 OPENML = {"kind": "openml", "id": 37, "version": 1, "target": "class"}

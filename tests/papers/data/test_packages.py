@@ -23,6 +23,8 @@ import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer
 
+from tests.reproduction.data.loopback import FILE_BODY, FILE_PATH, Loopback
+from tests.reproduction.data.offers import contents
 from trimbench.reproduction.data import downloads
 from trimbench.reproduction.data.cache import Cache, HostMemory
 from trimbench.reproduction.data.dataset import fingerprint
@@ -31,8 +33,6 @@ from trimbench.reproduction.data.errors import DataUnavailable, by_host
 from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import CURVE, PROJECT, SMALL, Command, file_of, write
-from .loopback import FILE_BODY, FILE_PATH, Loopback
-from .offers import contents
 
 ROWS = b"| a comment\n2, y, NO.\n1, x, YES.\n"
 NAME, MEMBER = "made_up-1.2-py3-none-any.whl", "made_up/data/t.data"

@@ -23,6 +23,8 @@ import xarray
 from rdata.conversion.to_r import DEFAULT_CLASS_MAP, build_r_object
 from rdata.parser import RObject, RObjectType
 
+from tests.reproduction.data.loopback import Loopback
+from tests.reproduction.data.offers import KEPT, R_PATH, TISSUES_SHA256, X, Y, contents, listing, r_file, tissues
 from trimbench.papers.networks import declare_network
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data import declarations
@@ -39,9 +41,6 @@ from trimbench.reproduction.data.errors import DataUnavailable, DeclarationError
 from trimbench.reproduction.data.sources import _objects
 from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.planning import fetch
-
-from .loopback import Loopback
-from .offers import KEPT, R_PATH, TISSUES_SHA256, X, Y, contents, listing, r_file, tissues
 
 TABLE = "size,colour,ok,label\n1,red,True,1\n2.5,?,False,2\n,blue,True,2\n"
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reproduction.execution import sample_jobs
 from trimbench.reproduction.execution.code_hash import code_version
 from trimbench.reproduction.execution.job import (
     COUNT,
@@ -31,7 +32,6 @@ from trimbench.reproduction.execution.job import (
     to_plain,
 )
 
-from . import sample_jobs
 from .test_code_hash import JOBS
 
 MODULE = sample_jobs.__name__

@@ -21,6 +21,9 @@ from typing import Any
 import pytest
 
 from tests.networks.network_writers import encode_ergo
+from tests.reproduction.execution import sample_jobs
+from tests.reproduction.execution.programs import ON_RAY, run, start_program, wait_for
+from tests.reproduction.execution.test_job_log import SPEAKING, check_ends_and_logs
 from trimbench.papers.networks import declare_network
 from trimbench.reproduction import project as project_module
 from trimbench.reproduction.execution.executors import SerialExecutor, run_jobs
@@ -29,9 +32,6 @@ from trimbench.reproduction.execution.remote import RayExecutor
 from trimbench.reproduction.execution.store import JobStore, Record
 
 from ..command_line import PROJECT, run_here, tables
-from . import sample_jobs
-from .programs import ON_RAY, run, start_program, wait_for
-from .test_job_log import SPEAKING, check_ends_and_logs
 
 pytestmark = ON_RAY
 

@@ -12,15 +12,14 @@ from unittest.mock import Mock
 
 import pytest
 
+from tests.reproduction.execution import sample_jobs
+from tests.reproduction.execution.programs import ON_CLUSTER, run, squares
+from tests.reproduction.execution.test_job_log import SPEAKING, check_ends_and_logs
 from trimbench.reproduction.execution import remote, task
 from trimbench.reproduction.execution.executors import ExecutorError, SerialExecutor
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.remote import SlurmExecutor
 from trimbench.reproduction.execution.store import Record
-
-from . import sample_jobs
-from .programs import ON_CLUSTER, run, squares
-from .test_job_log import SPEAKING, check_ends_and_logs
 
 pytestmark = ON_CLUSTER
 

@@ -14,14 +14,14 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.reproduction import stored_runs
+from tests.reproduction.reporting.builders import record
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.reporting.archive import write_archive
 from trimbench.reproduction.settings import ConfigurationError
 
-from .. import stored_runs
 from ..command_line import OTHER, PROJECT, T4, Command
-from .builders import record
 
 QUICKLY = (T4, "executor=serial")
 ENVIRONMENT = {"trimbench": "1.2", "python": "3.11", "packages": {"numpy": "2.0"}, "commit": "c" * 40, "dirty": False}

@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.reproduction.reporting.builders import findings
+from tests.reproduction.stored_runs import REPORTED, TABLE, run
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting.comparison import compare_runs, write_comparison
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
@@ -16,9 +18,6 @@ from trimbench.reproduction.reporting.page import facts_of, render
 from trimbench.reproduction.reporting.runs import read_run
 from trimbench.reproduction.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.reproduction.vocabulary.tables import Table
-
-from ..stored_runs import REPORTED, TABLE, run
-from .builders import findings
 
 LONG = "unbroken" * 9
 

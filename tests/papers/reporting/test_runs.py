@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reproduction.reporting.builders import POINTS, findings, judged, line_figure, record, reported
 from trimbench.papers import files
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.store import Record
@@ -34,7 +35,6 @@ from trimbench.reproduction.vocabulary.reported import Literature
 from trimbench.reproduction.vocabulary.tables import Table
 
 from ..command_line import results
-from .builders import POINTS, findings, judged, line_figure, record, reported
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from tests.reproduction.reporting.builders import findings, judged, line_figure, record, reported
 from trimbench.papers import files
 from trimbench.reproduction.files import _tame, as_it_was, read_csv, write_csv
 from trimbench.reproduction.reporting.figures.drawing import read_points, write_figures
@@ -42,8 +43,6 @@ from trimbench.reproduction.vocabulary.figures import LineFigure
 from trimbench.reproduction.vocabulary.numbers import Explanation, Number, Probability
 from trimbench.reproduction.vocabulary.reported import Literature
 from trimbench.reproduction.vocabulary.tables import Table
-
-from .builders import findings, judged, line_figure, record, reported
 
 FRAME = pd.DataFrame({"name": ["a|b", "x_y & 50%"], "share": [0.25, math.nan], "n": [3, 4]})
 

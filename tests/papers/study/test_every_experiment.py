@@ -22,7 +22,7 @@ from trimbench.reproduction.reporting import runs
 from trimbench.reproduction.reporting.runs import write_findings
 from trimbench.reproduction.vocabulary.cells import Cell
 from trimbench.reproduction.vocabulary.planning import Findings, make_experiment
-from trimbench.reproduction.vocabulary.reported import Literature
+from trimbench.reproduction.vocabulary.reported import Literature, printed_numbers
 
 from ..command_line import PROJECT, Command
 from ..experiments import inputs_of, keys_of
@@ -140,3 +140,10 @@ def have_results(cells: dict[str, list[Cell]], roads: tuple[str, ...]) -> set[st
     return {
         name for name, jobs in cells.items() if any(all(at_hand(one.declaration) for one in job.inputs) for job in jobs)
     }
+
+
+def test_the_printed_numbers_of_an_experiment_are_found_by_row_and_quantity() -> None:
+    found = printed_numbers("selection_bias/correlation_table")
+    assert len(found) == 135
+    assert found["I1 = 14", "I0 = 1"].printed == "+0.90"
+    assert not printed_numbers("selection_bias/none")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.reproduction.execution.sample_jobs import numpy_result, square
 from trimbench.papers.networks import network_input, network_of
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
@@ -20,7 +21,6 @@ from trimbench.reproduction.execution.job import Job, located
 from trimbench.reproduction.vocabulary.cells import Cell, Input, Inputs, check_axis, dataset_of
 
 from ..command_line import Command, file_of, table_of, write
-from ..execution.sample_jobs import numpy_result, square
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

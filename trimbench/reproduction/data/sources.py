@@ -8,6 +8,7 @@ import functools
 import gzip
 import hashlib
 import io
+import json
 import logging
 import lzma
 import os
@@ -91,7 +92,7 @@ _log = logging.getLogger(__name__)
 class InFiles(Source):
     """A table in text files, one below the other: where they are is said by a subclass, how they are read by another.
 
-    A file begins with a header line, unless `columns` names the columns.
+    A file begins with a header line, unless `columns` names the columns; of a file in JSON, they choose the keys.
     """
 
     target: Text
@@ -157,10 +158,10 @@ class Members(InFiles, PackageDeclaration):
 
 @settings
 class _PlainText(InFiles):
-    """A table of values between separators.
+    """A table of values between separators, or of a list of objects in a file named ``.json``.
 
-    A column has numbers if all its texts are numbers, unless `types` says otherwise; `missing_values` are the texts
-    that stand for a missing value.
+    A key that an object lacks is a missing value of that row. A column has numbers if all its texts are numbers, unless
+    `types` says otherwise; `missing_values` are the texts that stand for a missing value.
     """
 
     separator: str = ","
@@ -171,13 +172,8 @@ class _PlainText(InFiles):
         """Return the rows of files, one below the other, each without its first `skip` lines."""
         import pandas as pd
 
-        names = self.columns or None
-        given: dict[str, Any] = {"sep": self.separator, "names": names, "dtype": "str", "keep_default_na": False}
         try:
-            parts = [
-                pd.read_csv(path, skiprows=lines, na_values=self.missing_values, skipinitialspace=True, **given)
-                for path, lines in zip(paths, skip, strict=True)
-            ]
+            parts = [self._part(owner, path, lines) for path, lines in zip(paths, skip, strict=True)]
         except (ValueError, UnicodeError) as error:
             raise DeclarationError(f"{owner}: the file is not the declared table ({reason(error)})") from error
         frame = pd.concat(parts, ignore_index=True)
@@ -192,6 +188,19 @@ class _PlainText(InFiles):
             if is_numeric and self.types.get(name) != "category":
                 frame[name] = numbers
         return pd.DataFrame(frame)
+
+    def _part(self, owner: str, path: Path, skip: int) -> pd.DataFrame:
+        """Return the rows of one file: a table, or, where it is JSON, a list of objects, one for each row."""
+        import pandas as pd
+
+        if path.suffix != ".json":
+            given: dict[str, Any] = {"sep": self.separator, "names": self.columns or None, "dtype": "str"}
+            given |= {"keep_default_na": False, "na_values": self.missing_values, "skipinitialspace": True}
+            return pd.DataFrame(pd.read_csv(path, skiprows=skip, **given))
+        rows = pd.DataFrame(json.loads(path.read_text(encoding="utf-8")), columns=self.columns or None, dtype=object)
+        if empty := [column for column in rows if rows[column].isna().all()]:
+            raise DeclarationError(f"{owner}: columns must name keys of the file, got {quoted(empty[0])}")
+        return rows.map(str, na_action="ignore").replace(dict.fromkeys(self.missing_values))
 
     def read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = (0,), omit: Sequence[int] = ()) -> Dataset:
         """Read the files."""

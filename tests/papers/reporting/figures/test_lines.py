@@ -16,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+from tests.reproduction.reporting.builders import line_figure
+from tests.reproduction.reporting.figures.measured import assert_readable, picture
 from trimbench.papers.beyond import budgets
 from trimbench.papers.conformant import imputers, mask_sweep
 from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS
@@ -35,9 +37,6 @@ from trimbench.reproduction.reporting.figures.text import (
     wrapped,
 )
 from trimbench.reproduction.vocabulary.figures import LineFigure
-
-from ..builders import line_figure
-from .measured import assert_readable, picture
 
 COLOURS = PALETTES["okabe-ito"]
 

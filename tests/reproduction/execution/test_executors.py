@@ -4,11 +4,9 @@ import concurrent.futures
 import errno
 import multiprocessing
 import os
-import re
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -23,7 +21,6 @@ from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.project import SHARED_CONFIGURATION
 from trimbench.reproduction.settings import ConfigurationError
 
-from ..command_line import run_here, tables
 from . import sample_jobs
 from .programs import run, squares
 
@@ -214,28 +211,6 @@ def test_where_workers_cannot_be_started_another_executor_is_named(monkeypatch: 
     monkeypatch.setattr("multiprocessing.synchronize._multiprocessing.SemLock", full)
     with pytest.raises(ExecutorError, match=r"cannot be started here: .*no room.*; run with executor=serial"):
         ProcessExecutor(workers=1).run(squares(2), lambda record: None)
-
-
-SWEEP = (
-    "experiment=selection_bias/simulation",
-    *("n_features=300", "ks=[2,60]", "class_sizes=[[20,20]]", "test_sizes=[50,50]", "replicates=3"),
-)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_same_seed_gives_the_same_tables_under_any_number_of_workers(tmp_path: Path) -> None:
-    found = []
-    for name, words in (
-        ("serial", ["executor=serial"]),
-        ("two workers", ["executor.workers=2"]),
-        ("another seed", ["executor=serial", "seed=1"]),
-    ):
-        assert "6 of 6 run in" in run_here(*SWEEP, *words, f"results={tmp_path / name}", code=0).err
-        found.append(tables(tmp_path / name))
-    serial, two_workers, another = found
-    assert any(re.fullmatch(r"simulation__.*_rows\.csv\.gz", name) for name in serial)
-    assert two_workers == serial
-    assert set(another.values()).isdisjoint(serial.values())
 
 
 SERIAL, PROCESSES, RAY, SLURM = TARGETS

@@ -27,7 +27,7 @@ from trimbench.reproduction.vocabulary.numbers import (
     number_of,
     numbers_of,
 )
-from trimbench.reproduction.vocabulary.reported import Literature, Reported, Rule, check_numbers, printed_numbers
+from trimbench.reproduction.vocabulary.reported import Literature, Reported, Rule, check_numbers
 from trimbench.reproduction.vocabulary.tables import Table
 
 REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for quantity in ("error", "seconds")]
@@ -150,13 +150,6 @@ def test_a_number_rounds_as_the_float_that_it_is(value: float, printed: str) -> 
 def test_a_timeout_has_no_decimals() -> None:
     with pytest.raises(ValueError, match="decimals are those of a number, but vote/seconds is a timeout"):
         _ = Reported("a paper", "vote", "seconds", "timeout", Rule(kind="exact")).decimals
-
-
-def test_the_printed_numbers_of_an_experiment_are_found_by_row_and_quantity() -> None:
-    found = printed_numbers("selection_bias/correlation_table")
-    assert len(found) == 135
-    assert found["I1 = 14", "I0 = 1"].printed == "+0.90"
-    assert not printed_numbers("selection_bias/none")
 
 
 VALUES = [0.3, 0.1, 0.4, 0.1, 0.5, 0.9]

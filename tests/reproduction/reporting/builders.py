@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from trimbench.papers.trimming import examples
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.reporting.verdicts import Judgement, compare
@@ -17,13 +16,14 @@ from trimbench.reproduction.vocabulary.planning import Findings
 from trimbench.reproduction.vocabulary.reported import Reported, Rule
 from trimbench.reproduction.vocabulary.tables import Table
 
+from ..execution import sample_jobs
+
 POINTS = pd.DataFrame({"series": ["s", "s"], "x": [1, 2], "y": [0.1 + 0.2, 1 / 3]})
 MAIN = Table.of("Main table", [{"row": "a", "value": 0.1 + 0.2}, {"row": "b"}], {"row": "", "value": ".3f"})
 
 
 def record(number: int, status: str = "ok", error: str | None = None) -> Record:
-    parameters = {"instances": [[0.5, 0.1, number / 100]]}
-    job = Job.create(examples.best_threshold, parameters, {f"dataset/{number}": "0" * 64})
+    job = Job.create(sample_jobs.square, {"x": number / 100}, {f"dataset/{number}": "0" * 64})
     return Record(job, status, {"value": number} if status == "ok" else None, error, 0.5, {"python": "3"})
 
 

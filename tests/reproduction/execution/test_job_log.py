@@ -157,7 +157,7 @@ def test_neither_a_traceback_nor_a_log_nor_a_record_names_a_home(
     )
     (record,) = run_jobs([job], store, executor, progress=False)
     assert "No such file or directory: '~/x.csv'" in str(record.error)
-    assert 'File "tests/papers/execution/sample_jobs.py"' in str(record.error)
+    assert 'File "tests/reproduction/execution/sample_jobs.py"' in str(record.error)
     assert record.log == "reading ~/x.csv"
     written = [path.read_text() for path in store.folder.rglob("*") if path.is_file()]
     assert len([text for text in written if text]) == 2

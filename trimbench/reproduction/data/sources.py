@@ -177,8 +177,9 @@ class _PlainText(InFiles):
         except (ValueError, UnicodeError) as error:
             raise DeclarationError(f"{owner}: the file is not the declared table ({reason(error)})") from error
         frame = pd.concat(parts, ignore_index=True)
-        if strange := [name for name in self.types if name not in frame.columns]:
-            raise DeclarationError(f"{owner}: types must name columns, got {quoted(strange[0])}; {shown(list(frame))}")
+        names = [*map(str, frame.columns)]
+        if strange := [name for name in self.types if name not in names]:
+            raise DeclarationError(f"{owner}: types must name columns, got {quoted(strange[0])}; {shown(names)}")
         for name in frame.columns.drop(self.target, errors="ignore"):
             numbers = pd.to_numeric(frame[name], errors="coerce")
             is_numeric = bool((numbers.notna() == frame[name].notna()).all())
@@ -196,10 +197,10 @@ class _PlainText(InFiles):
         if path.suffix != ".json":
             given: dict[str, Any] = {"sep": self.separator, "names": self.columns or None, "dtype": "str"}
             given |= {"keep_default_na": False, "na_values": self.missing_values, "skipinitialspace": True}
-            return pd.DataFrame(pd.read_csv(path, skiprows=skip, **given))
-        rows = pd.DataFrame(json.loads(path.read_text(encoding="utf-8")), columns=self.columns or None, dtype=object)
+            return pd.DataFrame(pd.read_csv(io.BytesIO(read_bytes(path)), skiprows=skip, **given))
+        rows = pd.DataFrame(json.loads(read_bytes(path)), columns=self.columns or None, dtype=object)
         if empty := [column for column in rows if rows[column].isna().all()]:
-            raise DeclarationError(f"{owner}: columns must name keys of the file, got {quoted(empty[0])}")
+            raise DeclarationError(f"{owner}: columns must name keys of the file, got {quoted(str(empty[0]))}")
         return rows.map(str, na_action="ignore").replace(dict.fromkeys(self.missing_values))
 
     def read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = (0,), omit: Sequence[int] = ()) -> Dataset:

@@ -14,7 +14,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import trimbench as tb
-from trimbench.trimming.limits import Limits, checked_choice
+from trimbench.trimming.problem import Limits, checked_choice
 from trimbench.trimming.search.cross_fitting import RowsWeight, trim_on_rows
 from trimbench.trimming.search.row_scores import (
     AdditiveScores,

@@ -93,7 +93,7 @@ def test_columns_that_are_left_out_may_hold_anything_and_kept_ones_may_be_missin
 
 @pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented", "mixture"])
 def test_a_stopped_search_fills_the_budget_and_says_so(density: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.limits.clock", itertools.count(10**9).__next__)
+    monkeypatch.setattr("trimbench.trimming.problem.clock", itertools.count(10**9).__next__)
     X, y = (part[::2] for part in load_digits(return_X_y=True))
     trimmed = TrimmedClassifier(8, density=density, time_limit=1e-6)
     with pytest.warns(

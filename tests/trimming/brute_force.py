@@ -14,7 +14,7 @@ import pandas as pd
 
 import trimbench as tb
 from tests.networks.random_models import distributions, random_network
-from trimbench.trimming.limits import Choice, checked_choice
+from trimbench.trimming.problem import Choice, checked_choice
 
 # Odds closer than this are equal.
 TIE, EXACT_TIE = 1e-12, Fraction(1, 10**12)

@@ -30,7 +30,7 @@ from trimbench.trimming import kernels
 from trimbench.trimming.by_model import trim_by_model
 from trimbench.trimming.classifier import ImpossibleRowWarning
 from trimbench.trimming.engines.table import ClassMeasures, agreements_within
-from trimbench.trimming.limits import Choice, Limits, Progress, checked_choice
+from trimbench.trimming.problem import Choice, Limits, Progress, checked_choice
 from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
 from trimbench.trimming.search.row_scores import WeightedRows, agreement_with
 from trimbench.trimming.search.rows import RowProblem

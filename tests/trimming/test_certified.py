@@ -14,7 +14,7 @@ from tests.trimming.brute_force import beta_classifier
 from trimbench.trimming.engines.bounds import CertifiedEngine, certain_bound, removal_losses, rounded_sums
 from trimbench.trimming.engines.log_odds import WeightSums
 from trimbench.trimming.engines.table import DenseEngine
-from trimbench.trimming.limits import Limits, checked_choice
+from trimbench.trimming.problem import Limits, checked_choice
 from trimbench.trimming.search.exchange import select_forward
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from trimbench import _numba
 from trimbench.trimming import kernels
-from trimbench.trimming.model import TIE_TOLERANCE, TIED_LOG_ODDS
+from trimbench.trimming.decisions import TIE_TOLERANCE, TIED_LOG_ODDS
 from trimbench.trimming.search.row_scores import Cells, Columns, compiled_balances, highest_balances
 
 

@@ -23,9 +23,9 @@ from trimbench.trimming.engines.lattice import (
     decided_roughly,
 )
 from trimbench.trimming.engines.log_odds import LogOddsEngine
-from trimbench.trimming.limits import FREE, KEPT, REMOVED, Choice, Limits, checked_choice
+from trimbench.trimming.problem import FREE, KEPT, REMOVED, Choice, Limits, checked_choice
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
-from trimbench.trimming.search.lattices import LatticeSearch, _Node, _units_that_are
+from trimbench.trimming.search.lattice_search import LatticeSearch, _Node, _units_that_are
 
 KINDS = (Spectra, Polynomials)
 
@@ -126,7 +126,7 @@ def test_the_search_finds_what_enumeration_finds(compiled: bool, seed: int, n_ex
 
     with pytest.MonkeyPatch.context() as patch:
         if n_exact < 10**9:  # intervals are wide then, and often overlap
-            patch.setattr("trimbench.trimming.search.lattices._STEPS", (0.8, 0.4, 0.2))
+            patch.setattr("trimbench.trimming.search.lattice_search._STEPS", (0.8, 0.4, 0.2))
         search = LatticeSearch(classifier, choice, agreement_of, compiled=compiled)
     stops = range(1 + seed % 7, 400, 49) if seed % 3 == 0 else ()
     for limit in (*stops, None):
@@ -201,7 +201,7 @@ def test_few_features_of_too_many_for_a_table_are_proven(monkeypatch: pytest.Mon
     classifier = random_classifier(20, threshold=0.4)
     best = tb.trim(classifier, 2, engine="log_odds")
     monkeypatch.setattr("trimbench.trimming.by_model.MAX_ENTRIES", 1)
-    monkeypatch.setattr("trimbench.trimming.search.lattices._MOST_INSTANCES", 1)
+    monkeypatch.setattr("trimbench.trimming.search.lattice_search._MOST_INSTANCES", 1)
     found, agreement = tb.trim(classifier, 2), pytest.approx(best.agreement, abs=1e-12)
     assert (found.features, found.optimal, found.agreement) == (best.features, True, agreement)
     monkeypatch.setattr("trimbench.trimming.by_model._AS_LONG", 1e12)  # no exact value while others are searched

@@ -14,7 +14,7 @@ from trimbench.trimming.engines.choice import EngineName, make_engine
 from trimbench.trimming.engines.circuit import SddEngine
 from trimbench.trimming.engines.sdd import CircuitError
 from trimbench.trimming.engines.table import DenseEngine
-from trimbench.trimming.limits import Limits, checked_choice
+from trimbench.trimming.problem import Limits, checked_choice
 from trimbench.trimming.sampled import trim_by_sampling
 
 

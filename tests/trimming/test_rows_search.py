@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.trimming.limits import checked_choice
+from trimbench.trimming.problem import checked_choice
 from trimbench.trimming.search.row_scores import (
     AdditiveScores,
     Cells,

@@ -12,7 +12,7 @@ import pytest
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.trimming.limits import Limits, Progress, checked_choice
+from trimbench.trimming.problem import Limits, Progress, checked_choice
 from trimbench.trimming.result import RowsAgreement, wilson_interval
 from trimbench.trimming.search.cross_fitting import dealt_folds, trim_on_rows
 from trimbench.trimming.search.rows import MAX_INSTANCES, RowProblem

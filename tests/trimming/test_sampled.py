@@ -14,7 +14,7 @@ from tests.networks.random_models import random_network
 from tests.trimming.brute_force import tree_augmented
 from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
 from trimbench.networks.sampling import RowSampler
-from trimbench.trimming.limits import Limits, checked_choice
+from trimbench.trimming.problem import Limits, checked_choice
 from trimbench.trimming.sampled import (
     binomial_interval,
     mean_upper_bound,

@@ -38,7 +38,7 @@ pytestmark = needs_pysdd
 
 COMPILE_ALL = """
 import pickle, sys
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.problem import Limits
 from trimbench.trimming.engines.sdd_child import compile_encoding
 answers = [compile_encoding(encoding) for encoding in pickle.load(sys.stdin.buffer)]
 sys.stdout.buffer.write(pickle.dumps(answers))

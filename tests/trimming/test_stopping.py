@@ -20,7 +20,7 @@ import trimbench as tb
 from tests.trimming import brute_force
 from trimbench._numba import _loading, _stop_clock_while_compiling, clock
 from trimbench.trimming.engines.log_odds import LogOddsEngine
-from trimbench.trimming.limits import Limits, Progress, checked_choice
+from trimbench.trimming.problem import Limits, Progress, checked_choice
 
 pytestmark = pytest.mark.usefixtures("coarse_grid")  # all bounds here may be wide
 
@@ -98,7 +98,7 @@ def test_a_hurried_search_is_continued_exactly(classifier: tb.BayesianClassifier
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_progress_tells_incumbent_and_bound(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.limits._PAUSE", 0.0)
+    monkeypatch.setattr("trimbench.trimming.problem._PAUSE", 0.0)
     told: list[Progress] = []
     engine = kind if kind in ENGINES else "auto"
     found = tb.trim(KINDS[kind](0), 3, engine=engine, progress=told.append)

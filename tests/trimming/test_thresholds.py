@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 import trimbench as tb
 from tests.trimming import brute_force
+from trimbench.trimming.decisions import Instances, best_cut
 from trimbench.trimming.engines.choice import EngineName
-from trimbench.trimming.limits import checked_choice
-from trimbench.trimming.model import Instances, best_cut
+from trimbench.trimming.problem import checked_choice
 
 ULP = 2.0**-53
 PREFERRED = (0.0, 0.5, 1.0, 1e-9, 1 - 1e-9, 1 - 2 * ULP)
@@ -140,7 +140,9 @@ def _distribution(rng: np.random.Generator, size: int, levels: int) -> list[Frac
 def test_trimmings_are_optimal_in_exact_arithmetic(engine: EngineName, is_short: bool, seed: int) -> None:
     case = random_case(np.random.default_rng(seed))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trimbench.trimming.search.lattices._SHORT_SEARCH", 2.0**27 if is_short else 0.0)  # else compiled
+        patch.setattr(
+            "trimbench.trimming.search.lattice_search._SHORT_SEARCH", 2.0**27 if is_short else 0.0
+        )  # else compiled
         found = case.trim(engine)
     names = [f"x{i}" for i in range(len(case.tables))]
     joint, subsets = case.joint(), brute_force.allowed_subsets(checked_choice(names, **case.options))

@@ -71,7 +71,7 @@ def _conformant_pipeline(
     fitted: Any, X: ArrayLike, solver: conformant.Solver, smoothing: float, **settings: Any
 ) -> NaiveConformantClassifier:
     from trimbench.estimators.conformant import NaiveConformantClassifier
-    from trimbench.trimming.model import short
+    from trimbench.trimming.decisions import short
 
     for name in ("categorical", "real", "sample_weight", "random_state"):
         if (given := settings.pop(name, None)) is not None and (name, given) != ("random_state", 0):

@@ -27,7 +27,7 @@ from trimbench.networks.learning import CodedColumns, learn_from_codes
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes, free_class_variable
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.model import short
+from trimbench.trimming.decisions import short
 
 if TYPE_CHECKING:
     import pandas as pd

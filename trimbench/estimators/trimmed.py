@@ -37,7 +37,7 @@ from trimbench.networks.formats.parsing import read_json, write_json
 from trimbench.networks.learning import CodedColumns
 from trimbench.networks.values import checked_names, listed
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.problem import Limits
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.search.row_scores import CodedRows
 from trimbench.trimming.trim import trim

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from trimbench.networks.learning import check_rows, learn
 from trimbench.networks.values import listed, places_among
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
+from trimbench.trimming.decisions import TIE_TOLERANCE, check_columns, is_positive
 from trimbench.trimming.engines.choice import Engine
 from trimbench.trimming.engines.table import DenseEngine, SubsetBatch, subset_batches
-from trimbench.trimming.limits import Choice, checked_budget, checked_choice, checked_costs
-from trimbench.trimming.model import TIE_TOLERANCE, check_columns, is_positive
+from trimbench.trimming.problem import Choice, checked_budget, checked_choice, checked_costs
 from trimbench.trimming.result import AGREEMENT_TOLERANCE
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ import numpy as np
 from trimbench._extras import is_installed
 from trimbench.trimming.baselines import leading, most_informative_units
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.decisions import Cut, short
 from trimbench.trimming.engines.bounds import DEFAULT_POINTS, CertifiedEngine, by_separation, certain_bound
 from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, has_small_circuit, make_engine
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.engines.table import MAX_ENTRIES as TABLE_MAX_ENTRIES
 from trimbench.trimming.engines.table import ClassMeasures, agreements_within, n_entries
-from trimbench.trimming.limits import Choice, Limits
-from trimbench.trimming.model import Cut, short
+from trimbench.trimming.problem import Choice, Limits
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, exact_trimming, trimming_of, untrimmed
 from trimbench.trimming.sampled import CONFIDENCE, EXACT_SECONDS, drawn_agreement, sampled_bound, trim_by_sampling
 from trimbench.trimming.search.exchange import Selection, select_forward
-from trimbench.trimming.search.lattices import LatticeSearch, fits
+from trimbench.trimming.search.lattice_search import LatticeSearch, fits
 from trimbench.trimming.search.proof import InclusionSearch, RemovalSearch
 
 # Points of the grid of certified bounds: without a time limit, with one, and with one below these seconds, or below

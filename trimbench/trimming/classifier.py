@@ -23,7 +23,7 @@ from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.sampling import RowSampler
 from trimbench.networks.values import encode_compactly, listed
-from trimbench.trimming.model import (
+from trimbench.trimming.decisions import (
     TIE_TOLERANCE,
     TRACE,
     Components,
@@ -40,8 +40,8 @@ from trimbench.trimming.model import (
     split_states,
     understood_model,
 )
-from trimbench.trimming.model import checked_threshold as checked_threshold
-from trimbench.trimming.model import feature_indices as feature_indices
+from trimbench.trimming.decisions import checked_threshold as checked_threshold
+from trimbench.trimming.decisions import feature_indices as feature_indices
 
 if TYPE_CHECKING:
     import pandas as pd

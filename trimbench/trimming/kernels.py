@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._numba import compiled, compiled_sums
-from trimbench.trimming.limits import FREE, KEPT, REMOVED
-from trimbench.trimming.model import HIGHEST_LOG_ODDS, NO_MASS, TIE_TOLERANCE, TIED_LOG_ODDS
+from trimbench.trimming.decisions import HIGHEST_LOG_ODDS, NO_MASS, TIE_TOLERANCE, TIED_LOG_ODDS
+from trimbench.trimming.problem import FREE, KEPT, REMOVED
 
 Floats = NDArray[np.float64]
 

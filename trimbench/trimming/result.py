@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.limits import Limits, Progress
-from trimbench.trimming.model import Cut, feature_indices
+from trimbench.trimming.decisions import Cut, feature_indices
+from trimbench.trimming.problem import Limits, Progress
 
 # How often a trimmed classifier agrees with the original on rows, with an interval.
 

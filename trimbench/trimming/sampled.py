@@ -22,8 +22,8 @@ from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.inference.rows import Lookup
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.limits import Choice, Limits
-from trimbench.trimming.model import Instances, best_cut, is_positive
+from trimbench.trimming.decisions import Instances, best_cut, is_positive
+from trimbench.trimming.problem import Choice, Limits
 from trimbench.trimming.result import Trimming, trimming_of, untrimmed
 from trimbench.trimming.search.exchange import DrawnRows, PosteriorSearch, RowSearch
 

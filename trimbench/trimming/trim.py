@@ -11,11 +11,11 @@ import numpy as np
 from trimbench._checks import check_one_of, is_number
 from trimbench.trimming.by_model import agreement_at, bound_of_all, trim_by_model
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
+from trimbench.trimming.decisions import Cut, check_possible, checked_threshold, feature_indices, short
 from trimbench.trimming.engines.bounds import DEFAULT_POINTS, CertifiedEngine
 from trimbench.trimming.engines.choice import Engine, EngineName, check_engine, make_engine
 from trimbench.trimming.engines.table import MAX_ENTRIES, n_entries
-from trimbench.trimming.limits import Choice, Limits, Progress, checked_budget, checked_choice, checked_costs
-from trimbench.trimming.model import Cut, check_possible, checked_threshold, feature_indices, short
+from trimbench.trimming.problem import Choice, Limits, Progress, checked_budget, checked_choice, checked_costs
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, trimming_of
 from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight, trim_on_rows
 from trimbench.trimming.search.row_scores import CodedRows, encoded_rows

@@ -28,10 +28,10 @@ from trimbench.reproduction.execution.job import (
 )
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.decisions import feature_indices
 from trimbench.trimming.engines.bounds import CertifiedEngine
 from trimbench.trimming.engines.choice import EngineName
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
-from trimbench.trimming.model import feature_indices
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim, trimming_curve
 

@@ -16,9 +16,9 @@ from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
 from trimbench.trimming.baselines import information_gains
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.decisions import feature_indices
 from trimbench.trimming.engines.bounds import CertifiedEngine
 from trimbench.trimming.engines.choice import make_engine
-from trimbench.trimming.model import feature_indices
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
 

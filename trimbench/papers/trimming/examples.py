@@ -15,7 +15,7 @@ from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, seed_for
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.model import Cut, Instances, best_cut, is_positive
+from trimbench.trimming.decisions import Cut, Instances, best_cut, is_positive
 from trimbench.trimming.trim import expected_agreement
 
 # The quiz of section 2: the printed numbers contradict each other.

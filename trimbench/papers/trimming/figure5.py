@@ -25,9 +25,9 @@ from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import COUNT, PERCENT, SHARE, job, listed
 from trimbench.trimming.baselines import folds_of, select_features
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.decisions import best_cut
 from trimbench.trimming.engines.choice import make_engine
 from trimbench.trimming.engines.table import DenseEngine, subset_batches
-from trimbench.trimming.model import best_cut
 
 STATED, INFERRED = "stated", "inferred"
 _ENCODINGS: Mapping[str, Encoding] = {STATED: "medians", INFERRED: "means"}

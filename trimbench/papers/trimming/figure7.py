@@ -21,9 +21,9 @@ from trimbench.reproduction.data.encodings import categorize
 from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.decisions import feature_indices
 from trimbench.trimming.engines.choice import Engine, EngineName, TableLimits, make_engine
 from trimbench.trimming.engines.sdd import CircuitError
-from trimbench.trimming.model import feature_indices
 from trimbench.trimming.trim import trim
 
 # The selections to compare with, by the prefix of their results: they take the classifier, the budget and the engine.

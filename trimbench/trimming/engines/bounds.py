@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from trimbench._numba import clock
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.decisions import TIE_TOLERANCE, log_odds
 from trimbench.trimming.engines.log_odds import WeightSums, reached, sign_change
 from trimbench.trimming.engines.table import separation
-from trimbench.trimming.limits import Choice, Limits
-from trimbench.trimming.model import TIE_TOLERANCE, log_odds
+from trimbench.trimming.problem import Choice, Limits
 
 # Probability, for each group and class, of rounding errors beyond the slack; part of every certified bound.
 FAILURE = 1e-13

@@ -12,11 +12,11 @@ from trimbench._extras import check_installed, is_installed
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.decisions import Cut, Instances
 from trimbench.trimming.engines import log_odds
 from trimbench.trimming.engines import table as engines_table
 from trimbench.trimming.engines.circuit import SddEngine
 from trimbench.trimming.engines.sdd import CircuitError
-from trimbench.trimming.model import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from trimbench._extras import check_installed
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.decisions import Cut, Instances, as_network, best_cut, is_positive
 from trimbench.trimming.engines.sdd import Diagram, compile_network, encode
-from trimbench.trimming.model import Cut, Instances, as_network, best_cut, is_positive
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.limits import REMOVED
-from trimbench.trimming.model import TIE_TOLERANCE, log_odds
+from trimbench.trimming.decisions import TIE_TOLERANCE, log_odds
+from trimbench.trimming.problem import REMOVED
 
 # Rounding error of sums of probabilities, by a transform of at most 2^20 numbers or as many additions.
 ROUNDING = 1e-12

@@ -18,8 +18,7 @@ import numpy as np
 
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.engines.table import separation
-from trimbench.trimming.model import (
+from trimbench.trimming.decisions import (
     TIE_TOLERANCE,
     TIED_LOG_ODDS,
     Cut,
@@ -29,6 +28,7 @@ from trimbench.trimming.model import (
     log_odds,
     thresholds_between,
 )
+from trimbench.trimming.engines.table import separation
 
 MAX_ENTRIES = 2**44
 # Of a subset whose instances are written out; memory is the limit.

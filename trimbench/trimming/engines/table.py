@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.limits import Choice, highest_cost
-from trimbench.trimming.model import Cut, Instances, agreement_of, best_cut, is_positive
+from trimbench.trimming.decisions import Cut, Instances, agreement_of, best_cut, is_positive
+from trimbench.trimming.problem import Choice, highest_cost
 
 MAX_ENTRIES = 2**26
 # BLAS adds up in one stream: blocks keep the rounding error of a long sum as small as that of a short one.

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.limits import Choice, Limits, highest_cost
-from trimbench.trimming.model import Cut
+from trimbench.trimming.decisions import Cut
+from trimbench.trimming.problem import Choice, Limits, highest_cost
 from trimbench.trimming.result import RowsAgreement, rows_agreement
 from trimbench.trimming.search.row_scores import CodedRows, WeightedRows, pooled
 from trimbench.trimming.search.rows import TOLERANCE, RowProblem, WholeClassifier, select

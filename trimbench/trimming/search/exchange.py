@@ -19,7 +19,7 @@ from trimbench._typing import FloatArray, IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.table import separation
-from trimbench.trimming.limits import Choice
+from trimbench.trimming.problem import Choice
 
 _COARSE, _FINE = 2**10, 2**13
 # How many of the candidates for an exchange are evaluated on the fine grid.

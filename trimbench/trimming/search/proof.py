@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
+from trimbench.trimming.decisions import Cut
 from trimbench.trimming.engines.bounds import loss_bound
 from trimbench.trimming.engines.choice import SignedMeasure
-from trimbench.trimming.limits import Choice, Limits, highest_cost
-from trimbench.trimming.model import Cut
+from trimbench.trimming.problem import Choice, Limits, highest_cost
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
 
 Measure = TypeVar("Measure", bound=SignedMeasure)

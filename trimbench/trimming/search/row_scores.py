@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.values import encode_compactly, plain_table
-from trimbench.trimming.model import HIGHEST_LOG_ODDS, NO_MASS, TIED_LOG_ODDS, TRACE, check_columns, most_probable
+from trimbench.trimming.decisions import HIGHEST_LOG_ODDS, NO_MASS, TIED_LOG_ODDS, TRACE, check_columns, most_probable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import FloatArray, IntegerArray
-from trimbench.trimming.limits import Choice, highest_cost
-from trimbench.trimming.model import Cut, Instances, agreement_of, best_cut, most_probable
+from trimbench.trimming.decisions import Cut, Instances, agreement_of, best_cut, most_probable
+from trimbench.trimming.problem import Choice, highest_cost
 from trimbench.trimming.search.row_scores import (
     AdditiveScores,
     Cells,

@@ -28,7 +28,7 @@ from trimbench.trimming.engines.lattice import (
     decided_exactly,
     decided_roughly,
 )
-from trimbench.trimming.limits import FREE, KEPT, REMOVED, Choice, Limits, highest_cost
+from trimbench.trimming.problem import FREE, KEPT, REMOVED, Choice, Limits, highest_cost
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
 
 # Steps of the lattices, each a multiple of the next; finer ones where exact values are out of reach.

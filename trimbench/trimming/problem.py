@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from trimbench._numba import clock
-from trimbench.trimming.model import feature_indices, is_number, short
+from trimbench.trimming.decisions import feature_indices, is_number, short
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix
+from trimbench.acquisition.policy import Asking
+from trimbench.conformant.asking import ConformantAsker
 from trimbench.conformant.distribution import Component, ConformantDistribution
 from trimbench.conformant.explanations import (
     By,
@@ -23,7 +25,7 @@ from trimbench.conformant.probabilistic import ProbabilisticExplanation, explain
 from trimbench.networks.naive_bayes import NaiveBayes, free_class_variable
 
 
-class ConformantModel(ConformantDistribution):
+class ConformantModel(ConformantDistribution, Asking):
     """A distribution over classes and features whose classifications are those of a logistic regression.
 
     It has one component, a naive Bayes model, or several, each of which conforms with the same logistic regression:
@@ -176,6 +178,9 @@ class ConformantModel(ConformantDistribution):
         Ignatiev, Narodytska, Asher and Marques-Silva (2020).
         """
         return contrast(self, x, against, by=by, max_sets=max_sets).named(self.feature_names)
+
+    def _asker(self) -> ConformantAsker:
+        return ConformantAsker(self)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.

@@ -18,7 +18,7 @@ from scipy.stats import norm
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
-from trimbench.conformant import explanations, probabilistic
+from trimbench.conformant import explanations, probabilistic, same_decision
 from trimbench.conformant import mixture as conformant_mixture
 from trimbench.conformant.mixture import MixturePrior, clusters
 from trimbench.conformant.probabilistic import SetSearch, _Node, decided_by_odds
@@ -430,3 +430,42 @@ def test_what_is_not_given_is_what_the_documentation_says() -> None:
     for function, defaults in wanted.items():
         found = inspect.signature(function).parameters
         assert {name: found[name].default for name in defaults} == defaults
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_decision_probability_adds_up_all_completions(
+    seed: int, n_components: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, size=(60, 6)).astype(float)
+    classifier = fake_classifier(rng.normal(0, 1.5, (6, 2 + seed % 2)), rng.normal(size=2 + seed % 2))
+    model = tb.conform(classifier, X, n_components=n_components)
+    rows = np.where(rng.random((5, 6)) < 0.5, np.nan, X[:5])
+    rows[0] = X[0]
+    expected = []
+    for row in rows:
+        full = np.array(list(itertools.product([0.0, 1.0], repeat=6)))
+        full = full[np.where(np.isnan(row), True, full == row).all(axis=1)]
+        chances = np.exp(model.log_likelihood(full) - model.log_likelihood(row[None]))
+        expected.append(float(chances[model.predict(full) == model.predict(row[None])].sum()))
+    assert model.same_decision_probability(rows) == pytest.approx(expected, abs=1e-10)
+    monkeypatch.setattr(same_decision, "_MOST_COMPLETIONS", 0)
+    low, high = model.same_decision_probability(rows, interval=True)
+    assert (low <= np.array(expected) + 1e-9).all()
+    assert (np.array(expected) <= high + 1e-9).all()
+    if seed % 2 == 0:
+        assert (high - low).max() < 2e-3
+
+
+def test_the_same_decision_probability_of_real_features_is_that_of_draws() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    classifier = fake_classifier(rng.normal(size=(3, 2)), np.zeros(2))
+    model = tb.conform(classifier, X, real=[0, 1, 2])
+    row = np.array([0.4, np.nan, np.nan])
+    drawn, _ = model.sample(200_000, np.random.default_rng(1))
+    near = drawn[np.abs(drawn[:, 0] - 0.4) < 0.02]
+    near[:, 0] = 0.4
+    kept = (model.predict(near) == model.predict(row[None])).mean()
+    assert model.same_decision_probability(row[None])[0] == pytest.approx(kept, abs=0.03)

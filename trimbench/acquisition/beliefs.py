@@ -57,6 +57,9 @@ class Beliefs(Protocol):
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Return the beliefs of some rows."""
 
+    def key(self) -> Matrix:
+        """Return numbers that are the same for two rows only if the same is believed of them, (n_rows, n_numbers)."""
+
 
 def entropy(chances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the entropy in nats along the last axis."""
@@ -193,6 +196,10 @@ class StateBeliefs:
     def take(self, rows: NDArray[np.intp]) -> StateBeliefs:
         """Return the beliefs of some rows."""
         return StateBeliefs(self.model, self.shares[rows])
+
+    def key(self) -> Matrix:
+        """Return the shares of the states."""
+        return self.shares
 
 
 # Any classifier, with draws of what is hidden.
@@ -346,6 +353,10 @@ class DrawnBeliefs:
     def take(self, rows: NDArray[np.intp]) -> DrawnBeliefs:
         """Return the beliefs of some rows."""
         return replace(self, weights=self.weights[rows], sources=self.sources[rows])
+
+    def key(self) -> Matrix:
+        """Return the drawn rows with the weights of their draws."""
+        return np.column_stack([self.sources, self.weights])
 
 
 def cells_of(drawn: NDArray[np.float64], categorical: NDArray[np.bool_]) -> IntegerArray:

@@ -21,6 +21,8 @@ OBJECTIVES: tuple[Objective, ...] = ("information", "stability")
 _TOLERANCE, _TIE = 1e-9, 1e-12
 # Rows times outcomes that are looked at together.
 _AHEAD = 2**13
+# Answers that are less likely are not looked behind: together they change no gain by more than about 1e-6.
+_UNLIKELY = 1e-9
 _NEVER = "a feature that cannot be asked for gets the cost 1e300"
 
 
@@ -204,7 +206,14 @@ class Options:
         gains = gains_of_questions(beliefs, known, questions, possible, single)
         worth, paid = gains, prices
         if look_ahead == 2:
-            worth, paid = _two_steps(beliefs, known, questions, possible, gains, single, budgets)
+            # Many rows are alike at first.
+            left = np.zeros(len(known)) if budgets is None else budgets
+            _, first, of_rows = np.unique(
+                np.column_stack([known, left, beliefs.key()]), axis=0, return_index=True, return_inverse=True
+            )
+            ahead = _LookAhead(beliefs.take(first), known[first], questions, possible[first], single[first])
+            worth, paid = ahead.totals(gains[first], None if budgets is None else budgets[first])
+            worth, paid = worth[of_rows.ravel()], paid[of_rows.ravel()]
         return cls(questions, possible, gains, np.where(possible, rates_of(worth, paid), -np.inf))
 
     def best(self) -> NDArray[np.intp]:
@@ -295,40 +304,57 @@ def _expected(beliefs: Beliefs, members: Sequence[int]) -> Vector:
     return result
 
 
-def _two_steps(
-    beliefs: Beliefs,
-    known: NDArray[np.bool_],
-    questions: Questions,
-    possible: NDArray[np.bool_],
-    gains: Matrix,
-    single: Matrix,
-    budgets: Vector | None,
-) -> tuple[Matrix, Matrix]:
-    """Return the expected gain and cost of each question with the best one after each of its answers.
+@dataclass(frozen=True, eq=False)
+class _LookAhead:
+    """Two steps: each question together with the best one after each of its answers.
 
     The second question is that with the highest rate, as far as it is affordable.
     """
-    prices = questions.costs + questions.fee
-    worth, paid = gains.copy(), np.broadcast_to(prices, gains.shape).copy()
-    for q in np.flatnonzero(possible.any(axis=0)).tolist():
-        members = questions.members[q]
-        for rows, unknown in rows_by_pattern(np.flatnonzero(possible[:, q]), ~known[:, list(members)], members):
-            kept = _kept(beliefs, unknown, single)
-            there = beliefs.take(rows)
-            for part in parts_of_beliefs(len(there), math.prod(map(beliefs.n_outcomes, kept))):
-                chances, after = there.take(part).after(kept)
-                n_outcomes = chances.shape[1]
-                here = known[rows[part]].copy()
-                here[:, list(members)] = True
-                left = None if budgets is None else np.repeat(budgets[rows[part]] - prices[q], n_outcomes)
-                second = Options.of(after, np.repeat(here, n_outcomes, axis=0), questions, budgets=left)
-                chosen = second.best()
-                place = np.arange(len(chosen))
-                of_second = np.where(chosen >= 0, second.gains[place, chosen], 0.0).reshape(chances.shape)
-                cost = np.where(chosen >= 0, prices[chosen], 0.0).reshape(chances.shape)
-                worth[rows[part], q] += (chances * of_second).sum(axis=1)
-                paid[rows[part], q] += (chances * cost).sum(axis=1)
-    return worth, paid
+
+    beliefs: Beliefs
+    known: NDArray[np.bool_]
+    questions: Questions
+    possible: NDArray[np.bool_]
+    single: Matrix
+
+    def totals(self, gains: Matrix, budgets: Vector | None) -> tuple[Matrix, Matrix]:
+        """Return the expected gain and cost of both steps, shape (n_rows, n_questions)."""
+        prices = self.questions.costs + self.questions.fee
+        worth, paid = gains.copy(), np.broadcast_to(prices, gains.shape).copy()
+        for q in np.flatnonzero(self.possible.any(axis=0)).tolist():
+            members = list(self.questions.members[q])
+            there = np.flatnonzero(self.possible[:, q])
+            left = None if budgets is None else budgets - prices[q]
+            for rows, unknown in rows_by_pattern(there, ~self.known[:, members], members):
+                kept = _kept(self.beliefs, unknown, self.single)
+                for part in parts_of_beliefs(len(rows), math.prod(map(self.beliefs.n_outcomes, kept))):
+                    more, cost = self._second(rows[part], kept, members, left)
+                    worth[rows[part], q] += more
+                    paid[rows[part], q] += cost
+        return worth, paid
+
+    def _second(
+        self, rows: NDArray[np.intp], kept: Sequence[int], members: Sequence[int], left: Vector | None
+    ) -> tuple[Vector, Vector]:
+        """Return the expected gain and cost of the question after the answer to some features."""
+        prices = self.questions.costs + self.questions.fee
+        chances, after = self.beliefs.take(rows).after(kept)
+        of_rows, outcomes = np.nonzero(chances > _UNLIKELY)
+        known = self.known[rows[of_rows]]
+        known[:, list(members)] = True
+        second = Options.of(
+            after.take(of_rows * chances.shape[1] + outcomes),
+            known,
+            self.questions,
+            budgets=None if left is None else left[rows[of_rows]],
+        )
+        chosen = second.best()
+        asked = chosen >= 0
+        weights = chances[of_rows, outcomes]
+        of_second = np.where(asked, second.gains[np.arange(len(chosen)), chosen], 0.0)
+        cost = np.where(asked, prices[chosen], 0.0)
+        gained, spent = (np.bincount(of_rows, weights * values, len(rows)) for values in (of_second, cost))
+        return gained, spent
 
 
 def parts_of(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench._typing import Matrix
+from trimbench._typing import Matrix, Vector
 from trimbench.acquisition.policy import Asking
 from trimbench.conformant.asking import ConformantAsker
 from trimbench.conformant.distribution import Component, ConformantDistribution
@@ -22,6 +22,7 @@ from trimbench.conformant.explanations import (
 )
 from trimbench.conformant.layout import as_table, chunks
 from trimbench.conformant.probabilistic import ProbabilisticExplanation, explain_with_probability
+from trimbench.conformant.same_decision import same_decision_bounds
 from trimbench.networks.naive_bayes import NaiveBayes, free_class_variable
 
 
@@ -181,6 +182,42 @@ class ConformantModel(ConformantDistribution, Asking):
 
     def _asker(self) -> ConformantAsker:
         return ConformantAsker(self)
+
+    @overload
+    def same_decision_probability(self, X: ArrayLike, interval: Literal[False] = False) -> Vector: ...
+
+    @overload
+    def same_decision_probability(self, X: ArrayLike, interval: Literal[True]) -> tuple[Vector, Vector]: ...
+
+    def same_decision_probability(self, X: ArrayLike, interval: bool = False) -> Vector | tuple[Vector, Vector]:
+        """Return the probability that each row keeps its class once all of its features are known.
+
+        Features that are missing are drawn from the model given those that are observed. It is exact where the possible
+        completions can be added up; else it is the middle of certified bounds, which are usually within 0.001.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+            NaN marks a missing feature. A complete row keeps its class with probability 1.
+        interval : bool
+            Whether to return the bounds instead.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or two of them: lower and upper bounds
+
+        Raises
+        ------
+        ValueError
+            As `predict_proba`.
+
+        References
+        ----------
+        Choi, Xue and Darwiche (2012), *Same-Decision Probability: A Confidence Measure for Threshold-Based Decisions*.
+        """
+        table = as_table(X, self.layout.n_columns, columns=self.column_names)
+        lower, upper = same_decision_bounds(self, np.asarray(table, dtype=np.float64)).T
+        return (lower, upper) if interval else (lower + upper) / 2
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.

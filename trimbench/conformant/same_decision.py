@@ -396,6 +396,45 @@ class SameDecision:
         return self._grids[fine]
 
 
+# The probability of the same decision of whole tables of rows.
+
+# Completions times states up to which all are added up, and how far apart bounds of the coarse grid may be.
+_MOST_COMPLETIONS, _CLOSE = 2**20, 1e-3
+
+
+def same_decision_bounds(model: ConformantDistribution, table: Matrix) -> Matrix:
+    """Return bounds on P(the class stays | observed features) of each row, shape (n_rows, 2).
+
+    They are equal up to rounding where all completions can be added up, and certified otherwise.
+    """
+    winners = model.decision_scores(table).argmax(axis=1)
+    bounds = np.ones((len(table), 2))
+    for place in np.flatnonzero(np.isnan(table).any(axis=1)).tolist():
+        winner = int(winners[place])
+        rivals = tuple(k for k in range(len(model.classes)) if k != winner)
+        problem = DecisionProblem.of(model, table[place], winner, rivals)
+        bounds[place] = _stays(problem)
+    return bounds
+
+
+def _stays(problem: DecisionProblem) -> tuple[float, float]:
+    """Return bounds on the probability that the class stays when all observed features are shown."""
+    observed = np.flatnonzero(problem.observed)
+    hidden = [problem.hidden[place] for place in np.flatnonzero(~problem.observed).tolist()]
+    decision = SameDecision(problem, np.arange(len(problem.hidden)))
+    n_completions = math.prod(len(feature.values) for feature in hidden)
+    if not any(feature.is_real for feature in hidden) and n_completions * problem.n_states <= _MOST_COMPLETIONS:
+        margins = (problem.base + problem.shown[observed].sum(axis=0))[None]
+        chances = decision.posterior(observed)[None]
+        for feature in hidden:
+            margins = (margins[:, None] + feature.values).reshape(-1, margins.shape[1])
+            chances = (chances[:, None] * feature.chances).reshape(-1, chances.shape[1])
+        exact = float(chances[(margins >= 0).all(axis=1)].sum())
+        return min(exact, 1.0), min(exact, 1.0)
+    coarse = decision.bounds(observed, 0.0)
+    return coarse if coarse[1] - coarse[0] <= _CLOSE else decision.bounds(observed, 0.0, precise=True)
+
+
 # Probabilities that a margin is at least 0, on a grid, with certified bounds on the effect of rounding.
 
 # Probabilities of larger rounding errors to choose from, and what floating point adds to a probability at most.

@@ -337,6 +337,39 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """Return the most probable class of each row; the first of equally probable ones."""
         return self._fitted_model().predict(self._encoded(X))
 
+    @overload
+    def same_decision_probability(self, X: Any, interval: Literal[False] = False) -> NDArray[np.float64]: ...
+
+    @overload
+    def same_decision_probability(
+        self, X: Any, interval: Literal[True]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+    def same_decision_probability(self, X: Any, interval: bool = False) -> Any:
+        """Return the probability that each row keeps its class once all of its features are known.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            As in `predict_proba`.
+        interval : bool
+            Whether to return certified lower and upper bounds instead.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or two of them
+            See `trimbench.ConformantModel.same_decision_probability`.
+
+        Raises
+        ------
+        ValueError
+            As in `predict_proba`.
+        """
+        model, rows = self._fitted_model(), self._encoded(X)
+        if interval:
+            return model.same_decision_probability(rows, interval=True)
+        return model.same_decision_probability(rows)
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the encoded columns, the columns of `model_`; `input_features` is ignored."""
         check_is_fitted(self, "_encoding")

@@ -44,6 +44,8 @@ _COMPLETIONS = 5
 # Training rows on which the classifier is tried.
 _TRIED_ROWS = 500
 _SUM_TOLERANCE = 1e-6
+# The range of fewer training rows says little.
+_FEW_ROWS = 20
 
 
 class UnseenGapsWarning(UserWarning):
@@ -203,7 +205,7 @@ class ExpectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return self
 
     def _check_parameters(self) -> None:
-        if not all(hasattr(self.estimator, name) for name in ("fit", "predict")):
+        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
             raise ValueError(f"estimator must be a classifier, got {str(self.estimator)[:80]!r}")
         if isinstance(self.density, str) or not all(hasattr(self.density, name) for name in ("fit", "draw")):
             check_one_of("density", self.density, _DENSITIES)
@@ -271,7 +273,7 @@ class ExpectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
                 given = params.get("sample_weight")
                 params["sample_weight"] = (np.ones(len(of_rows)) if given is None else given) / _COMPLETIONS
             self.estimator_.fit(self._coding.decode(completed, table, of_rows), np.asarray(y)[of_rows], **params)
-        if not hasattr(self.estimator_, "classes_"):
+        if not hasattr(self.estimator_, "classes_") or not hasattr(self.estimator_, "predict"):
             raise ValueError(f"estimator must be a classifier, got a {type(unwrapped(self.estimator_)).__name__}")
         if isinstance(self.estimator_.classes_, list):
             raise ValueError(
@@ -428,7 +430,7 @@ class ExpectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         low, high = quantiles[:, 0], quantiles[:, -1]
         reach = high - low
         with np.errstate(invalid="ignore"):
-            far = (rows < low - reach) | (rows > high + reach)
+            far = ((rows < low - reach) | (rows > high + reach)) & (reach > 0) & (quantiles.shape[1] >= _FEW_ROWS)
         for place in np.flatnonzero((far | (rows == UNKNOWN)).any(axis=0)).tolist():
             name, values = self._coding.names[place], self._coding.categories[place]
             known = rows[~np.isnan(rows[:, place]), place]
@@ -436,7 +438,7 @@ class ExpectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
                 cells = np.asarray(table.iloc[:, place] if hasattr(table, "iloc") else table[:, place], dtype=object)
                 strange = cells[int((rows[:, place] == UNKNOWN).argmax())]
                 warn_of_unknown(name, str(strange), [str(value) for value in values])
-            elif values is None and reach[place] > 0 and far[:, place].any():
+            elif values is None and far[:, place].any():
                 warnings.warn(
                     f"column {name!r} has numbers far outside of {float(low[place]):.6g} to {float(high[place]):.6g}, "
                     f"the range of the training rows, such as {float(rows[far[:, place], place][0]):.6g}: they count "
@@ -617,10 +619,12 @@ def _repeated(value: Any, n_rows: int, places: NDArray[np.intp]) -> Any:
 
 
 def _takes_gaps(estimator: Any) -> bool:
-    """Return whether a classifier, or the first step of a pipeline, takes rows with gaps."""
-    while isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        if not steps:
+    """Return whether a classifier takes rows with gaps; a pipeline if each step does, up to an imputer."""
+    if not isinstance(estimator, Pipeline):
+        return bool(get_tags(estimator).input_tags.allow_nan)
+    for _, step in estimator.steps:
+        if step not in (None, "passthrough") and not _takes_gaps(step):
             return False
-        estimator = steps[0]
-    return bool(get_tags(estimator).input_tags.allow_nan)
+        if type(step).__module__.startswith("sklearn.impute"):
+            return True
+    return True

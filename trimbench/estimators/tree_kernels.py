@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 
 from trimbench._numba import compiled, compiled_sums
 
+# A node that so little of a row gets to adds nothing.
+_NOTHING = 1e-16
+_BLOCK = 512
+
 
 @compiled
 def path_bounds(
@@ -63,6 +67,7 @@ def add_expected(
     """Add the expectation of each tree for rows with weights of shape (n_rows, n_components) to a total."""
     n_rows, n_components = weights.shape
     n_classes = values.shape[1]
+    # The components that count come first in each row, as many as `counts` says.
     active = np.empty((n_rows, n_components), dtype=np.int64)
     counts = np.zeros(n_rows, dtype=np.int64)
     kept = np.empty((n_rows, n_components))
@@ -71,52 +76,89 @@ def add_expected(
             if weights[n, k] > least:
                 active[n, counts[n]], kept[n, counts[n]] = k, weights[n, k]
                 counts[n] += 1
-    room = 64
+        if 2 * counts[n] > n_components:
+            counts[n] = n_components
+            kept[n] = weights[n]
+    room = np.max(roots[1:] - roots[:-1])
     waiting = np.empty(room, dtype=np.int64)
     stacked = np.empty((room, n_components))
-    current = np.empty(n_components)
-    for tree in range(len(roots) - 1):
-        for n in range(n_rows):
+    current, gathered = np.empty(n_components), np.empty(n_components)
+    n_trees = len(roots) - 1
+    # A block of rows after the other, which stays in the cache of the processor. There are no slices in the loops: each
+    # would take as long as a node.
+    for turn in range(n_trees * ((n_rows + _BLOCK - 1) // _BLOCK)):
+        tree, block = turn % n_trees, turn // n_trees
+        for n in range(block * _BLOCK, min((block + 1) * _BLOCK, n_rows)):
             count = counts[n]
+            whole = count == n_components
             node, depth = roots[tree], 0
-            current[:count] = kept[n, :count]
+            for a in range(count):
+                current[a] = kept[n, a]
             while True:
                 feature = features[node]
-                if feature < 0:
+                ended = feature < 0
+                if ended:
                     reached = 0.0
                     for a in range(count):
                         reached += current[a]
                     for c in range(n_classes):
                         total[n, c] += reached * values[node, c]
-                    if depth == 0:
-                        break
+                else:
+                    value = rows[n, feature]
+                    if value <= thresholds[node]:
+                        node = left[node]
+                        continue
+                    if value > thresholds[node]:
+                        node = right[node]
+                        continue
+                    if whole:
+                        for a in range(count):
+                            gathered[a] = shares[node, a]
+                    else:
+                        for a in range(count):
+                            gathered[a] = shares[node, active[n, a]]
+                    to_left, to_right = left[node], right[node]
+                    left_ends, right_ends = features[to_left] < 0, features[to_right] < 0
+                    if left_ends or right_ends:
+                        # What ends here is added at once; only the other side goes on.
+                        reach_left, reach_both = 0.0, 0.0
+                        if left_ends:
+                            for a in range(count):
+                                share = current[a] * gathered[a]
+                                reach_left += share
+                                reach_both += current[a]
+                                current[a] -= share
+                            for c in range(n_classes):
+                                total[n, c] += reach_left * values[to_left, c]
+                        else:
+                            for a in range(count):
+                                share = current[a] * gathered[a]
+                                reach_left += share
+                                reach_both += current[a]
+                                current[a] = share
+                        if right_ends:
+                            for c in range(n_classes):
+                                total[n, c] += (reach_both - reach_left) * values[to_right, c]
+                        ended = left_ends and right_ends
+                        node = to_right if left_ends else to_left
+                    else:
+                        waiting[depth] = to_right
+                        for a in range(count):
+                            share = current[a] * gathered[a]
+                            stacked[depth, a] = current[a] - share
+                            current[a] = share
+                        depth += 1
+                        node = to_left
+                if not ended:
+                    continue
+                # The next node that waits with any weight.
+                reached = 0.0
+                while depth > 0 and reached <= _NOTHING:
                     depth -= 1
                     node = waiting[depth]
-                    current[:count] = stacked[depth, :count]
-                    continue
-                value = rows[n, feature]
-                if value <= thresholds[node]:
-                    node = left[node]
-                elif value > thresholds[node]:
-                    node = right[node]
-                else:
-                    if depth == room:
-                        waiting = np.concatenate((waiting, np.empty(room, dtype=np.int64)))
-                        stacked = np.concatenate((stacked, np.empty((room, n_components))))
-                        room *= 2
-                    to_left, to_right = 0.0, 0.0
+                    reached = 0.0
                     for a in range(count):
-                        share = current[a] * shares[node, active[n, a]]
-                        stacked[depth, a] = current[a] - share
-                        current[a] = share
-                        to_left += share
-                        to_right += stacked[depth, a]
-                    if to_right <= 0.0:
-                        node = left[node]
-                    elif to_left <= 0.0:
-                        current[:count] = stacked[depth, :count]
-                        node = right[node]
-                    else:
-                        waiting[depth] = right[node]
-                        depth += 1
-                        node = left[node]
+                        current[a] = stacked[depth, a]
+                        reached += current[a]
+                if reached <= _NOTHING:
+                    break

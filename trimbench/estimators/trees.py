@@ -15,9 +15,9 @@ from trimbench.estimators.densities.products import ProductMixture
 
 # Shares that are kept at once, and rows times nodes from which on compiled loops pay off, which take a second to load.
 _SHARES = 2**23
-_MANY = 2**18
+_MANY = 2**14
 # Components with a smaller share of a row do not count.
-_LEAST_SHARE = 1e-18
+_LEAST_SHARE = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ def _bounds(forest: Forest, density: ProductMixture) -> tuple[NDArray[np.int64],
         first += len(distinct)
     n_features = density.margins.n_features
     arrays = (forest.roots, forest.features, forest.left, forest.right, own, n_features)
-    if len(forest.features) >= _MANY // 16:
+    if len(forest.features) >= _MANY:
         from trimbench.estimators import tree_kernels
 
         low, high = tree_kernels.path_bounds(*arrays)

@@ -338,3 +338,7 @@ class NetworkBeliefs:
     def take(self, rows: NDArray[np.intp]) -> NetworkBeliefs:
         """Return the beliefs of some rows."""
         return NetworkBeliefs(self.model, self.codes[rows])
+
+    def key(self) -> Matrix:
+        """Return the codes of the rows."""
+        return np.asarray(self.codes, dtype=np.float64)

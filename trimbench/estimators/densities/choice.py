@@ -22,7 +22,7 @@ from trimbench.estimators.densities.products import ProductMixture
 DensityName = Literal["products", "gaussian", "neighbours"]
 Probabilities = Callable[[Matrix], Matrix]
 
-_COMPONENTS = (1, 2, 4, 8, 16, 32)
+_COMPONENTS = {"products": (1, 2, 5, 10, 20), "gaussian": (1, 2, 4, 8, 16, 32)}
 _BANDWIDTHS = (0.17, 0.22, 0.29)
 # Rows that each component needs, rows that mixtures are fitted to at most, and those that a choice is made with.
 _FEWEST_ROWS = 10
@@ -86,7 +86,7 @@ def _n_components(name: DensityName, rows: Matrix, margins: Margins, random_stat
     order = np.random.default_rng(random_state).permutation(len(few))
     n_held_out = len(few) // 4
     held_out, others = few[order[:n_held_out]], few[order[n_held_out:]]
-    possible = [n for n in _COMPONENTS if n * _FEWEST_ROWS <= len(others)]
+    possible = [n for n in _COMPONENTS[name] if n * _FEWEST_ROWS <= len(others)]
     if n_held_out < _FEWEST_ROWS or len(possible) < 2:
         return 1
 

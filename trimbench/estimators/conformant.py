@@ -13,6 +13,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from trimbench._checks import check_one_of, check_positive
+from trimbench.acquisition.policy import Asking
+from trimbench.conformant.asking import ConformantAsker
 from trimbench.conformant.conform import (
     IncompleteRows,
     Solver,
@@ -27,6 +29,7 @@ from trimbench.conformant.layout import row_weights
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.probabilistic import ProbabilisticExplanation
+from trimbench.estimators.acquisition import ConformantColumns
 from trimbench.estimators.columns import (
     ColumnEncoder,
     Numeric,
@@ -48,7 +51,7 @@ _GRADIENT_TOLERANCE = 1e-9
 _TOLERANCE_OF_START = 1e-4
 
 
-class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NaiveConformantClassifier(Asking, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with expected predictions for rows with missing features.
 
     A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged
@@ -461,6 +464,18 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         found = self.model_.contrast(self._encoded_row(x), against, by=by, max_sets=max_sets)
         return found.named(self._feature_names())
+
+    def _asker(self) -> ConformantColumns:
+        model = self._fitted_model()
+        positions = range(len(self._names))
+        if isinstance(self._encoding, FittedPipeline):
+            positions = [int(self._encoding.sources[columns[0]]) for columns in model.layout.features]
+        if len(set(positions)) < len(positions) or min(positions) < 0:
+            raise ValueError(
+                "estimator must make one feature of each column that it uses, for questions about columns; ask "
+                "`model_`, of the columns of `get_feature_names_out`"
+            )
+        return ConformantColumns(self, tuple(positions), ConformantAsker(model), self._encoded)
 
     def _feature_names(self) -> list[str]:
         """Return the raw column of each feature of the model."""

@@ -121,7 +121,10 @@ class BayesianAsker:
 
     def beliefs(self, table: pd.DataFrame, objective: Objective) -> Beliefs:
         """Return what is believed of the rows: exact for information."""
-        codes = self.codes(table)
+        return self.beliefs_of(self.codes(table), objective)
+
+    def beliefs_of(self, codes: IntegerArray, objective: Objective) -> Beliefs:
+        """Return what is believed of coded rows."""
         if objective == "information":
             return self.model.beliefs(codes)
         categorical = np.ones(len(self.names), dtype=bool)
@@ -139,7 +142,11 @@ class BayesianAsker:
 
     def stability(self, table: pd.DataFrame) -> Vector:
         """Return the share of completions that are decided as the row is."""
-        codes, result = self.codes(table), np.ones(len(table))
+        return self.stability_of(self.codes(table))
+
+    def stability_of(self, codes: IntegerArray) -> Vector:
+        """Return the stability of coded rows."""
+        result = np.ones(len(codes))
         gaps = np.flatnonzero((codes == UNKNOWN).any(axis=1))
         for rows in parts_of(gaps, self.rows_at_once("stability")):
             wanted = self.decided(self.model.probabilities(codes[rows]).T)

@@ -360,9 +360,9 @@ class DrawnBeliefs:
 
 
 def cells_of(drawn: NDArray[np.float64], categorical: NDArray[np.bool_]) -> IntegerArray:
-    """Return the cell of each drawn value: a category, or one of eight equal shares of the numbers drawn for its row.
+    """Return the cell of each drawn value: a category or one of few numbers, else one of eight equal shares of them.
 
-    Equal numbers share a cell.
+    The numbers are those drawn for the same row; equal ones share a cell.
 
     Parameters
     ----------
@@ -373,11 +373,15 @@ def cells_of(drawn: NDArray[np.float64], categorical: NDArray[np.bool_]) -> Inte
     n_draws = drawn.shape[1]
     order = np.argsort(drawn, axis=1, kind="stable")
     ascending = np.take_along_axis(drawn, order, axis=1)
-    ranks = np.broadcast_to(np.arange(n_draws)[None, :, None], drawn.shape).copy()
-    ranks[:, 1:][ascending[:, 1:] == ascending[:, :-1]] = 0
-    lowest = np.maximum.accumulate(ranks, axis=1)
+    is_new = np.ones(drawn.shape, dtype=bool)
+    is_new[:, 1:] = ascending[:, 1:] != ascending[:, :-1]
+    distinct = np.cumsum(is_new, axis=1) - 1
+    lowest = np.maximum.accumulate(np.where(is_new, np.arange(n_draws)[None, :, None], 0), axis=1)
+    few = distinct[:, -1:] < _CELLS
     cells: IntegerArray = np.empty(drawn.shape, dtype=np.int16)
-    np.put_along_axis(cells, order, lowest * _CELLS // max(n_draws, 1), axis=1)
+    np.put_along_axis(
+        cells, order, np.where(few, distinct, lowest * _CELLS // max(n_draws, 1)).astype(np.int16), axis=1
+    )
     for feature in np.flatnonzero(categorical).tolist():
         codes = np.maximum(drawn[:, :, feature], 0.0).astype(np.intp)
         if codes.max(initial=0) < _MOST_CATEGORIES:

@@ -250,7 +250,9 @@ class NetworkModel:
         """
         sizes = [self.n_values(feature) for feature in members]
         result = np.empty((len(codes), math.prod(sizes), len(self.sides)))
-        outcomes = np.array(list(itertools.product(*map(range, sizes))), dtype=np.intp).reshape(-1, len(sizes))
+        outcomes = np.array(list(itertools.product(*map(range, sizes))), dtype=np.intp).reshape(
+            result.shape[1], len(sizes)
+        )
         patterns, of_rows = np.unique(codes != UNKNOWN, axis=0, return_inverse=True)
         for place, pattern in enumerate(patterns):
             rows = np.flatnonzero(of_rows.ravel() == place)

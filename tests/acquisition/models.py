@@ -1,11 +1,13 @@
 """Random models to ask."""
 
+from typing import Any
+
 import numpy as np
 
 import trimbench as tb
 
 
-def naive_bayes(rng, sizes=(2, 3, 2), n_classes=2, n_components=None):
+def naive_bayes(rng: Any, sizes: Any = (2, 3, 2), n_classes: Any = 2, n_components: Any = None) -> Any:
     """Return a naive Bayes model, or a mixture with components of its classes."""
     n_states = n_components or n_classes
     tables = [rng.dirichlet(np.full(size, 0.7), size=n_states) for size in sizes]
@@ -17,10 +19,10 @@ def naive_bayes(rng, sizes=(2, 3, 2), n_classes=2, n_components=None):
     return tb.NaiveBayesMixture(model, [f"c{state % n_classes}" for state in range(n_states)])
 
 
-def network(rng):
+def network(rng: Any) -> Any:
     """Return a network whose features depend on one another and on a hidden node."""
 
-    def table(*shape):
+    def table(*shape: Any) -> Any:
         return rng.dirichlet(np.full(shape[-1], 0.6), size=shape[:-1])
 
     return tb.BayesianNetwork(
@@ -30,7 +32,7 @@ def network(rng):
     )
 
 
-def classifiers(seed):
+def classifiers(seed: Any) -> Any:
     """Return Bayesian classifiers of each kind."""
     rng = np.random.default_rng(seed)
     return [

@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from tests.acquisition.test_questions import conformant
 from trimbench.acquisition.optimal import accuracy_bound, greedy_policy, optimal_policy
 
 
-def asked_one_by_one(classifier, nothing, answers, costs, budget):
+def asked_one_by_one(classifier: Any, nothing: Any, answers: Any, costs: Any, budget: Any) -> Any:
     """Return the questions to each row by one call of next_feature after the other."""
     orders = []
     for row in range(len(nothing)):
@@ -37,7 +38,7 @@ def asked_one_by_one(classifier, nothing, answers, costs, budget):
 
 @given(st.integers(0, 10_000), st.sampled_from([0, 1, 2]), st.sampled_from([0.5, 1.5, 2.0, 9.0]))
 @settings(max_examples=15, deadline=None)
-def test_policies_ask_as_next_feature_says_within_the_budget(seed, kind, budget):
+def test_policies_ask_as_next_feature_says_within_the_budget(seed: Any, kind: Any, budget: Any) -> None:
     rng = np.random.default_rng(seed)
     classifier = models.classifiers(seed)[kind]
     answers = twin.frame_of(classifier, twin.all_rows(classifier)[rng.integers(0, 12, 4)])
@@ -54,7 +55,7 @@ def test_policies_ask_as_next_feature_says_within_the_budget(seed, kind, budget)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_policy_has_the_expected_accuracy_of_the_table_of_partial_rows(seed):
+def test_policy_has_the_expected_accuracy_of_the_table_of_partial_rows(seed: Any) -> None:
     rng = np.random.default_rng(seed)
     model = models.naive_bayes(rng, (2, 2, 3, 2), n_classes=2)
     costs = dict(zip(model.feature_names, [1.0, 0.5, 1.0, 2.0], strict=True))
@@ -70,7 +71,7 @@ def test_policy_has_the_expected_accuracy_of_the_table_of_partial_rows(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_optimal_policies_are_those_of_the_recursion(seed):
+def test_optimal_policies_are_those_of_the_recursion(seed: Any) -> None:
     rng = np.random.default_rng(seed)
     model = models.naive_bayes(rng, (2, 3, 2, 2), n_classes=3)
     costs, budget = rng.integers(1, 4, 4).astype(float), float(rng.integers(2, 7))
@@ -84,7 +85,7 @@ def test_optimal_policies_are_those_of_the_recursion(seed):
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=20, deadline=None)
-def test_no_policy_beats_the_optimal_one_nor_that_the_bound(seed):
+def test_no_policy_beats_the_optimal_one_nor_that_the_bound(seed: Any) -> None:
     rng = np.random.default_rng(seed)
     model = models.naive_bayes(rng, (2,) * 7, n_classes=2)
     optimal, greedy = optimal_policy(model, budget=3), greedy_policy(model, budget=3)
@@ -97,7 +98,7 @@ def test_no_policy_beats_the_optimal_one_nor_that_the_bound(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_greedy_policy_asks_what_next_feature_says(seed):
+def test_greedy_policy_asks_what_next_feature_says(seed: Any) -> None:
     rng = np.random.default_rng(seed)
     model = models.naive_bayes(rng, (2,) * 8)
     classifier = tb.BayesianClassifier(model)
@@ -106,7 +107,7 @@ def test_greedy_policy_asks_what_next_feature_says(seed):
     assert greedy_policy(model).next_feature(codes).tolist() == asked.tolist()
 
 
-def test_bound_by_draws_is_near_that_of_all_rows():
+def test_bound_by_draws_is_near_that_of_all_rows() -> None:
     model = models.naive_bayes(np.random.default_rng(0), (2,) * 12)
     wide = models.naive_bayes(np.random.default_rng(0), (2,) * 30)
     exact = accuracy_bound(model)
@@ -119,12 +120,12 @@ def test_bound_by_draws_is_near_that_of_all_rows():
     assert bound.accuracy + 5 * bound.standard_error >= accuracy_bound(few).accuracy
 
 
-def test_answers_of_a_function_are_those_of_a_table():
+def test_answers_of_a_function_are_those_of_a_table() -> None:
     model, rows = conformant(np.random.default_rng(1), 2)
     nothing = np.full((20, 6), np.nan)
     calls = []
 
-    def ask(places, feature):
+    def ask(places: Any, feature: Any) -> Any:
         calls.append((places.tolist(), feature))
         return rows[places][:, list(model.layout.features[feature])]
 
@@ -138,7 +139,7 @@ def test_answers_of_a_function_are_those_of_a_table():
     assert np.isnan(nothing).all()
 
 
-def test_what_cannot_be_had_is_paid_for_once():
+def test_what_cannot_be_had_is_paid_for_once() -> None:
     model, _ = conformant(np.random.default_rng(1))
     found = model.acquire(
         np.full((1, 6), np.nan), lambda rows, feature: np.full((1, 3 if feature == 3 else 1), np.nan), budget=9
@@ -147,7 +148,7 @@ def test_what_cannot_be_had_is_paid_for_once():
     assert found.costs.tolist() == [4]
 
 
-def test_known_values_are_neither_asked_for_nor_changed():
+def test_known_values_are_neither_asked_for_nor_changed() -> None:
     model, rows = conformant(np.random.default_rng(2))
     given_rows = rows[:5].copy()
     given_rows[:, 1] = np.nan
@@ -160,7 +161,7 @@ def test_known_values_are_neither_asked_for_nor_changed():
     assert model.acquire(rows[:5], rows[:5], budget=9).asked == ((),) * 5
 
 
-def test_asking_stops_where_the_decision_is_stable():
+def test_asking_stops_where_the_decision_is_stable() -> None:
     classifier = tb.BayesianClassifier(models.naive_bayes(np.random.default_rng(4), (2,) * 8))
     codes = twin.all_rows(classifier)[::7]
     nothing, answers = (twin.frame_of(classifier, part) for part in (np.full(codes.shape, -1), codes))
@@ -174,7 +175,7 @@ def test_asking_stops_where_the_decision_is_stable():
     assert (whole.predictions == classifier.predict(answers)).all()
 
 
-def test_asking_stops_where_answers_gain_too_little():
+def test_asking_stops_where_answers_gain_too_little() -> None:
     classifier = tb.BayesianClassifier(models.naive_bayes(np.random.default_rng(4), (2,) * 6))
     codes = twin.all_rows(classifier)
     nothing, answers = (twin.frame_of(classifier, part) for part in (np.full(codes.shape, -1), codes))
@@ -184,7 +185,7 @@ def test_asking_stops_where_answers_gain_too_little():
     assert classifier.acquire(nothing, answers, min_gain=10).costs.sum() == 0
 
 
-def test_a_fee_puts_questions_into_one_visit():
+def test_a_fee_puts_questions_into_one_visit() -> None:
     classifier = tb.BayesianClassifier(models.naive_bayes(np.random.default_rng(6), (2,) * 6))
     codes = twin.all_rows(classifier)[::5]
     nothing, answers = (twin.frame_of(classifier, part) for part in (np.full(codes.shape, -1), codes))
@@ -197,7 +198,8 @@ def test_a_fee_puts_questions_into_one_visit():
     assert max(map(len, found.asked)) > found.n_visits.max()
     assert (single.n_visits == [len(asked) for asked in single.asked]).all()
     # The first visit: the set of questions that grows while the joint gain for each unit of cost rises.
-    table, batch = twin.joint_table(classifier), []
+    table = twin.joint_table(classifier)
+    batch: list[int] = []
     rate = -1.0
     while len(batch) < 6:
         gains = {j: twin.gain(table, (-1,) * 6, [*batch, j]) / (3 + len(batch)) for j in set(range(6)) - set(batch)}
@@ -221,14 +223,14 @@ def test_a_fee_puts_questions_into_one_visit():
         ({"budget": 1, "objective": "x"}, "objective must be one of"),
     ],
 )
-def test_bad_arguments_of_policies(arguments, message):
+def test_bad_arguments_of_policies(arguments: Any, message: Any) -> None:
     model, rows = conformant(np.random.default_rng(0))
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         model.acquire(np.full((2, 6), np.nan), rows[:2], **arguments)
     assert len(str(error.value)) < 500
 
 
-def test_bad_answers():
+def test_bad_answers() -> None:
     model, rows = conformant(np.random.default_rng(0))
     nothing = np.full((2, 6), np.nan)
     with pytest.raises(ValueError, match="ask must answer for each of the 2 rows of X, got 3 rows"):
@@ -239,7 +241,7 @@ def test_bad_answers():
         model.acquire(nothing, lambda places, feature: np.full((2, 3 if feature == 3 else 1), "high"), budget=1)
 
 
-def test_bad_arguments_of_optimal_policies():
+def test_bad_arguments_of_optimal_policies() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="model must be a NaiveBayes, got str"):
         optimal_policy("model", budget=1)
@@ -256,7 +258,7 @@ def test_bad_arguments_of_optimal_policies():
         accuracy_bound(model, n_draws=1)
 
 
-def test_frames_keep_the_types_of_their_columns():
+def test_frames_keep_the_types_of_their_columns() -> None:
     classifier = tb.BayesianClassifier(models.naive_bayes(np.random.default_rng(0), (2, 2)))
     rows = pd.DataFrame({"x0": pd.array([None, None], dtype="Int64"), "x1": pd.Categorical([None, "1"], ["0", "1"])})
     answers = pd.DataFrame({"x0": pd.array([1, 0], dtype="Int64"), "x1": pd.Categorical(["0", "1"], ["0", "1"])})

@@ -1,6 +1,7 @@
 """Which question is worth most, compared with the table of all rows."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from tests.acquisition import brute_force as twin
 from tests.acquisition import models
 
 
-def partial_codes(classifier, rng, n_rows=12):
+def partial_codes(classifier: Any, rng: Any, n_rows: Any = 12) -> Any:
     codes = np.stack([rng.integers(-1, size, n_rows) for size in classifier.cardinalities], axis=1)
     codes[0] = -1
     return codes
@@ -23,7 +24,7 @@ def partial_codes(classifier, rng, n_rows=12):
 
 @pytest.mark.parametrize("kind", range(6))
 @pytest.mark.parametrize("seed", range(3))
-def test_gains_are_those_of_the_table_of_all_rows(kind, seed):
+def test_gains_are_those_of_the_table_of_all_rows(kind: Any, seed: Any) -> None:
     classifier = models.classifiers(seed)[kind]
     table = twin.joint_table(classifier)
     codes = partial_codes(classifier, np.random.default_rng(seed))
@@ -43,7 +44,7 @@ def test_gains_are_those_of_the_table_of_all_rows(kind, seed):
 
 
 @pytest.mark.parametrize("kind", range(5))
-def test_gains_of_groups_are_those_of_their_joint_values(kind):
+def test_gains_of_groups_are_those_of_their_joint_values(kind: Any) -> None:
     classifier = models.classifiers(7)[kind]
     table = twin.joint_table(classifier)
     codes = partial_codes(classifier, np.random.default_rng(0))
@@ -57,7 +58,7 @@ def test_gains_of_groups_are_those_of_their_joint_values(kind):
 
 
 @pytest.mark.parametrize("kind", range(5))
-def test_two_steps_count_the_best_question_after_each_answer(kind):
+def test_two_steps_count_the_best_question_after_each_answer(kind: Any) -> None:
     classifier = models.classifiers(3)[kind]
     table = twin.joint_table(classifier)
     codes = partial_codes(classifier, np.random.default_rng(1))
@@ -69,7 +70,7 @@ def test_two_steps_count_the_best_question_after_each_answer(kind):
             assert totals[found.feature[row]] == pytest.approx(max(totals.values()), abs=1e-9)
 
 
-def test_two_steps_find_a_feature_that_only_says_which_other_to_ask():
+def test_two_steps_find_a_feature_that_only_says_which_other_to_ask() -> None:
     # The context says which of two copies of the class is not noise.
     states = [(context, label) for label in (0, 1) for context in (0, 1)]
     context = [[1.0, 0.0] if c == 0 else [0.0, 1.0] for c, _ in states]
@@ -82,7 +83,7 @@ def test_two_steps_find_a_feature_that_only_says_which_other_to_ask():
     assert classifier.next_feature(nothing, look_ahead=2).feature[0] == "context"
 
 
-def conformant(rng, n_components=1, real=()):
+def conformant(rng: Any, n_components: Any = 1, real: Any = ()) -> Any:
     rows = rng.integers(0, 2, size=(60, 6)).astype(float)
     rows[:, 3:6] = np.eye(3)[rng.integers(0, 3, 60)]
     if real:
@@ -93,7 +94,7 @@ def conformant(rng, n_components=1, real=()):
 
 
 @pytest.mark.parametrize("n_components", [1, 3])
-def test_gains_of_conformant_models_are_those_of_their_own_predictions(n_components):
+def test_gains_of_conformant_models_are_those_of_their_own_predictions(n_components: Any) -> None:
     rng = np.random.default_rng(n_components)
     model, rows = conformant(rng, n_components)
     rows = np.vstack([np.full((1, 6), np.nan), rows[:10]])
@@ -114,7 +115,7 @@ def test_gains_of_conformant_models_are_those_of_their_own_predictions(n_compone
         np.testing.assert_allclose(found.gains[:, feature], np.where(known, 0, entropies(rows) - expected), atol=1e-10)
 
 
-def test_gain_of_a_number_is_nearly_that_of_its_density():
+def test_gain_of_a_number_is_nearly_that_of_its_density() -> None:
     model, _ = conformant(np.random.default_rng(0), 2, real=[2])
     row = np.full((1, 6), np.nan)
     found = model.next_feature(row)
@@ -132,7 +133,7 @@ def test_gain_of_a_number_is_nearly_that_of_its_density():
 
 @for_all(st.integers(0, 10_000), st.integers(0, 4))
 @settings(max_examples=30, deadline=None)
-def test_information_obeys_the_chain_rule_and_is_never_negative(seed, kind):
+def test_information_obeys_the_chain_rule_and_is_never_negative(seed: Any, kind: Any) -> None:
     classifier = models.classifiers(seed)[kind]
     first, second = classifier.features[:2]
     nothing = twin.frame_of(classifier, np.full((1, classifier.n_features), -1))
@@ -147,7 +148,7 @@ def test_information_obeys_the_chain_rule_and_is_never_negative(seed, kind):
     assert pair == pytest.approx(single.gains[0, 0] + np.dot(chances, after), abs=1e-10)
 
 
-def test_costs_weigh_gains():
+def test_costs_weigh_gains() -> None:
     classifier = models.classifiers(0)[1]
     nothing = twin.frame_of(classifier, np.full((1, 4), -1))
     gains = classifier.next_feature(nothing).gains[0]
@@ -160,14 +161,14 @@ def test_costs_weigh_gains():
 
 
 @pytest.mark.parametrize("kind", range(5))
-def test_stability_gains_are_near_those_of_all_completions(kind):
+def test_stability_gains_are_near_those_of_all_completions(kind: Any) -> None:
     classifier = models.classifiers(11)[kind]
     table = twin.joint_table(classifier)
     nothing = (-1,) * classifier.n_features
     whole = np.stack([given_part.ravel() for given_part in table])
     decisions = classifier._asker().decided(whole)
 
-    def stability(codes):
+    def stability(codes: Any) -> Any:
         part = twin.given(np.stack([table.sum(axis=0), *table]), codes)  # the first axis: all classes together
         index = tuple(slice(None) if code < 0 else slice(code, code + 1) for code in codes)
         of_rows = part[0] / part[0].sum()
@@ -180,7 +181,7 @@ def test_stability_gains_are_near_those_of_all_completions(kind):
         assert found.gains[0, feature] == pytest.approx(after - stability(nothing), abs=0.08)  # of 400 draws
 
 
-def test_stability_by_draws_is_near_the_exact_same_decision_probability():
+def test_stability_by_draws_is_near_the_exact_same_decision_probability() -> None:
     model, rows = conformant(np.random.default_rng(3), 2)
     rows = rows[:8].copy()
     rows[:, [0, 2]] = np.nan
@@ -188,7 +189,7 @@ def test_stability_by_draws_is_near_the_exact_same_decision_probability():
     np.testing.assert_allclose(drawn, model.same_decision_probability(rows), atol=0.06)  # of 400 draws
 
 
-def test_large_groups_count_with_the_features_that_tell_most():
+def test_large_groups_count_with_the_features_that_tell_most() -> None:
     rng = np.random.default_rng(5)
     classifier = tb.BayesianClassifier(models.naive_bayes(rng, (2,) * 14))
     nothing = twin.frame_of(classifier, np.full((1, 14), -1))
@@ -198,7 +199,7 @@ def test_large_groups_count_with_the_features_that_tell_most():
     assert single.max() < group <= twin.gain(table, (-1,) * 14, range(14)) + 1e-12
 
 
-def test_names_and_positions_of_features():
+def test_names_and_positions_of_features() -> None:
     model, rows = conformant(np.random.default_rng(0))
     rows[:, 0] = np.nan
     assert model.next_feature(rows[:2]).feature.tolist() == [0, 0]
@@ -220,14 +221,14 @@ def test_names_and_positions_of_features():
         ({"groups": {"g": ["x0"], "h": ["x0"]}}, "groups must not share features"),
     ],
 )
-def test_bad_arguments_of_questions(arguments, message):
+def test_bad_arguments_of_questions(arguments: Any, message: Any) -> None:
     classifier = models.classifiers(0)[0]
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         classifier.next_feature(twin.frame_of(classifier, np.full((1, 3), -1)), **arguments)
     assert len(str(error.value)) < 500
 
 
-def test_bad_rows_of_questions():
+def test_bad_rows_of_questions() -> None:
     classifier = models.classifiers(0)[0]
     with pytest.raises(ValueError, match="must be a DataFrame with a column for each feature"):
         classifier.next_feature([[0, 1, 0]])
@@ -239,7 +240,7 @@ def test_bad_rows_of_questions():
         classifier.next_feature(frame)
 
 
-def test_impossible_rows_are_asked_like_rows_without_features():
+def test_impossible_rows_are_asked_like_rows_without_features() -> None:
     model = tb.NaiveBayes([0.5, 0.5], [[[1.0, 0.0], [1.0, 0.0]], [[0.9, 0.1], [0.2, 0.8]]])
     network = model.to_network()
     for classifier in (tb.BayesianClassifier(model), tb.BayesianClassifier(network, target="class")):
@@ -249,7 +250,7 @@ def test_impossible_rows_are_asked_like_rows_without_features():
         np.testing.assert_allclose(found.gains[0, 1], found.gains[1, 1])
 
 
-def test_no_rows():
+def test_no_rows() -> None:
     classifier = models.classifiers(0)[0]
     found = classifier.next_feature(twin.frame_of(classifier, np.empty((0, 3), dtype=int)))
     assert found.feature.shape == (0,)

@@ -1,6 +1,7 @@
 """Estimators that are asked what to ask next, on raw tables."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from trimbench.estimators import ExpectedClassifier, NaiveConformantClassifier, 
 
 
 @pytest.fixture(scope="module")
-def mixed():
+def mixed() -> Any:
     rng = np.random.default_rng(0)
     age, town = rng.normal(50, 12, 300).round(), rng.choice(["a", "b", "c"], 300)
     smoker, noise = rng.integers(0, 2, 300), rng.normal(size=300)
@@ -27,7 +28,7 @@ def mixed():
     return pd.DataFrame({"age": age, "town": town, "smoker": smoker, "noise": noise}), y
 
 
-def hidden(X):
+def hidden(X: Any) -> Any:
     return pd.DataFrame({name: pd.array([None] * len(X), dtype=object) for name in X}, index=X.index)
 
 
@@ -41,7 +42,7 @@ def hidden(X):
     ],
 )
 @pytest.mark.parametrize("objective", ["information", "stability"])
-def test_exact_estimators_ask_for_what_matters(mixed, classifier, objective):
+def test_exact_estimators_ask_for_what_matters(mixed: Any, classifier: Any, objective: Any) -> None:
     X, y = mixed
     classifier.fit(X, y)
     rows = X.iloc[:40]
@@ -57,7 +58,7 @@ def test_exact_estimators_ask_for_what_matters(mixed, classifier, objective):
     np.testing.assert_allclose(whole.probabilities, classifier.predict_proba(rows), atol=1e-9)
 
 
-def test_conformant_gains_of_raw_columns_are_those_of_the_model(mixed):
+def test_conformant_gains_of_raw_columns_are_those_of_the_model(mixed: Any) -> None:
     X, y = mixed
     classifier = NaiveConformantClassifier(n_components=2).fit(X, y)
     nothing = hidden(X.iloc[:1])
@@ -67,7 +68,7 @@ def test_conformant_gains_of_raw_columns_are_those_of_the_model(mixed):
     np.testing.assert_allclose(found.gains, of_model.gains)
 
 
-def test_columns_by_position_and_groups(mixed):
+def test_columns_by_position_and_groups(mixed: Any) -> None:
     X, y = mixed
     classifier = NaiveConformantClassifier().fit(X, y)
     nothing = hidden(X.iloc[:3])
@@ -82,7 +83,7 @@ def test_columns_by_position_and_groups(mixed):
         classifier.next_feature(nothing, groups=["age"])
 
 
-def test_fitted_pipelines_are_asked_for_raw_columns():
+def test_fitted_pipelines_are_asked_for_raw_columns() -> None:
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X = X.iloc[:, :6]
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
@@ -96,7 +97,7 @@ def test_fitted_pipelines_are_asked_for_raw_columns():
     assert (drawn.predictions == pipeline.predict(X.iloc[:60])).mean() > 0.75
 
 
-def test_missing_cells_of_trimmed_classifiers_are_unknown_even_if_training_rows_had_some(mixed):
+def test_missing_cells_of_trimmed_classifiers_are_unknown_even_if_training_rows_had_some(mixed: Any) -> None:
     X, y = mixed
     X = X.astype(object)
     X.iloc[::4, 0] = None
@@ -107,7 +108,7 @@ def test_missing_cells_of_trimmed_classifiers_are_unknown_even_if_training_rows_
     assert (found.gains > 0).sum() >= 4
 
 
-def test_drawn_gains_are_near_the_exact_ones_of_a_tree():
+def test_drawn_gains_are_near_the_exact_ones_of_a_tree() -> None:
     rng = np.random.default_rng(1)
     X = rng.integers(0, 3, size=(400, 4)).astype(float)
     X[:, 1] = np.where(rng.random(400) < 0.7, X[:, 0], X[:, 1])
@@ -119,7 +120,7 @@ def test_drawn_gains_are_near_the_exact_ones_of_a_tree():
     rows = np.array([[np.nan] * 4, [np.nan, 1, np.nan, np.nan], [2, np.nan, np.nan, 0]])
     found = expected.next_feature(rows)
 
-    def entropy(table):
+    def entropy(table: Any) -> Any:
         chances = np.clip(expected.predict_proba(table), 1e-300, 1)
         return -(chances * np.log(chances)).sum(axis=1)
 
@@ -136,7 +137,7 @@ def test_drawn_gains_are_near_the_exact_ones_of_a_tree():
 
 @pytest.mark.parametrize("objective", ["information", "stability"])
 @pytest.mark.parametrize("look_ahead", [1, 2])
-def test_any_classifier_asks_by_draws(mixed, objective, look_ahead):
+def test_any_classifier_asks_by_draws(mixed: Any, objective: Any, look_ahead: Any) -> None:
     X, y = mixed
     numbers = X.assign(town=(X["town"] == "a").astype(float))
     expected = ExpectedClassifier(RandomForestClassifier(20, random_state=0), random_state=0).fit(numbers, y)
@@ -153,7 +154,7 @@ def test_any_classifier_asks_by_draws(mixed, objective, look_ahead):
     assert whole.costs.max() <= 4
 
 
-def test_classifiers_that_decide_otherwise_than_by_the_largest_probability(mixed):
+def test_classifiers_that_decide_otherwise_than_by_the_largest_probability(mixed: Any) -> None:
     X, y = mixed
     X = X[["age", "smoker"]].astype(float)
     tuned = FixedThresholdClassifier(LogisticRegression(), threshold=0.9, pos_label="well").fit(X, y)
@@ -162,13 +163,14 @@ def test_classifiers_that_decide_otherwise_than_by_the_largest_probability(mixed
     np.testing.assert_array_equal(found.predictions[found.costs == 2], tuned.predict(X.iloc[:10])[found.costs == 2])
 
 
-def test_digits_are_told_apart_better_by_questions_of_their_own():
+def test_digits_are_told_apart_better_by_questions_of_their_own() -> None:
     X, y = load_digits(return_X_y=True)
     X = (X > 7).astype(float)
     order = np.random.default_rng(0).permutation(len(X))
     train, test = order[:1200], order[1200:]
     model = tb.conform(LogisticRegression(max_iter=1000).fit(X[train], y[train]), X[train], n_components=20)
-    static, rows = [], np.full(X[train].shape, np.nan)
+    static: list[int] = []
+    rows = np.full(X[train].shape, np.nan)
     for _ in range(4):  # the questions that tell most on average
         gains = model.next_feature(rows).gains.mean(axis=0)
         static.append(int(np.where(np.isin(range(64), static), -1, gains).argmax()))
@@ -179,13 +181,13 @@ def test_digits_are_told_apart_better_by_questions_of_their_own():
     assert adaptive >= (model.predict(nothing) == y[test]).mean() + 0.07
 
 
-def test_estimators_that_are_not_fitted(mixed):
+def test_estimators_that_are_not_fitted(mixed: Any) -> None:
     for classifier in (NaiveConformantClassifier(), TrimmedClassifier(), ExpectedClassifier(LogisticRegression())):
         with pytest.raises(NotFittedError):
             classifier.next_feature(mixed[0])
 
 
-def test_arrays_have_positions():
+def test_arrays_have_positions() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     X = X[:, :4]
     rows = np.full((2, 4), np.nan)

@@ -31,7 +31,9 @@ _DRAWS_OF_A_CELL = 12
 class Beliefs(Protocol):
     """What is believed of some rows: how uncertain it is, now and after the answers to questions."""
 
-    most_outcomes: int
+    @property
+    def most_outcomes(self) -> int:
+        """Number of joint answers that are told apart at most."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -273,7 +275,7 @@ class DrawnBeliefs:
     @property
     def n_draws(self) -> int:
         """Number of draws of each row."""
-        return self.weights.shape[1]
+        return int(self.weights.shape[1])
 
     @property
     def most_outcomes(self) -> int:
@@ -410,7 +412,8 @@ def chosen_states(shares: Matrix, numbers: Vector) -> NDArray[np.intp]:
     # One search in all rows at once: the ends of row i lie between i and i + 1.
     ends = (cumulative / cumulative[:, -1:] + rows).ravel()
     places = np.searchsorted(ends, (numbers[None] + rows).ravel(), side="right").reshape(len(shares), -1)
-    return np.clip(places - rows * shares.shape[1], 0, shares.shape[1] - 1)
+    chosen: NDArray[np.intp] = np.clip(places - rows * shares.shape[1], 0, shares.shape[1] - 1)
+    return chosen
 
 
 def drawn_codes(table: Matrix, states: NDArray[np.intp], numbers: Vector) -> NDArray[np.intp]:

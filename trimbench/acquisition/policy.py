@@ -289,7 +289,7 @@ class _Run:
         if self.objective == "information":
             goes_on &= beliefs.uncertainty() > _CERTAIN
         places = np.flatnonzero(goes_on)
-        batches = [(int(question),) for question in chosen[places]]
+        batches: list[tuple[int, ...]] = [(int(question),) for question in chosen[places]]
         if self.questions.fee > 0 and len(places):
             batches = _filled(beliefs.take(places), known[places], self.questions, left[places], batches)
         return rows[places], batches
@@ -301,8 +301,8 @@ class _Run:
         self.spent[self.active] += questions.fee
         for q in sorted({q for batch in batches for q in batch}):
             rows = self.active[[q in batch for batch in batches]]
-            members = list(questions.members[q])
-            columns = [list(self.asker.columns(feature)) for feature in members]
+            members = np.array(questions.members[q], dtype=np.intp)
+            columns = [list(self.asker.columns(feature)) for feature in members.tolist()]
             values = self._values(rows, q, [column for of_feature in columns for column in of_feature])
             unknown = ~np.repeat(self.closed[np.ix_(rows, members)], list(map(len, columns)), axis=1)
             for place, column in enumerate(column for of_feature in columns for column in of_feature):

@@ -354,7 +354,7 @@ class _LookAhead:
         of_second = np.where(asked, second.gains[np.arange(len(chosen)), chosen], 0.0)
         cost = np.where(asked, prices[chosen], 0.0)
         gained, spent = (np.bincount(of_rows, weights * values, len(rows)) for values in (of_second, cost))
-        return gained, spent
+        return np.asarray(gained, dtype=np.float64), np.asarray(spent, dtype=np.float64)
 
 
 def parts_of(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:

@@ -140,7 +140,7 @@ class ConformantAsker:
     def _shares(self) -> Vector:
         """P(state), shape (n_states,)."""
         weighted = zip(self.model.log_weights, self.model.components, strict=True)
-        return np.exp(np.concatenate([log + part.log_prior for log, part in weighted]))
+        return np.asarray(np.exp(np.concatenate([log + part.log_prior for log, part in weighted])))
 
     def posteriors(self, table: NDArray[np.float64]) -> Matrix:
         """Return P(state | what is known) of each row, shape (n_rows, n_states), from the values themselves."""

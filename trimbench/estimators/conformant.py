@@ -467,7 +467,7 @@ class NaiveConformantClassifier(Asking, ClassifierMixin, BaseEstimator):  # type
 
     def _asker(self) -> ConformantColumns:
         model = self._fitted_model()
-        positions = range(len(self._names))
+        positions = list(range(len(self._names)))
         if isinstance(self._encoding, FittedPipeline):
             positions = [int(self._encoding.sources[columns[0]]) for columns in model.layout.features]
         if len(set(positions)) < len(positions) or min(positions) < 0:

@@ -256,15 +256,15 @@ class NetworkModel:
         patterns, of_rows = np.unique(codes != UNKNOWN, axis=0, return_inverse=True)
         for place, pattern in enumerate(patterns):
             rows = np.flatnonzero(of_rows.ravel() == place)
-            known = [int(feature) for feature in np.flatnonzero(pattern)]
+            known = np.flatnonzero(pattern)
             asked = np.repeat(codes[np.ix_(rows, known)], len(outcomes), axis=0)
             wide = np.hstack([asked, np.tile(outcomes, (len(rows), 1))]).astype(np.intp)
-            logs = self._inference((*known, *members)).log_joint(wide).reshape(len(rows), -1)
+            logs = self._inference((*known.tolist(), *members)).log_joint(wide).reshape(len(rows), -1)
             top = logs.max(axis=1, keepdims=True)
             chances = np.exp(logs - np.where(np.isfinite(top), top, 0.0)).reshape(len(rows), len(outcomes), -1)
             of_classes = np.stack([chances[:, :, side].sum(axis=2) for side in self.sides], axis=2)
             total = of_classes.sum(axis=(1, 2), keepdims=True)
-            if (total <= 0).any() and known:
+            if (total <= 0).any() and len(known):
                 impossible = np.flatnonzero(total.ravel() <= 0)
                 of_classes[impossible] = self.joint(np.full((1, len(self.names)), UNKNOWN), members)
                 total[impossible] = 1.0

@@ -370,7 +370,7 @@ class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator): 
         places = {rule.name: place for place, rule in enumerate(self.discretizer_.rules)}
         positions = tuple(places[name] for name in self.features_)
         rules = tuple(self.discretizer_.rules[position] for position in positions)
-        return TrimmedColumns(self, positions, self.classifier_.asker(), rules)
+        return TrimmedColumns(self, positions, self.classifier_._asker(), rules)
 
     def _coded(self, X: Any) -> NDArray[np.int64]:
         """Return the value indices of the kept columns, shape (n_rows, n_kept)."""

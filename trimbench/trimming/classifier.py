@@ -529,10 +529,6 @@ class BayesianClassifier(Asking):
         return np.asarray(names[decided if self.threshold is None else np.where(decided, 0, 1)])
 
     def _asker(self) -> BayesianAsker:
-        return self.asker()
-
-    def asker(self) -> BayesianAsker:
-        """Return what policies of asking need of the classifier."""
         model: CodedModel
         if self._components is None:
             check_possible(self.model, self.target, self.evidence)

@@ -14,9 +14,10 @@ CONTENTS = {
         "": "installation tutorial findings gallery architecture",
         "Tours": "tours/trimming tours/conformant tours/selection_bias",
         "How to": """
-            howto/how-to-choose howto/study howto/own-classifier howto/trim-on-rows howto/missing-features
-            howto/ask-next howto/selected-features howto/own-data howto/own-network howto/shared-configuration howto/sweep
-            howto/figures howto/compare howto/many-machines where contributing maintaining
+            howto/how-to-choose howto/study howto/own-classifier howto/trim-on-rows howto/classifier-with-gaps
+            howto/missing-features howto/ask-next howto/selected-features howto/own-data
+            howto/own-network howto/shared-configuration howto/sweep howto/figures howto/compare howto/many-machines where
+            contributing maintaining
         """,
         "Reference": """
             reference/commands reference/results reference/speed reference/trimming reference/models
@@ -31,8 +32,8 @@ CONTENTS = {
     "reference/conformant": {"": "reference/conformant_model reference/explanations"},
     "reference/estimators": {
         "": """
-            reference/trimmed_classifier reference/conformant_classifier reference/selection_corrected_nb
-            reference/study
+            reference/expected_classifier reference/trimmed_classifier reference/conformant_classifier
+            reference/selection_corrected_nb reference/study
         """
     },
 }

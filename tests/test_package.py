@@ -102,11 +102,13 @@ def test_a_name_from_before_is_answered_with_the_new_one(name: str, new: str) ->
 
 def test_the_estimators_resolve() -> None:
     assert estimators.__all__ == [
+        "ExpectedClassifier",
         "IdentifierColumnWarning",
         "MissingAsZerosWarning",
         "NaiveConformantClassifier",
         "SelectionCorrectedNB",
         "TrimmedClassifier",
+        "UnseenGapsWarning",
     ]
     for name in estimators.__all__:
         assert getattr(estimators, name).__name__ == name

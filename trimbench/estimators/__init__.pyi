@@ -1,6 +1,5 @@
 from .conformant import MissingAsZerosWarning as MissingAsZerosWarning
 from .conformant import NaiveConformantClassifier as NaiveConformantClassifier
-from .expected import DecisionStability as DecisionStability
 from .expected import ExpectedClassifier as ExpectedClassifier
 from .expected import UnseenGapsWarning as UnseenGapsWarning
 from .selection_corrected import SelectionCorrectedNB as SelectionCorrectedNB

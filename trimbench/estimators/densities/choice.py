@@ -29,7 +29,7 @@ _FEWEST_ROWS = 10
 _MOST_ROWS = 20_000
 _ROWS_OF_CHOICE = 2000
 # Of few rows, so many are held out in so many parts, their values hidden in two ways; of many twice as many, in one.
-_HELD_OUT, _PARTS, _DRAWS = 200, 3, 32
+_HELD_OUT, _PARTS, _DRAWS = 150, 3, 24
 
 
 @dataclass(frozen=True)

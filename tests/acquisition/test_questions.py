@@ -1,5 +1,6 @@
 """Which question is worth most, compared with the table of all rows."""
 
+import pickle
 import re
 from typing import Any
 
@@ -255,3 +256,13 @@ def test_no_rows() -> None:
     found = classifier.next_feature(twin.frame_of(classifier, np.empty((0, 3), dtype=int)))
     assert found.feature.shape == (0,)
     assert found.gains.shape == (0, 3)
+
+
+def test_a_model_asks_by_its_names_after_it_was_named_again() -> None:
+    model, rows = conformant(np.random.default_rng(0))
+    rows[:, 0] = np.nan
+    first = model.next_feature(rows[:1])
+    named = model.with_column_names(["a", "b", "c", "d_x", "d_y", "d_z"])
+    assert named.next_feature(rows[:1]).feature.tolist() == ["a"]
+    assert model.next_feature(rows[:1]).feature.tolist() == first.feature.tolist() == [0]
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(named)).next_feature(rows[:1]).gains, first.gains)

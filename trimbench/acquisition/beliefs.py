@@ -20,7 +20,7 @@ from trimbench._typing import IntegerArray, Matrix, Vector
 
 Objective = Literal["information", "stability"]
 # Numbers of a block of rows that are computed at once; they stay in the processor's cache.
-_BLOCK = 2**18
+_BLOCK = 2**16
 _TINY = 1e-300
 # Cells into which the drawn values of a number are cut, and the most categories that have a cell each.
 _CELLS, _MOST_CATEGORIES = 8, 16

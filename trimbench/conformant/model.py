@@ -181,7 +181,11 @@ class ConformantModel(ConformantDistribution, Asking):
         return contrast(self, x, against, by=by, max_sets=max_sets).named(self.feature_names)
 
     def _asker(self) -> ConformantAsker:
-        return ConformantAsker(self)
+        # The tables of all values take longer than the answer for a few rows. A copy with other names has its own.
+        kept: ConformantAsker | None = vars(self).get("_kept_asker")
+        if kept is None or kept.model is not self:
+            kept = vars(self)["_kept_asker"] = ConformantAsker(self)
+        return kept
 
     @overload
     def same_decision_probability(self, X: ArrayLike, interval: Literal[False] = False) -> Vector: ...

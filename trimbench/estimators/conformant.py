@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimbench._checks import check_one_of, check_positive
 from trimbench.acquisition.policy import Asking
-from trimbench.conformant.asking import ConformantAsker
 from trimbench.conformant.conform import (
     IncompleteRows,
     Solver,
@@ -475,7 +474,7 @@ class NaiveConformantClassifier(Asking, ClassifierMixin, BaseEstimator):  # type
                 "estimator must make one feature of each column that it uses, for questions about columns; ask "
                 "`model_`, of the columns of `get_feature_names_out`"
             )
-        return ConformantColumns(self, tuple(positions), ConformantAsker(model), self._encoded)
+        return ConformantColumns(self, tuple(positions), model._asker(), self._encoded)
 
     def _feature_names(self) -> list[str]:
         """Return the raw column of each feature of the model."""

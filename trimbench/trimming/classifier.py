@@ -529,6 +529,10 @@ class BayesianClassifier(Asking):
         return np.asarray(names[decided if self.threshold is None else np.where(decided, 0, 1)])
 
     def _asker(self) -> BayesianAsker:
+        return self._kept_asker
+
+    @cached_property
+    def _kept_asker(self) -> BayesianAsker:
         model: CodedModel
         if self._components is None:
             check_possible(self.model, self.target, self.evidence)

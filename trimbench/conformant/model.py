@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
+from trimbench.acquisition.policy import Asking
+from trimbench.conformant.asking import ConformantAsker
 from trimbench.conformant.distribution import Component, ConformantDistribution, places_of_joint
 from trimbench.conformant.explanations import (
     By,
@@ -24,7 +26,7 @@ from trimbench.conformant.same_decision import same_decision_bounds
 from trimbench.networks.naive_bayes import NaiveBayes, free_class_variable
 
 
-class ConformantModel(ConformantDistribution):
+class ConformantModel(ConformantDistribution, Asking):
     """A distribution over classes and features whose classifications are those of a logistic regression.
 
     It has one component, a naive Bayes model, or several, each of which conforms with the same logistic regression:
@@ -142,12 +144,7 @@ class ConformantModel(ConformantDistribution):
         ----------
         Khosravi et al. (2019), Definitions 4 and 5; Wang, Khosravi and Van den Broeck (2021).
         """
-        if self.normals is not None:
-            raise ValueError(
-                "explain needs features that are independent in each class, got a model with covariance='full'; "
-                "explain the model of the same classifier and rows with covariance='diagonal' (and n_components=1, or "
-                "delta)"
-            )
+        self._check_independent("explain", "and n_components=1, or delta")
         if delta is None and self.n_components > 1:
             raise ValueError(
                 f"delta must be given to explain a model of {self.n_components} components, whose evidence does not "
@@ -192,6 +189,23 @@ class ConformantModel(ConformantDistribution):
         """
         return contrast(self, x, against, by=by, max_sets=max_sets).named(self.feature_names)
 
+    def _check_independent(self, method: str, further: str = "") -> None:
+        """Raise ValueError if features depend on each other within the components: not all answers are known then."""
+        if self.normals is not None:
+            way = f"covariance='diagonal'{f' ({further})' if further else ''}"
+            raise ValueError(
+                f"{method} needs features that are independent in each class, got a model with covariance='full'; use "
+                f"the model of the same classifier and rows with {way}"
+            )
+
+    def _asker(self) -> ConformantAsker:
+        self._check_independent("next_feature and acquire")
+        # The tables of all values take longer than the answer for a few rows. A copy with other names has its own.
+        kept: ConformantAsker | None = vars(self).get("_kept_asker")
+        if kept is None or kept.model is not self:
+            kept = vars(self)["_kept_asker"] = ConformantAsker(self)
+        return kept
+
     @overload
     def same_decision_probability(self, X: ArrayLike, interval: Literal[False] = False) -> Vector: ...
 
@@ -218,12 +232,13 @@ class ConformantModel(ConformantDistribution):
         Raises
         ------
         ValueError
-            As `predict_proba`.
+            As `predict_proba`, and for a model with a covariance, as `explain`.
 
         References
         ----------
         Choi, Xue and Darwiche (2012), *Same-Decision Probability: A Confidence Measure for Threshold-Based Decisions*.
         """
+        self._check_independent("same_decision_probability")
         table = as_table(X, self.layout.n_columns, columns=self.column_names)
         lower, upper = same_decision_bounds(self, np.asarray(table, dtype=np.float64)).T
         return (lower, upper) if interval else (lower + upper) / 2

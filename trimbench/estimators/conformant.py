@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from trimbench._checks import check_one_of, check_positive
+from trimbench.acquisition.policy import Asking
 from trimbench.conformant.choice import Components, Covariance, check_form
 from trimbench.conformant.conform import (
     IncompleteRows,
@@ -28,6 +29,7 @@ from trimbench.conformant.layout import row_weights
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.probabilistic import ProbabilisticExplanation
+from trimbench.estimators.acquisition import ConformantColumns
 from trimbench.estimators.columns import (
     ColumnEncoder,
     Numeric,
@@ -51,7 +53,7 @@ _TOLERANCE_OF_START = 1e-4
 _MOST_REPEATED = 10
 
 
-class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NaiveConformantClassifier(Asking, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with expected predictions for rows with missing features.
 
     A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged
@@ -493,6 +495,18 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         row = self._encoded_row(x)
         return self.model_.contrast(row, against, by=by, max_sets=max_sets).named(self._feature_names())
+
+    def _asker(self) -> ConformantColumns:
+        model = self._fitted_model()
+        positions = list(range(len(self._names)))
+        if isinstance(self._encoding, FittedPipeline):
+            positions = [int(self._encoding.sources[columns[0]]) for columns in model.layout.features]
+        if len(set(positions)) < len(positions) or min(positions) < 0:
+            raise ValueError(
+                "estimator must make one feature of each column that it uses, for questions about columns; ask "
+                "`model_`, of the columns of `get_feature_names_out`"
+            )
+        return ConformantColumns(self, tuple(positions), model._asker(), self._encoded)
 
     def _feature_names(self) -> list[str]:
         """Return the raw column of each feature of the model."""

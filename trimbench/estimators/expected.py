@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from trimbench._checks import check_one_of, is_whole
 from trimbench._typing import Matrix, Vector
+from trimbench.acquisition.policy import Asking
+from trimbench.estimators.acquisition import ExpectedColumns, most_votes
 from trimbench.estimators.columns import checked_table
 from trimbench.estimators.densities.choice import (
     DensityScore,
@@ -71,7 +73,7 @@ class DecisionStability(NamedTuple):
     upper: Vector
 
 
-class ExpectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any classifier for rows with gaps: its expectation over what is missing given what is known.
 
     A row without gaps gets the classifier's own answer, bit for bit. What a row hides is averaged out under a density
@@ -518,6 +520,27 @@ class ExpectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             probability[gaps] = votes / answers.n_draws
             lower[gaps], upper[gaps] = share_interval(votes, answers.n_draws)
         return DecisionStability(np.asarray(self.classes_)[decisions], probability, lower, upper)
+
+    def _asker(self) -> ExpectedColumns:
+        check_is_fitted(self, "density_")
+        return ExpectedColumns(
+            self,
+            tuple(range(len(self._coding.names))),
+            lambda rows: self._table(rows)[0],
+            self._coding.encode,
+            self._classify,
+            self._stability_of_unasked,
+            self.density_,
+            MOST_DRAWS if self.n_draws == "auto" else int(self.n_draws),
+            self._seed,
+            None if self._decides_by_largest else most_votes,
+        )
+
+    def _stability_of_unasked(self, X: Any) -> Vector:
+        """Return the stability of rows of which some values were not asked for, so that their gaps say nothing."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnseenGapsWarning)
+            return self.decision_stability(X).probability
 
     def _warn_of_unseen_gaps(self, rows: Matrix) -> None:
         unseen = np.isnan(rows).any(axis=0) & ~self._gaps_seen

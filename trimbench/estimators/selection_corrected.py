@@ -240,7 +240,8 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
             cuts = np.full(n_features, 0.5) if known is None else known
             self._binary = np.flatnonzero((cuts == 0.5) & (np.nan_to_num(table) <= 1).all(axis=0))
         prior = Prior(**{field.name: getattr(self, field.name) for field in fields(Prior)})
-        simulation = Simulation(self.factor, self.n_simulations, self.random_state)
+        seed = self.random_state if self.features in ("binary", "categorical") else Simulation().random_state
+        simulation = Simulation(self.factor, self.n_simulations, seed)  # elsewhere nothing is drawn, so no seed matters
         how = How(self.correct, self.ties, self.features, prior, cuts=cuts, simulation=simulation)
         model: SelectionCorrectedModel = fitted(table, response, k, how, self.calibrate, allow_fewer=True)
         if len(model.selected) < k:

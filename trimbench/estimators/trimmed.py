@@ -19,6 +19,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from trimbench._checks import check_one_of, is_number
+from trimbench.acquisition.policy import Asking
+from trimbench.estimators.acquisition import TrimmedColumns
 from trimbench.estimators.columns import (
     check_no_dates,
     checked_cells,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight
 
 
-class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """A Bayesian classifier on the few columns with which it most often decides as it would with all of them.
 
     It learns a distribution over all columns, which are cut into categories, and keeps the columns within the budget
@@ -364,6 +366,13 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
             raise ValueError(f"classes must be those of the classifier, {known}, got {listed(classes)}")
         estimator.trimming_ = None
         return estimator
+
+    def _asker(self) -> TrimmedColumns:
+        check_is_fitted(self, "classifier_")
+        places = {rule.name: place for place, rule in enumerate(self.discretizer_.rules)}
+        positions = tuple(places[name] for name in self.features_)
+        rules = tuple(self.discretizer_.rules[position] for position in positions)
+        return TrimmedColumns(self, positions, self.classifier_._asker(), rules)
 
     def _coded(self, X: Any) -> NDArray[np.int64]:
         """Return the value indices of the kept columns, shape (n_rows, n_kept)."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from trimbench._checks import check_one_of
 from trimbench._typing import IntegerArray
+from trimbench.acquisition.policy import Asking
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.formats.parsing import read_json, write_json
 from trimbench.networks.inference.joint import joint_distribution, relevant_nodes
@@ -23,6 +24,7 @@ from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.sampling import RowSampler
 from trimbench.networks.values import encode_compactly, listed
+from trimbench.trimming.asking import BayesianAsker, CodedModel, ComponentModel, NetworkModel
 from trimbench.trimming.decisions import (
     TIE_TOLERANCE,
     TRACE,
@@ -93,7 +95,7 @@ _MOST_PROBABLE = {"positive": None, "threshold": None}
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class BayesianClassifier:
+class BayesianClassifier(Asking):
     """The classifier (C, F, T), positive iff Pr(c | f) >= T; or the one that predicts the most probable class.
 
     All probabilities are given the evidence, if there is any. Posteriors that equal the threshold up to rounding (a
@@ -525,6 +527,25 @@ class BayesianClassifier:
         decided: NDArray[Any] = self._decided_rows(weights)
         names: NDArray[np.str_] = np.array(self.class_names)
         return np.asarray(names[decided if self.threshold is None else np.where(decided, 0, 1)])
+
+    def _asker(self) -> BayesianAsker:
+        return self._kept_asker
+
+    @cached_property
+    def _kept_asker(self) -> BayesianAsker:
+        model: CodedModel
+        if self._components is None:
+            check_possible(self.model, self.target, self.evidence)
+            network = as_network(self.model)
+            model = NetworkModel(network, self.target, self.features, self.evidence, self._sides)
+        else:
+            model = ComponentModel(self._components.log_prior, self._component_tables, self._sides)
+        return BayesianAsker(self.features, self.value_names, self.class_names, self._decided_places, model)
+
+    def _decided_places(self, joint: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the positions of the classes that are decided on, for probabilities of shape (n_classes, n_rows)."""
+        decided = self.decided(joint)
+        return np.asarray(decided if self.threshold is None else np.where(decided, 0, 1), dtype=np.intp)
 
     @cached_property
     def _without_features(self) -> bool | int:

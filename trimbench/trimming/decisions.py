@@ -6,9 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import reduce
-from numbers import Real
 from typing import cast
 from weakref import WeakKeyDictionary
 
@@ -16,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.costs import feature_indices as feature_indices
+from trimbench.networks.costs import is_number
+from trimbench.networks.costs import short as short
 from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
@@ -221,30 +222,6 @@ def _shown(evidence: Mapping[str, str]) -> str:
     return ", ".join(pairs[:5]) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
 
 
-def short(value: object) -> str:
-    """Return a text for messages, cut after 100 characters."""
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
-
-
-def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = "features") -> tuple[int, ...]:
-    """Return the position of each chosen feature name; raise ValueError if a name is unknown or occurs twice.
-
-    `what` is what messages call the chosen names.
-    """
-    if isinstance(chosen, str):
-        raise ValueError(f"{what} must be a sequence of names, got the string {chosen!r}; write [{chosen!r}]")
-    if not isinstance(chosen, Iterable):
-        raise ValueError(f"{what} must be a sequence of names, got {short(chosen)}")
-    position = {name: index for index, name in enumerate(known)}
-    for name in chosen:
-        if not isinstance(name, str) or name not in position:
-            raise ValueError(f"{what} must be among {listed(known)}, got {name!r}")
-    if len(set(chosen)) != len(chosen):
-        raise ValueError(f"{what} must be distinct, got {listed(chosen)}")
-    return tuple(position[name] for name in chosen)
-
-
 def check_columns(labels: Iterable[object], features: Collection[str]) -> None:
     """Raise a ValueError unless rows have exactly one column for each feature; labels are compared as text."""
     columns = [str(label) for label in labels]
@@ -261,11 +238,6 @@ def checked_threshold(threshold: float) -> float:
     if not is_number(threshold) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
     return float(threshold)
-
-
-def is_number(value: object) -> bool:
-    """Return whether a value is a real number of any type (not a bool)."""
-    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
 def as_names(names: Sequence[str]) -> tuple[str, ...] | str:

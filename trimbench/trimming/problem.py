@@ -8,12 +8,13 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trimbench._numba import clock
-from trimbench.trimming.decisions import feature_indices, is_number, short
+from trimbench.networks.costs import checked_costs as checked_costs
+from trimbench.networks.costs import checked_groups, feature_indices, is_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,8 +151,6 @@ def _is_count(value: object) -> bool:
 
 # Costs and budgets are decimal fractions to their users: 0.1 + 0.2 fits into 0.3.
 _TOLERANCE = 1e-9
-# Costs up to this have finite sums.
-_LARGEST = 1e300
 
 
 def is_affordable(costs: Iterable[float], budget: float) -> bool:
@@ -271,7 +270,7 @@ def checked_choice(
     ValueError
         When an argument is out of range, a feature or group is unknown, or what is required is not affordable.
     """
-    grouped = _checked_groups(features, groups)
+    grouped = checked_groups(features, groups)
     barred = feature_indices(features, () if forbidden is None else forbidden, what="forbidden")
     wanted = feature_indices(features, () if required is None else required, what="required")
     for place in wanted:
@@ -304,86 +303,3 @@ def checked_budget(budget: float) -> float:
         return float(budget)
     except OverflowError:
         return math.inf
-
-
-def _checked_groups(features: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[int, ...]]:
-    if groups is None:
-        return {}
-    if not isinstance(groups, Mapping):
-        raise ValueError(
-            "groups must be a mapping from the name of a group to the names of its features, got "
-            f"{type(groups).__name__}; for example groups={{'blood': ['urea', 'iron']}}"
-        )
-    found: dict[str, tuple[int, ...]] = {}
-    group_of: dict[int, str] = {}
-    for name, members in groups.items():
-        if str(name) in found:
-            raise ValueError(f"groups must have different names as text, got {str(name)!r} twice; rename one")
-        places = feature_indices(features, members, what=f"groups[{name!r}]")
-        if not places:
-            raise ValueError(f"groups[{name!r}] must hold at least one feature, got none; leave the group out")
-        if name in features and features.index(name) not in places:
-            raise ValueError(f"groups must not be named after a feature outside of it, got {name!r}; rename the group")
-        for place in places:
-            if place in group_of:
-                raise ValueError(
-                    f"groups must not share features, got {features[place]!r} in {group_of[place]!r} and {name!r}"
-                )
-            group_of[place] = name
-        found[str(name)] = places
-    return found
-
-
-def checked_costs(
-    names: Sequence[str], costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None, *, grouped: bool = False
-) -> tuple[float, ...]:
-    """Return the cost of each feature, or of each group and feature outside of groups; 1 by default.
-
-    Raises ValueError if a name is unknown or has no cost, or a cost is negative, not finite or above 1e300.
-    """
-    what = "group, and every feature outside of groups" if grouped else "feature"
-    if costs is None:
-        return (1.0,) * len(names)
-    if getattr(costs, "ndim", 1) != 1:
-        raise ValueError(
-            f"costs must be a mapping or a Series from feature to cost, got a {type(costs).__name__} of shape "
-            f"{np.shape(cast('Any', costs))}; take one column or one row of it, costs['cost'] or costs.iloc[0]"
-        )
-    if not isinstance(costs, Mapping) and hasattr(costs, "to_dict"):  # a pandas Series, by name
-        if not cast("pd.Series[Any]", costs).index.is_unique:
-            raise ValueError("costs must have each name once, got an index with duplicates")
-        costs = {str(name): cost for name, cost in costs.to_dict().items()}
-    if isinstance(costs, Mapping):
-        if len({str(name) for name in costs}) == len(costs):
-            costs = {str(name): cost for name, cost in costs.items()}
-        for name in costs:
-            if name not in names:
-                raise ValueError(f"costs must be given for names among {_listed(names)}, got {name!r}")
-        absent = [name for name in names if name not in costs]
-        if absent:
-            raise ValueError(f"costs must have an entry for every {what}, got none for {absent[0]!r}")
-        costs = [costs[name] for name in names]
-    elif grouped:
-        raise ValueError("costs must be a mapping by name, or None, where there are groups, got a sequence")
-    if isinstance(costs, str) or not isinstance(costs, Sequence | np.ndarray):
-        raise ValueError(
-            f"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got {short(costs)}"
-        )
-    if len(costs) != len(names):
-        raise ValueError(f"costs must have {len(names)} entries, one for each feature, got {len(costs)}")
-    for name, cost in zip(names, costs, strict=True):
-        if not is_number(cost) or not 0 <= cost < math.inf:
-            raise ValueError(
-                f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; a feature that must not be used is "
-                "named in forbidden"
-            )
-        if (cost if isinstance(cost, int) else float(cost)) > _LARGEST:  # a float32 cannot be compared with it
-            raise ValueError(
-                f"costs must be at most {_LARGEST:g}, so that sums stay finite, got {short(cost)} for {name!r}; a "
-                "feature that must not be used is named in forbidden"
-            )
-    return tuple(float(cost) for cost in costs)
-
-
-def _listed(names: Sequence[str], most: int = 20) -> str:
-    return f"{list(names)}" if len(names) <= most else f"{list(names[:most])[:-1]} and {len(names) - most + 1} more"

@@ -1,0 +1,197 @@
+"""What conformant models believe of rows, for asking: exact posteriors of their states, and draws of completed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trimbench._typing import Matrix, Vector
+from trimbench.acquisition.beliefs import (
+    N_DRAWS,
+    Beliefs,
+    DrawnAnswers,
+    DrawnBeliefs,
+    Objective,
+    StateBeliefs,
+    StateModel,
+    chosen_states,
+    drawn_codes,
+    share_of_decision,
+    spread_numbers,
+)
+from trimbench.acquisition.questions import parts_of
+from trimbench.conformant.distribution import ConformantDistribution, ObservedRows, logsumexp
+from trimbench.conformant.layout import as_table, blocks
+
+# Bins of a real-valued feature, equally likely under the model; the information of an answer is that of its bin.
+_BINS = 32
+_GRID, _REACH = 4096, 8.5
+# Numbers that beliefs of the rows of a batch may take.
+_MOST_NUMBERS = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class ConformantAsker:
+    """What policies of asking need of a conformant model; see `trimbench.acquisition.questions.Askable`."""
+
+    model: ConformantDistribution
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The name of each feature."""
+        return tuple(str(label) for label in self.labels)
+
+    @cached_property
+    def labels(self) -> tuple[Any, ...]:
+        """The name of each feature, or its position in the layout."""
+        return self.model.feature_names or tuple(range(self.model.layout.n_features))
+
+    def table(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return rows as numbers."""
+        table = as_table(rows, self.model.layout.n_columns, columns=self.model.column_names)
+        return np.asarray(table, dtype=np.float64)
+
+    def columns(self, feature: int) -> Sequence[int]:
+        """Return the positions of the columns of a feature."""
+        return self.model.layout.features[feature]
+
+    def named(self, costs: Any, groups: Any) -> tuple[Any, Any]:
+        """Return costs and groups, in which positions stand for themselves where features have no names."""
+        if self.model.feature_names is None and hasattr(groups, "items"):
+            groups = {name: [str(member) for member in members] for name, members in groups.items()}
+        return costs, groups
+
+    def rows_at_once(self, objective: Objective) -> int:
+        """Return for how many rows beliefs fit into memory."""
+        n_features, n_states = self.model.layout.n_features, len(self.states.class_of)
+        width = n_features + n_states if objective == "information" else N_DRAWS * n_features
+        return max(_MOST_NUMBERS // width, 1)
+
+    def known(self, table: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which features are known, shape (n_rows, n_features)."""
+        return np.asarray(~np.isnan(table[:, self.model.layout.first_columns]))
+
+    def beliefs(self, table: NDArray[np.float64], objective: Objective) -> Beliefs:
+        """Return what is believed of the rows: exact for information."""
+        if objective == "information":
+            return StateBeliefs(self.states, self.posteriors(table))
+        categorical = np.ones(self.model.layout.n_features, dtype=bool)
+        categorical[self._real] = False
+        return DrawnBeliefs.of(self.answers(table), categorical, objective)
+
+    def stability(self, table: NDArray[np.float64]) -> Vector:
+        """Return the share of completions that are classified as the row is."""
+        result = np.ones(len(table))
+        gaps = np.flatnonzero(np.isnan(table).any(axis=1))
+        for rows in parts_of(gaps, self.rows_at_once("stability")):
+            wanted = self.model.decision_scores(table[rows]).argmax(axis=1)
+            result[rows] = share_of_decision(self.answers(table[rows]).decisions, wanted)
+        return result
+
+    def predict(self, table: NDArray[np.float64]) -> NDArray[Any]:
+        """Return the predicted label of each row."""
+        return self.model.predict(table)
+
+    def predict_proba(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probability of each class of each row."""
+        return self.model.predict_proba(table)
+
+    @cached_property
+    def states(self) -> StateModel:
+        """The pairs of a component and a class, with the probabilities of all values, of real-valued ones in bins."""
+        parts, layout = self.model.components, self.model.layout
+        ones = np.exp(np.hstack([part.log_probabilities for part in parts]))
+        zeros = np.exp(np.hstack([part.log_complements for part in parts]))
+        groups, real = set(layout.categorical), dict(zip(self._real, range(len(self._real)), strict=True))
+        tables = []
+        for feature, columns in enumerate(layout.features):
+            if columns in groups:
+                tables.append(ones[list(columns)])
+            elif feature in real:
+                means, deviations = self._moments
+                tables.append(_bins(means[real[feature]], deviations[real[feature]], self._shares))
+            else:
+                tables.append(np.stack([zeros[columns[0]], ones[columns[0]]]))
+        n_classes = len(self.model.classes)
+        return StateModel(tables, np.tile(np.arange(n_classes), len(parts)), n_classes)
+
+    @cached_property
+    def _real(self) -> list[int]:
+        """Positions of the real-valued features."""
+        owner = self.model.layout.feature_of_column
+        return [int(owner[column]) for column in self.model.layout.real_columns]
+
+    @cached_property
+    def _moments(self) -> tuple[Matrix, Matrix]:
+        """Mean and standard deviation of each real-valued feature in each state, shape (n_real, n_states)."""
+        moments = [part.real_moments for part in self.model.components]
+        means = np.hstack([mean for mean, _ in moments])
+        variances = np.hstack(
+            [np.repeat(variance[:, None], len(self.model.classes), axis=1) for _, variance in moments]
+        )
+        return means, np.sqrt(variances)
+
+    @cached_property
+    def _shares(self) -> Vector:
+        """P(state), shape (n_states,)."""
+        weighted = zip(self.model.log_weights, self.model.components, strict=True)
+        return np.asarray(np.exp(np.concatenate([log + part.log_prior for log, part in weighted])))
+
+    def posteriors(self, table: NDArray[np.float64]) -> Matrix:
+        """Return P(state | what is known) of each row, shape (n_rows, n_states), from the values themselves."""
+        model, result = self.model, np.empty((len(table), len(self.states.class_of)))
+        for block in blocks(table, model.layout, result.shape[1]):
+            observed = ObservedRows.of(model.evidence, block, model.weights, model.biases)
+            scores = model.scores_of(observed)
+            logs = observed.whole[:, None, :] + scores.levels[:, :, None]
+            logs[observed.gaps] += scores.of_absent
+            flat = logs.reshape(len(logs), -1)
+            result[block.rows] = np.exp(flat - logsumexp(flat)[:, None])
+        return result
+
+    def answers(self, table: NDArray[np.float64]) -> DrawnAnswers:
+        """Return completions of rows, drawn from the model, and the classifier's answers to them."""
+        from scipy.special import ndtri, softmax
+
+        layout, model = self.model.layout, self.model
+        numbers = spread_numbers(layout.n_features + 1)
+        states = chosen_states(self.posteriors(table), numbers[:, 0])
+        known = self.known(table)
+        coded = np.empty((*states.shape, layout.n_features))
+        scores = np.tile(model.biases, (*states.shape, 1))
+        for feature, columns in enumerate(layout.features):
+            of_draws = numbers[:, feature + 1]
+            if feature in self._real:
+                means, deviations = (moment[self._real.index(feature)] for moment in self._moments)
+                values = means[states] + deviations[states] * ndtri(of_draws)
+                given = table[:, columns[0]]
+            else:
+                values = drawn_codes(self.states.tables[feature], states, of_draws).astype(np.float64)
+                given = table[:, columns[0]] if len(columns) == 1 else table[:, list(columns)].argmax(axis=1)
+            values = np.where(known[:, [feature]], given[:, None], values)
+            coded[:, :, feature] = values
+            if columns in layout.categorical:
+                scores += model.weights[list(columns)][values.astype(np.intp)]
+            else:
+                scores += values[:, :, None] * model.weights[columns[0]]
+        return DrawnAnswers(coded, softmax(scores, axis=2), scores.argmax(axis=2))
+
+
+def _bins(means: Vector, deviations: Vector, shares: Vector) -> Matrix:
+    """Return P(bin | state) for bins that are equally likely in all, shape (n_bins, n_states)."""
+    from scipy.special import ndtr
+
+    if not deviations.any():
+        return np.ones((1, len(means)))
+    low, high = (means - _REACH * deviations).min(), (means + _REACH * deviations).max()
+    grid = np.linspace(low, high, _GRID)
+    spread = np.maximum(deviations, 1e-300)
+    below = ndtr((grid[:, None] - means) / spread) @ (shares / shares.sum())
+    edges = np.interp(np.arange(1, _BINS) / _BINS, below, grid)
+    ends = np.vstack([np.zeros(len(means)), ndtr((edges[:, None] - means) / spread), np.ones(len(means))])
+    return np.asarray(np.diff(ends, axis=0))

@@ -225,7 +225,8 @@ def test_a_power_cut_leaves_one_published_run_or_the_other(ground: Ground) -> No
 def test_publishing_leaves_out_what_a_failing_disk_kept(ground: Ground) -> None:
     with schedule_in(ground.folder, 1) as machine, silence():
         shutil.copytree(ground.whole, ground.publish.root)
-        (program := machine.program()).names = names = []
+        names: list[str] = []
+        (program := machine.program()).names = names
         machine.run((program, lambda: tasks.publish(ground.publish)))
     steps = [at for at, name in enumerate(names, 1) if name == "remove_folder"]
     assert len(steps) > 5

@@ -358,6 +358,7 @@ _FIGURE = fields(
 _ENVIRONMENT = {"commit*": TEXT | NOTHING, "packages*": _MAPPING, "*": _ANY}
 _SAID = {
     "experiment": TEXT,
+    "sha256": _TEXTS,
     "configuration": _MAPPING,
     "data": _TEXTS,
     "missing": _TEXTS,

@@ -35,7 +35,8 @@ PACKAGE = Path(tb.__file__).parent
 OTHERS = {
     "__main__.py": {"_make_streams_writable": "the null device"},
     "networks/formats/parsing.py": {"_opened": "the door of the library"},
-    "reproduction/files.py": {"opened": "the door of the framework", "_opened": "locks"},
+    "reproduction/files.py": {"opened": "the door of the framework"},
+    "reproduction/world.py": {"open_lock": "locks", "flush": "reads nothing"},
     "reproduction/configuration.py": {"replaced": "the project's own folder"},
     "papers/conformant/solvers.py": {"_resident_pages": "the kernel"},
     "papers/conformant/protocols.py": {"_listed_rows": "the project's own folder"},

@@ -240,6 +240,12 @@ def read_unpacked(path: Path, most: int = _LONGEST) -> bytes:
     return content
 
 
+def hash_of(path: Path) -> str:
+    """Return the SHA-256 of a file of any length; raise as `opened` does."""
+    with opened(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def write_text(text: str, path: Path, *, flush: bool = False) -> Path:
     """Write a text, and return its path; with `flush`, it outlives a power cut from then on."""
     return write_bytes(text.encode(), path, flush=flush)

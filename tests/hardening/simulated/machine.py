@@ -131,6 +131,7 @@ class Program(World):
 
     def __init__(self, machine: Machine, faults: Sequence[Fault] = ()) -> None:
         self.machine, self.faults = machine, faults
+        self.names: list[str] | None = None  # of the steps, where somebody wants them
         self.count, self.alive, self.ended, self.waiting = 0, True, False, False
         self.go = threading.Semaphore(0)
         self._open: set[int] = set()
@@ -152,6 +153,8 @@ class Program(World):
         self._turn()
         self.machine.tick()
         self.count += 1
+        if self.names is not None:
+            self.names.append(name)
         due = [one for one in self.faults if self.count >= one.at and (not one.done or one.kind == "full")]
         if due:
             self._go_wrong(due[-1], name, path, write, size)

@@ -125,7 +125,7 @@ class Ground:
 
     def sound(self, machine: Machine, invocation: Invocation, mode: str | None = None) -> int:
         """Run a command that must succeed, and return how many steps it takes."""
-        broken: list[Any] = []
+        broken: list[str] = []
         program = machine.program()
         (end,) = machine.run((program, lambda: self.command(invocation, program, broken, mode=mode)))
         if end != 0 or (broken and mode is None):
@@ -264,7 +264,7 @@ class Schedule:
             self._check_records(end if isinstance(end, list) else [])
         self.settle()
         missing = sorted(key for key in keys if not is_done(self.store, key))
-        started: list[Any] = []
+        started: list[str] = []
         again = self.machine.program()
         (end,) = self.machine.run((again, lambda: self._run_jobs(keys, again, started=started)))
         if sorted(started) != missing:
@@ -495,9 +495,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="the seed of the first one (default: 0)")
     parser.add_argument("--seed", type=int, help="only the schedule of this seed")
     chosen = parser.parse_args(arguments)
+    hit: set[tuple[str, int]] = set()
+    kinds: Counter[str] = Counter()
     started, n_findings = time.process_time(), 0
-    hit: set[Any] = set()
-    kinds: Counter[Any] = Counter()
     room = "/dev/shm" if Path("/dev/shm").is_dir() else None
     out = sys.stdout
     with tempfile.TemporaryDirectory(prefix="schedules-", dir=room) as name, prepared(Path(name)) as ground:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 import shlex
 import sys
@@ -30,6 +29,7 @@ from trimbench.reproduction.data.errors import by_host, ways_out
 from trimbench.reproduction.execution.executors import Executor, Work, duration, executor_of, n_workers
 from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit, provenance
 from trimbench.reproduction.files import (
+    hash_of,
     lock_of,
     remove_temporary_folders,
     safe_name,
@@ -573,7 +573,7 @@ def _copied(name: str, folder: Path, new: Path) -> Part:
             world().copy(file, copy)
         except FileNotFoundError as error:
             raise ConfigurationError(f"{which} must have all files of {name}, got no {file}; {again}") from error
-        if hashes.get(copy.name, digest := hashlib.sha256(copy.read_bytes()).hexdigest()) != digest:
+        if hashes.get(copy.name, digest := hash_of(copy)) != digest:
             raise ConfigurationError(
                 f"{which} must have the files of {name} as it wrote them, got another {file}; {again}"
             )

@@ -13,7 +13,6 @@ import math
 import os
 import platform
 import re
-import secrets
 import subprocess
 import threading
 import tomllib
@@ -360,7 +359,7 @@ def read_earlier_arrays(read: bool) -> None:
     if read:
         os.environ.pop(RUN_VARIABLE, None)
     else:
-        os.environ.setdefault(RUN_VARIABLE, secrets.token_hex(_RUN_BYTES // 2))
+        os.environ.setdefault(RUN_VARIABLE, world().token(_RUN_BYTES // 2))
 
 
 def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) -> Arrays:

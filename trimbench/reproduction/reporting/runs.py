@@ -23,6 +23,7 @@ from trimbench.reproduction.execution.store import computed_with, provenance
 from trimbench.reproduction.files import (
     beside,
     csv_ending,
+    hash_of,
     read_bytes,
     read_text,
     remove_temporary_folders,
@@ -137,7 +138,7 @@ def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Pa
     """Write the provenance and the names of some files to `about`, and return all; remove others that it listed."""
     paths = [*written, about]
     names = [path.name for path in paths]
-    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in written}
+    hashes = {path.name: hash_of(path) for path in written}
     earlier: set[str] = set()
     with contextlib.suppress(OSError, ConfigurationError):
         earlier.update(_said_in(about, about.parent).get("files", ()))
@@ -368,6 +369,7 @@ _FIGURE = fields(
 _ENVIRONMENT = {"commit*": TEXT | NOTHING, "packages*": _MAPPING, "*": _ANY}
 _SAID = {
     "experiment": TEXT,
+    "sha256": _TEXTS,
     "configuration": _MAPPING,
     "data": _TEXTS,
     "missing": _TEXTS,

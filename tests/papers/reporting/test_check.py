@@ -27,6 +27,7 @@ from trimbench.reproduction.reporting.check import (
     probability,
     write_check,
 )
+from trimbench.reproduction.reporting.runs import StoredExperiment, StoredRun
 from trimbench.reproduction.settings import ConfigurationError
 
 N_EXPERIMENTS, N_NUMBERS, N_RERUNS = 10, 12, 200
@@ -124,6 +125,24 @@ def test_numbers_without_replications_are_compared_to_rounding(
     assert found.standing == standing
     assert why in found.why
     assert bool(why) == bool(found.why)
+
+
+def test_runs_with_other_seeds_are_matched_by_experiment_and_no_noise_is_made_up() -> None:
+    table = pd.DataFrame({"cell": ["r/q"], "reproduced": ["1.5"], "verdict": ["exact"], "cause": [""], "subject": [""]})
+
+    def seeded(seed: int, value: str, **noise: float) -> NumbersOfRun:
+        about = {"configuration": {"seed": seed, "offline": seed == 1}, "jobs": {"k": "ok"}}
+        about |= {"page": {"numbers": [{"cell": "r/q", **noise}]}}
+        stem = f"f/x__seed-{seed}"
+        stored = StoredExperiment(stem, "f/x", {"reported numbers": table.assign(reproduced=value)}, about)
+        return NumbersOfRun.of(StoredRun("a", {stem: stored}), ["offline"])
+
+    first = seeded(1, "1.5", replications=4, deviation=0.1)
+    assert first.numbers == {("f/x", "r/q"): Measured(1.5, "exact", "", "", 4, 0.1)}
+    assert first.settings == {"f/x": {"seed": "1"}}
+    assert [one.standing for one in check(first, seeded(2, "1.6", replications=4, deviation=0.1))] == ["within noise"]
+    assert [one.standing for one in check(seeded(1, "1.5"), seeded(2, "1.6"))] == ["cannot be told"]
+    assert [one.standing for one in check(seeded(1, "1.5"), seeded(1, "1.6"))] == ["changed"]
 
 
 def test_times_and_numbers_of_one_run_alone_are_not_checked() -> None:

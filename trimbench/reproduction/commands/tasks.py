@@ -414,7 +414,12 @@ def compare(invocation: Invocation) -> int:
         raise ConfigurationError(f"runs must be the names of two runs, got {got}; write runs=[a,b]; {known_runs(root)}")
     first, second = (chosen(read_run(name, run_folder(name, root)), invocation) for name in runs)
     checked = check_numbers(*(NumbersOfRun.of(run, NO_SETTINGS) for run in (first, second)))
-    noise = {(one.experiment, one.cell) for one in checked if one.standing == "within noise"}
+    noise = {
+        (stem, one.cell)
+        for stem, experiment in first.experiments.items()
+        for one in checked
+        if one.standing == "within noise" and one.experiment in (stem, experiment.name)
+    }
     comparison = compare_runs(first, second, noise)
     say(f"# {first.name} and {second.name}\n\n{summarised(comparison)}\n")
     name = safe_name(*runs, *(invocation.experiments if invocation.chosen else ()))

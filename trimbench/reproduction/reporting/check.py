@@ -53,16 +53,18 @@ class NumbersOfRun:
         """Return the reported numbers of a stored run; `passed_over` are keys that are no settings of an experiment."""
         numbers: dict[tuple[str, str], Measured] = {}
         settings: dict[str, Mapping[str, str]] = {}
-        for stem, experiment in run.experiments.items():
-            if REPORTED not in experiment.tables:
-                continue
+        compared = {stem: one for stem, one in run.experiments.items() if REPORTED in one.tables}
+        names = [one.name for one in compared.values()]
+        for stem, experiment in compared.items():
+            # Another seed is part of the stem, too.
+            name = experiment.name if names.count(experiment.name) == 1 else stem
             noise = {one["cell"]: one for one in experiment.about.get("page", {}).get("numbers", ())}
             if experiment.about.get("jobs"):  # otherwise they were computed elsewhere
                 known = settings_of(experiment.about)
-                settings[stem] = {key: one for key, one in known.items() if key.partition(".")[0] not in passed_over}
+                settings[name] = {key: one for key, one in known.items() if key.partition(".")[0] not in passed_over}
             for line in experiment.tables[REPORTED].to_dict("records"):
                 about = noise.get(line["cell"], {})
-                numbers[stem, line["cell"]] = _measured(
+                numbers[name, line["cell"]] = _measured(
                     line | {"replications": about.get("replications", ""), "deviation": about.get("deviation", "")}
                 )
         return cls(run.name, numbers, settings)

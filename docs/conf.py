@@ -16,8 +16,8 @@ CONTENTS = {
         "How to": """
             howto/how-to-choose howto/study howto/own-classifier howto/trim-on-rows howto/classifier-with-gaps
             howto/missing-features howto/ask-next howto/selected-features howto/own-data howto/own-network
-            howto/shared-configuration howto/sweep howto/figures howto/compare howto/verdicts-without-python
-            howto/many-machines where contributing maintaining
+            howto/shared-configuration howto/sweep howto/figures howto/compare howto/check
+            howto/verdicts-without-python howto/many-machines where contributing maintaining
         """,
         "Reference": """
             reference/commands reference/results reference/speed reference/trimming reference/models

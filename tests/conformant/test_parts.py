@@ -468,7 +468,7 @@ def test_the_same_decision_probability_of_real_features_is_that_of_draws() -> No
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     classifier = fake_classifier(rng.normal(size=(3, 2)), np.zeros(2))
-    model = tb.conform(classifier, X, real=[0, 1, 2])
+    model = tb.conform(classifier, X, real=[0, 1, 2], n_components=1, covariance="diagonal")
     row = np.array([0.4, np.nan, np.nan])
     drawn, _ = model.sample(200_000, np.random.default_rng(1))
     near = drawn[np.abs(drawn[:, 0] - 0.4) < 0.02]

@@ -29,11 +29,13 @@ pytestmark = pytest.mark.usefixtures("few")
 
 EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("executor", "network"))
 EXPERIMENTS = ", ".join(FEW)
-FIRST_KEY = "setting must be one of archive,"
-SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, project, reported, results, roads, "
-SHARED += "run, runs, seed, task, values, verify, got"
+FIRST_KEY = "setting must be one of against,"
+SHARED = (
+    f"{FIRST_KEY} archive, cache_mode, executor, experiment, figure, offline, profile, project, reported, results, "
+)
+SHARED += "roads, run, runs, seed, task, values, verify, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
-TASK = "task must be one of compare, describe, fetch, list, new, plot, publish, report, run, study, verdict, got"
+TASK = "task must be one of check, compare, describe, fetch, list, new, plot, publish, report, run, study, verdict, got"
 EXPERIMENT_FOLDER = project().configuration / "experiment/trimming"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"
@@ -71,10 +73,10 @@ KEYS = [
     ("sed=3", f"{SHARED} 'sed'; did you mean seed=3? Or add experiment=... for a setting of an experiment\n"),
     ("splits=3", f"{SHARED} 'splits'"),
     ("cache_mode.more=1", f"{SHARED} 'cache_mode.more'"),
-    (f"{T6} threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
-    (f"{CURVE} budget=1,2", f"{FIRST_KEY} budgets, cache_mode, "),
-    (f"-m {CURVE},trimming/table6 threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
-    (f"-m {T4},trimming/table6 sed=3", f"{FIRST_KEY} cache_mode, executor, experiment, figure, instances, "),
+    (f"{T6} threshold=0.3", f"{FIRST_KEY} archive, budget_divisor, cache_mode, "),
+    (f"{CURVE} budget=1,2", f"{FIRST_KEY} archive, budgets, cache_mode, "),
+    (f"-m {CURVE},trimming/table6 threshold=0.3", f"{FIRST_KEY} archive, budget_divisor, cache_mode, "),
+    (f"-m {T4},trimming/table6 sed=3", f"{FIRST_KEY} archive, cache_mode, executor, experiment, figure, instances, "),
     ("executor.wrkers=2", "a setting of executor must be one of "),
     ("profile.split=2", f"a setting of profile must be one of {PROFILE}, got 'split'; did you mean profile.splits=2?"),
     (f"{T6} +foo=3", f"{IN6} each key must be one of budget_divisor, counted_threshold, engine, networks, "),

@@ -37,7 +37,7 @@ from trimbench.reproduction.settings import ConfigurationError, Json, must_be, s
 if TYPE_CHECKING:
     from trimbench.reproduction.reporting.figures.settings import FigureSettings
 
-Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "new", "verdict"]
+Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "new", "verdict", "check"]
 
 
 def task_names() -> tuple[str, ...]:
@@ -58,11 +58,12 @@ OF_THE_RUN = (
     "executor",
     "reported",
     "values",
+    "against",
 )
 # The run with the committed results, to which only task=publish writes.
 PUBLISHED = "published"
 # Folders beside those of the runs.
-_TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm", "archives")
+_TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm", "archives", "checks")
 
 
 @settings
@@ -82,6 +83,7 @@ class CommonSettings:
     project: str | None = None
     reported: str | None = None
     values: str | None = None
+    against: str | None = None
 
     def __post_init__(self) -> None:
         if self.results.startswith("~") or "://" in self.results:
@@ -122,6 +124,11 @@ class CommonSettings:
                 f"task alone, got {brief(self.reported)} and {brief(self.values)} with task={self.task}; write "
                 "task=verdict reported=reported.yaml values=values.csv"
             )
+        if (self.against is None) == (self.task == "check"):
+            raise ConfigurationError(
+                "against must be a run, its archive or a numbers.csv, against which task=check checks, and is for that "
+                f"task alone, got {brief(self.against)} with task={self.task}; write task=check against=published"
+            )
         if self.archive and self.task != "report":
             raise ConfigurationError(
                 f"archive=true must come with task=report, got task={self.task}; run without it, then write "
@@ -137,6 +144,8 @@ class CommonSettings:
 
 # Keys that every command has; the others belong to the experiment.
 SHARED_KEYS = (*(field.name for field in fields(CommonSettings)), "executor", "profile", "figure")
+# Keys of configurations other than the settings of an experiment, its seed and its profile.
+NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, *NOT_SETTINGS) if key not in ("seed", "profile"))
 _KEYS = (*SHARED_KEYS, "experiment")
 _SWITCHES = tuple(field.name for field in fields(CommonSettings) if field.type == "bool")
 # Groups of the configuration that a command line chooses from.

@@ -56,12 +56,12 @@ $TITLE
 
 $COMMAND                                  run everything that can run here
 $EXAMPLE  run one table or figure
-$COMMAND task=list                        list experiments and what is stored
+$COMMAND task=list (or task=fetch)        what is stored (or download all data)
 $COMMAND --help experiment=...            list its settings and further choices
-$COMMAND task=fetch                       download and verify all data
 $COMMAND -m experiment=... alpha=30,300   run it for each value of a setting
 $COMMAND task=report (or task=plot)       write tables (or figures) again
 $COMMAND task=compare runs=[a,b]          what differs between two runs
+$COMMAND task=check against=published     whether any number changed by more than noise
 $COMMAND task=verdict reported=... values=...  judge numbers of R, Julia, ...$FURTHER
 
 $SETTINGS

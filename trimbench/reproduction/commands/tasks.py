@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from trimbench.reproduction.commands.arguments import PUBLISHED, SHARED_KEYS, Invocation, Point
+from trimbench.reproduction.commands.arguments import NO_SETTINGS, PUBLISHED, SHARED_KEYS, Invocation, Point
+from trimbench.reproduction.commands.check import check, chosen, known_runs, run_folder
 from trimbench.reproduction.commands.verdict import verdict
-from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import (
     DatasetDeclaration,
@@ -53,12 +53,10 @@ from trimbench.reproduction.reporting.runs import (
     described_in,
     folder_of,
     inside_run,
-    is_run,
     make_run,
     not_written,
     read_about,
     read_run,
-    runs_in,
     say,
     write_profile,
     write_summary,
@@ -83,8 +81,6 @@ from trimbench.reproduction.world import world
 
 # Rows of a sweep's table on the terminal; the files have the others.
 _MOST_ROWS = 40
-# Keys of configurations other than the settings of an experiment, its seed and its profile.
-_NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, *NOT_SETTINGS) if key not in ("seed", "profile"))
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,7 @@ def report(invocation: Invocation) -> int:
     if invocation.settings.archive:
         folder, store = invocation.root / invocation.run, JobStore(invocation.root / "jobs")
         path = invocation.root / "archives" / f"{invocation.run}.zip"
-        n_records = write_archive(folder, store, invocation.catalogue, path, _NO_SETTINGS)
+        n_records = write_archive(folder, store, invocation.catalogue, path, NO_SETTINGS)
         with_records = f"with {n_records:,} records of jobs" if n_records else f"but no job is stored in {store.folder}"
         say(f"\nThe archive of the run {invocation.run}, an RO-Crate, {with_records}:\n  {path}")
     return code
@@ -412,33 +408,29 @@ def _draw(figure: StoredFigure, pictures: Sequence[Path], settings: FigureSettin
 
 def compare(invocation: Invocation) -> int:
     """Print and write what differs between two runs; return 0, whether or not something does."""
-    # It loads pandas.
+    # These load pandas.
+    from trimbench.reproduction.reporting.check import NumbersOfRun
+    from trimbench.reproduction.reporting.check import check as check_numbers
     from trimbench.reproduction.reporting.comparison import compare_runs, summarised, write_comparison
 
     root, runs = Path(invocation.settings.results), invocation.settings.runs
     if len(runs) != 2:
         got = ", ".join(map(repr, runs)) or "none"
-        raise ConfigurationError(f"runs must be the names of two runs, got {got}; write runs=[a,b]; {_choice(root)}")
-    first, second = (read_run(name, _folder(name, root)) for name in runs)
-    comparison = compare_runs(first, second)
+        raise ConfigurationError(f"runs must be the names of two runs, got {got}; write runs=[a,b]; {known_runs(root)}")
+    first, second = (chosen(read_run(name, run_folder(name, root)), invocation) for name in runs)
+    checked = check_numbers(*(NumbersOfRun.of(run, NO_SETTINGS) for run in (first, second)))
+    noise = {
+        (stem, one.cell)
+        for stem, experiment in first.experiments.items()
+        for one in checked
+        if one.standing == "within noise" and one.experiment in (stem, experiment.name)
+    }
+    comparison = compare_runs(first, second, noise)
     say(f"# {first.name} and {second.name}\n\n{summarised(comparison)}\n")
-    name = safe_name(*runs)
+    name = safe_name(*runs, *(invocation.experiments if invocation.chosen else ()))
     for path in write_comparison(comparison, root / "comparisons" / name):
         say(f"  {path}")
     return 0
-
-
-def _folder(name: str, root: Path) -> Path:
-    """Return the folder of a run, given by its name below the results or by its path."""
-    for folder in (root / name, Path(name).expanduser()):
-        if is_run(folder):
-            return folder
-    raise ConfigurationError(f"runs must name finished runs or their folders, got {name!r}; {_choice(root)}")
-
-
-def _choice(root: Path) -> str:
-    names = runs_in(root)
-    return f"the runs in {root} are: {', '.join(names)}" if names else f"there is no run in {root} yet"
 
 
 # The task ``publish``: replace published experiments by those of a run.
@@ -624,6 +616,7 @@ PERFORM: Mapping[str, Callable[[Invocation], int]] = {
     "list": list_experiments,
     "fetch": fetch,
     "compare": compare,
+    "check": check,
     "plot": plot,
     "new": new,
     "verdict": verdict,

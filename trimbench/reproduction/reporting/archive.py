@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,10 +19,11 @@ from urllib.parse import quote
 import yaml
 
 from trimbench.reproduction.configuration import Catalogue
+from trimbench.reproduction.data.cache import is_inside
 from trimbench.reproduction.execution.job import RESULT_BYTES
 from trimbench.reproduction.execution.store import JobStore
-from trimbench.reproduction.files import read_bytes, read_text, read_unpacked, without_homes, write
-from trimbench.reproduction.messages import brief
+from trimbench.reproduction.files import opened, read_bytes, read_text, read_unpacked, without_homes, write, write_bytes
+from trimbench.reproduction.messages import brief, reason
 from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.reporting.runs import described_in, files_in
 from trimbench.reproduction.settings import ConfigurationError, Json
@@ -60,6 +62,34 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
 
     write(path, write_to)
     return sum(map(len, records.values()))
+
+
+# Of an archive that is read: bytes of the tables in it, and of one of them, when they are unpacked.
+_MOST_UNPACKED, _LARGEST = 512 * 2**20, 64 * 2**20
+
+
+def unpack_tables(path: Path, folder: Path) -> None:
+    """Unpack the tables of a run, and what they say about themselves, from an archive of any origin into a folder.
+
+    Raises ConfigurationError if it is no archive, is damaged, or holds names that lead elsewhere or more than it may.
+    """
+    room = _MOST_UNPACKED
+    try:
+        with opened(path.resolve()) as stream, zipfile.ZipFile(stream) as archive:
+            for one in archive.infolist():
+                is_table = one.filename.endswith((".json", ".csv", ".csv.gz"))
+                if one.is_dir() or not is_table or one.filename.startswith("provenance/"):
+                    continue
+                room -= one.file_size
+                if not is_inside(one.filename) or one.file_size > _LARGEST or room < 0:
+                    raise ValueError(f"{one.filename[:100]!r} leads elsewhere or is too large")
+                with archive.open(one) as member:
+                    content = member.read(one.file_size + 1)
+                target = folder / one.filename
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_bytes(content, target)
+    except (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ConfigurationError(f"{path} must be the archive of a run, got {reason(error)}") from error
 
 
 def _records(about: Mapping[str, Any], store: JobStore) -> Iterator[Path]:

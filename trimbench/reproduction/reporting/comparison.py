@@ -25,7 +25,7 @@ from trimbench.reproduction.vocabulary.tables import Table
 # What a command does, where it writes, and how the experiment is programmed and tested.
 _NOT_SETTINGS = ("task", "results", "run", "runs", *NOT_SETTINGS)
 # In the order of the report.
-_KINDS = ("number", "verdict", "words", "time", "rounding")
+_KINDS = ("number", "verdict", "words", "noise", "time", "rounding")
 _PARTS = ("setting", "data", "environment")
 _ALONE = "only in one run"
 _VERDICTS = ["first_verdict", "second_verdict"]
@@ -48,9 +48,10 @@ class Comparison:
         Their names.
     changes : DataFrame
         One row for each number, word or verdict that differs, by kind, numbers first; those of a kind by falling
-        relative change. The kind is "number", "words", "time" (or memory), "rounding" (a number, up to rounding), or
-        "verdict" if only that differs. The values ``first`` and ``second`` are None where a run has none; ``also`` has
-        the other places in the same experiment that show the same number.
+        relative change. The kind is "number", "words", "noise" (a number, within the noise of its replications),
+        "time" (or memory), "rounding" (a number, up to rounding), or "verdict" if only that differs. The values
+        ``first`` and ``second`` are None where a run has none; ``also`` has the other places in the same experiment
+        that show the same number.
     differences : DataFrame
         One row for each setting, data set and part of the environment that differs, with the experiments in which it
         does; then for whatever only one run has.
@@ -73,8 +74,13 @@ class Comparison:
         return self.changes[self.changes["kind"] == kind]
 
 
-def compare_runs(first: StoredRun, second: StoredRun) -> Comparison:
-    """Compare the experiments that two runs have in common, and list those of one run only."""
+def compare_runs(
+    first: StoredRun, second: StoredRun, within_noise: Collection[tuple[str, str]] = frozenset()
+) -> Comparison:
+    """Compare the experiments that two runs have in common, and list those of one run only.
+
+    `within_noise` has the stems and labels of reported numbers whose difference is noise.
+    """
     pairs = dict(_pairs(first, second))
     partners = [two.stem for _, two in pairs.values()]
     lone, others = _only(first.experiments, pairs)[0], _only(second.experiments, partners)[0]
@@ -100,7 +106,7 @@ def compare_runs(first: StoredRun, second: StoredRun) -> Comparison:
     differences += [(_ALONE, what, "" if at else "present", "present" if at else "", []) for at, what in only]
     return Comparison(
         (first.name, second.name),
-        _classified(pd.concat(changes, ignore_index=True)) if changes else pd.DataFrame(columns=_CHANGE),
+        _classified(pd.concat(changes, ignore_index=True), within_noise) if changes else pd.DataFrame(columns=_CHANGE),
         pd.DataFrame(differences, columns=["kind", "name", "first", "second", "experiments"]),
         tuple(pairs),
         n_compared,
@@ -137,14 +143,15 @@ def _rank(part: str) -> tuple[bool, bool, str]:
 
 def _differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Yield part, name and both values of whatever differs in the provenance of an experiment."""
-    for part, describe in zip(_PARTS, (_settings, _data, _environment), strict=True):
+    for part, describe in zip(_PARTS, (settings_of, _data, _environment), strict=True):
         first, second = describe(one), describe(two)
         for name in first | second:
             if first.get(name) != second.get(name):
                 yield part, name, first.get(name, _NOTHING), second.get(name, _NOTHING)
 
 
-def _settings(about: Mapping[str, Any]) -> dict[str, str]:
+def settings_of(about: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings of an experiment as text, by key, without what says where and how it ran."""
     configuration = about.get("configuration", {})
     values = _flat({key: value for key, value in configuration.items() if key not in _NOT_SETTINGS})
     return {name: value for name, value in values if not name.endswith("._target_")}
@@ -244,13 +251,18 @@ def _label(column: str, value: float | str | None) -> str:
     return f"{column} = {value:.10g}" if isinstance(value, float) else value or ""
 
 
-def _classified(cells: pd.DataFrame) -> pd.DataFrame:
+def _classified(cells: pd.DataFrame, within_noise: Collection[tuple[str, str]]) -> pd.DataFrame:
     """Return changed cells with their kinds in the order of the report, each number once.
 
     Tables and figures may show a number again: the other places are in the column ``also``.
     """
     pairs = list(zip(cells["first"], cells["second"], strict=True))
-    cells["kind"] = [_kind(one) for one in cells.itertuples()]
+    cells["kind"] = [
+        "noise"
+        if one.table == REPORTED and (one.experiment, f"{one.row}/{one.quantity}") in within_noise
+        else _kind(one)
+        for one in cells.itertuples()
+    ]
     cells["relative_change"] = [_relative(*pair) for pair in pairs]
     # Small whole numbers and words may be equal by chance; numbers with decimals are not.
     tells = pd.Series([any(isinstance(a, float) and not a.is_integer() for a in pair) for pair in pairs], dtype=bool)
@@ -274,8 +286,12 @@ def _kind(cell: Any) -> str:
     if isinstance(cell.first, str) or isinstance(cell.second, str):
         return "words"
     are_known = cell.first is not None and cell.second is not None
-    is_close = are_known and math.isclose(cell.first, cell.second, rel_tol=_ROUNDING, abs_tol=_NEARLY_ZERO)
-    return "rounding" if is_close else "number"
+    return "rounding" if are_known and is_rounding(cell.first, cell.second) else "number"
+
+
+def is_rounding(first: float, second: float) -> bool:
+    """Tell whether two numbers are the same up to rounding."""
+    return math.isclose(first, second, rel_tol=_ROUNDING, abs_tol=_NEARLY_ZERO)
 
 
 def _relative(first: float | str | None, second: float | str | None) -> float:
@@ -303,6 +319,7 @@ _NOTHING = "–"
 _OTHERS = (
     ("verdict", "verdict differs", "verdicts differ", ""),
     ("words", "cell of text differs", "cells of text differ", ""),
+    ("noise", "number differs within its noise", "numbers differ within their noise", f" (see {_CHANGES})"),
     ("time", "run time or memory size differs", "run times and memory sizes differ", ", as in any two runs"),
     ("rounding", "number differs by rounding only", "numbers differ by rounding only", f" (see {_CHANGES})"),
 )

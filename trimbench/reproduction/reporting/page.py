@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 from markupsafe import Markup, escape
 
 from trimbench.reproduction.data.cache import is_inside
-from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, TEXT, fields
+from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, POSITIVE, TEXT, fields
 from trimbench.reproduction.execution.job import listed as each
 from trimbench.reproduction.execution.store import commit_of, computed_with, environment_of, provenance
 from trimbench.reproduction.files import as_it_was, beside, read_bytes, read_csv, unlinked
@@ -43,7 +43,7 @@ from trimbench.reproduction.reporting.verdicts import (
 )
 from trimbench.reproduction.settings import ConfigurationError, Json
 from trimbench.reproduction.vocabulary.figures import points_name
-from trimbench.reproduction.vocabulary.numbers import Probability
+from trimbench.reproduction.vocabulary.numbers import Number, Probability
 from trimbench.reproduction.vocabulary.planning import Findings
 from trimbench.reproduction.vocabulary.reported import Literature, Paper
 from trimbench.reproduction.vocabulary.tables import Table
@@ -393,6 +393,7 @@ _NUMBER = fields(
     cause=NOTHING | TEXT,
     n_jobs=COUNT,
     jobs=_RANGES,
+    **{"replications*": COUNT, "deviation*": POSITIVE},
 ).when("a number with its verdict", _is_judged)
 PAGE = {
     **dict.fromkeys(("name", "status", "error", "about", "commit"), TEXT),
@@ -538,7 +539,14 @@ def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
         "probability": _chance(number.probability, one) if number and number.probability else "",
         "n_jobs": len(places),
         "jobs": as_ranges(places),
+        **_noise(number),
     }
+
+
+def _noise(number: Number | None) -> dict[str, float]:
+    interval = number.interval if number else None
+    known = interval is not None and interval.n > 1 and math.isfinite(interval.deviation)
+    return {"replications": interval.n, "deviation": interval.deviation} if interval and known else {}
 
 
 def _chance(found: Probability, one: Judgement) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -42,11 +42,15 @@ class Interval:
 
     A "confidence" interval says where the mean over repetitions lies, a "prediction" interval where one more run of the
     paper's size would lie, and a "certified" one has proven bounds. Verdicts use prediction intervals only.
+
+    One from replications has their number `n` and their standard deviation, which tell the noise of another run.
     """
 
     low: float
     high: float
     kind: IntervalKind
+    n: int = field(default=0, compare=False)
+    deviation: float = field(default=math.nan, compare=False)
 
 
 @dataclass(frozen=True)
@@ -157,8 +161,9 @@ def mean_of(
     if n < 2:
         return Mean(mean, None, n)
     own = 1.0 if kind == "prediction" else test_per_train
-    half = float(stdtrit(n - 1, 0.975)) * float(np.std(found, ddof=1)) * math.sqrt(own + 1 / n)
-    return Mean(mean, Interval(max(limits[0], mean - half), min(limits[1], mean + half), kind), n)
+    deviation = float(np.std(found, ddof=1))
+    half = float(stdtrit(n - 1, 0.975)) * deviation * math.sqrt(own + 1 / n)
+    return Mean(mean, Interval(max(limits[0], mean - half), min(limits[1], mean + half), kind, n, deviation), n)
 
 
 def standard_error(values: Sequence[float] | pd.Series[float]) -> float:

@@ -1,0 +1,299 @@
+"""Noise or real: the numbers of a run against earlier ones, at a level that holds for all of them together."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+from markupsafe import escape
+
+from trimbench.reproduction.files import read_csv, write_csv, write_text
+from trimbench.reproduction.messages import brief, reason, terminal_width
+from trimbench.reproduction.reporting.comparison import is_rounding, settings_of
+from trimbench.reproduction.reporting.page import count
+from trimbench.reproduction.reporting.runs import REPORTED, StoredRun
+from trimbench.reproduction.reporting.tables import cut, markdown, markdown_page
+from trimbench.reproduction.reporting.verdicts import CAUSES, DIFFERENCES, NOT_ATTEMPTED
+from trimbench.reproduction.settings import ConfigurationError
+from trimbench.reproduction.vocabulary.tables import Table
+
+# The share of reruns with other seeds, and nothing else changed, in which any number may be reported.
+LEVEL = 0.05
+# Where a number stands: of those with noise, only the last has left it.
+Standing = Literal["equal", "within noise", "cannot be told", "changed", "left its noise", "missing"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A reproduced number as a run keeps it; `n` replications with a standard deviation, 0 if these are unknown."""
+
+    value: float | None
+    verdict: str
+    cause: str = ""
+    subject: str = "number"
+    n: int = 0
+    deviation: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class NumbersOfRun:
+    """The numbers of a run by experiment and label, and the settings of its experiments, where they are known."""
+
+    name: str
+    numbers: Mapping[tuple[str, str], Measured]
+    settings: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def of(cls, run: StoredRun, passed_over: Sequence[str] = ()) -> NumbersOfRun:
+        """Return the reported numbers of a stored run; `passed_over` are keys that are no settings of an experiment."""
+        numbers: dict[tuple[str, str], Measured] = {}
+        settings: dict[str, Mapping[str, str]] = {}
+        compared = {stem: one for stem, one in run.experiments.items() if REPORTED in one.tables}
+        names = [one.name for one in compared.values()]
+        for stem, experiment in compared.items():
+            # Another seed is part of the stem, too.
+            name = experiment.name if names.count(experiment.name) == 1 else stem
+            noise = {one["cell"]: one for one in experiment.about.get("page", {}).get("numbers", ())}
+            if experiment.about.get("jobs"):  # otherwise they were computed elsewhere
+                known = settings_of(experiment.about)
+                settings[name] = {key: one for key, one in known.items() if key.partition(".")[0] not in passed_over}
+            for line in experiment.tables[REPORTED].to_dict("records"):
+                about = noise.get(line["cell"], {})
+                numbers[name, line["cell"]] = _measured(
+                    line | {"replications": about.get("replications", ""), "deviation": about.get("deviation", "")}
+                )
+        return cls(run.name, numbers, settings)
+
+    @classmethod
+    def of_csv(cls, path: Path) -> NumbersOfRun:
+        """Return the numbers of a file that `write_check` wrote; ConfigurationError if it is none."""
+        try:
+            lines = read_csv(path.resolve()).to_dict("records")
+            numbers = {(str(line["experiment"]), str(line["cell"])): _measured(line) for line in lines}
+        except (OSError, ValueError, KeyError) as error:
+            raise ConfigurationError(
+                f"against: {path} must be a numbers.csv that task=check wrote, got {brief(reason(error))}"
+            ) from error
+        return cls(path.name, numbers, {})
+
+
+def _measured(line: Mapping[Any, Any]) -> Measured:
+    value = float(line["reproduced"] or "nan")
+    n, deviation = int(line["replications"] or 0), float(line["deviation"] or "nan")
+    known = n > 1 and math.isfinite(deviation) and deviation >= 0
+    return Measured(
+        value=None if math.isnan(value) else value,
+        verdict=str(line["verdict"]),
+        cause=str(line.get("cause", "")),
+        subject=str(line.get("subject", "number")),
+        n=n if known else 0,
+        deviation=deviation if known else math.nan,
+    )
+
+
+# How probable a difference is if only the seeds are others.
+
+
+def probability(before: Measured, now: Measured) -> float | None:
+    """Return the probability of a difference of two means at least this large; None if neither has replications.
+
+    It is Welch's test with the degrees of freedom of the run with fewer replications. His own are more, which is too
+    many where the noise is skewed and the numbers of replications differ: among 120 numbers of exponential noise, 3
+    beside 100 replications, every second rerun would be reported. Replications of a whole computation are independent,
+    which parts of one, such as its rows or folds, are not. A number whose replications are unknown counts as one.
+    """
+    from scipy.special import stdtr
+
+    if before.value is None or now.value is None:
+        return None
+    noisy = [one for one in (before, now) if one.n > 1]
+    if not noisy:
+        return None
+    if is_rounding(before.value, now.value):
+        return 1.0
+    single = noisy[0].deviation ** 2 * (2 - len(noisy))  # has the noise of the other run
+    scale = math.sqrt(sum(one.deviation**2 / one.n for one in noisy) + single)
+    freedom = min(one.n for one in noisy) - 1
+    return 2 * float(stdtr(freedom, -abs(now.value - before.value) / scale)) if scale > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A number of both runs, where it stands, and why it counts as a change; nothing if it does not."""
+
+    experiment: str
+    cell: str
+    before: Measured
+    now: Measured
+    standing: Standing
+    probability: float | None
+    why: str = ""
+
+
+def check(before: NumbersOfRun, now: NumbersOfRun) -> list[Checked]:
+    """Return the numbers of both runs, times aside, each with what has become of it.
+
+    The probabilities of all numbers are adjusted together by the rule of Benjamini and Hochberg. If nothing has
+    changed, any number is reported in at most 5 % of reruns, whether the numbers are independent or move together; if
+    something has, the rule finds more of it than one that divides the level by the count of numbers. The smallest
+    probability among replications (min-P) would need every replication of every number, which a run does not keep.
+
+    A number without replications is compared to rounding, if the settings are the same, seed included.
+    """
+    from scipy.stats import false_discovery_control
+
+    keys = [
+        key
+        for key, one in now.numbers.items()
+        if key in before.numbers and one.subject != "time" and before.numbers[key].verdict != NOT_ATTEMPTED
+    ]
+    found = {key: probability(before.numbers[key], now.numbers[key]) for key in keys}
+    noisy = {key: value for key, value in found.items() if value is not None}
+    adjusted = dict(zip(noisy, map(float, false_discovery_control([*noisy.values()])), strict=True)) if noisy else {}
+    return [_checked(key, before, now, adjusted.get(key)) for key in keys]
+
+
+def _checked(key: tuple[str, str], before: NumbersOfRun, now: NumbersOfRun, adjusted: float | None) -> Checked:
+    one, two, stem = before.numbers[key], now.numbers[key], key[0]
+    standing: Standing
+    if one.value is None or two.value is None:
+        standing = "missing"
+    elif is_rounding(one.value, two.value):
+        standing = "equal"
+    elif adjusted is not None:
+        standing = "left its noise" if adjusted <= LEVEL else "within noise"
+    else:
+        known = before.settings.get(stem), now.settings.get(stem)
+        standing = "changed" if None in known or known[0] == known[1] else "cannot be told"
+    why = []
+    if standing == "left its noise":
+        why.append(f"left the noise of its replications (probability {adjusted:.2g})")
+    elif standing == "changed":
+        why.append("differs, and has no replications that could explain it")
+    elif standing == "missing":
+        why.append("is not computed any more")
+    if standing not in ("within noise", "cannot be told", "missing") and _rank(two) > _rank(one):
+        new = two.cause == "unexplained" and one.verdict not in DIFFERENCES
+        why.append("an open difference is new" if new else f"verdict {one.verdict} became {_words(two)}")
+    return Checked(*key, one, two, standing, adjusted, "; ".join(why))
+
+
+def _rank(one: Measured) -> int:
+    """Order verdicts: as printed, close, better than printed, and differences by their cause."""
+    if one.verdict in DIFFERENCES:
+        return 3 + (CAUSES.index(one.cause) if one.cause in CAUSES else 0)
+    return {"within": 1, "trend": 2}.get(one.verdict, 0)
+
+
+def _words(one: Measured) -> str:
+    return ", ".join(filter(None, [one.verdict, one.cause]))
+
+
+# What a check found, for a terminal, a pull request, a program and a badge.
+
+_ON_TERMINAL, _IN_MARKDOWN = 20, 100
+
+
+def write_check(checked: Sequence[Checked], before: NumbersOfRun, now: NumbersOfRun, folder: Path) -> list[Path]:
+    """Write a check to a folder, and return the files.
+
+    ``check.md`` is for a pull request, ``check.json`` for programs, ``badge.svg`` for a README, and ``numbers.csv``
+    has the numbers of this run, against which later ones can be checked.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    changed = [one for one in checked if one.why]
+    summary = {
+        "against": before.name,
+        "run": now.name,
+        "level": LEVEL,
+        "counts": counts(checked),
+        "changed": [_line(one) | {"probability": one.probability} for one in changed],
+    }
+    lines = [
+        {
+            "experiment": stem,
+            "cell": cell,
+            "subject": one.subject,
+            "reproduced": one.value,
+            "verdict": one.verdict,
+            "cause": one.cause,
+            "replications": str(one.n) if one.n else "",
+            "deviation": one.deviation,
+        }
+        for (stem, cell), one in now.numbers.items()
+    ]
+    table = table_of(checked, _IN_MARKDOWN)
+    text = markdown_page(f"{now.name} against {before.name}", [in_words(checked, before.name)], tables=table)
+    return [
+        write_text(text, folder / "check.md"),
+        write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", folder / "check.json"),
+        write_text(badge(checked), folder / "badge.svg"),
+        write_csv(pd.DataFrame(lines), folder / "numbers.csv"),
+    ]
+
+
+def counts(checked: Sequence[Checked]) -> dict[str, int]:
+    """Return how many numbers stand where, and how many count as changed."""
+    names = ["equal", "within noise", "cannot be told", "changed", "left its noise", "missing"]
+    found = [one.standing for one in checked]
+    return {name: found.count(name) for name in names} | {"reported": sum(bool(one.why) for one in checked)}  # type: ignore[arg-type]
+
+
+def in_words(checked: Sequence[Checked], against: str) -> str:
+    """Say in a few sentences what has become of the numbers."""
+    found = counts(checked)
+    changed = f"{found['reported']:,}" if found["reported"] else "None"
+    sentences = [
+        f"{changed} of {count(len(checked), 'number')} changed against {against}: {found['equal']:,} equal, "
+        f"{found['within noise']:,} within the noise of their replications."
+    ]
+    if worse := sum(one.standing == "within noise" and _rank(one.now) > _rank(one.before) for one in checked):
+        verb = "verdict is" if worse == 1 else "verdicts are"
+        sentences.append(f"{worse:,} {verb} worse by no more than noise, which does not count.")
+    if untold := found["cannot be told"]:
+        sentences.append(
+            f"Of {count(untold, 'number')} no noise can be told: other settings, such as the seed, and one replication."
+        )
+    return " ".join(sentences)
+
+
+def summarised(checked: Sequence[Checked], against: str) -> str:
+    """Return what a terminal shows: sentences, and the first numbers that changed."""
+    shown = [markdown(one, terminal_width()) for one in table_of(checked, _ON_TERMINAL)]
+    return "\n\n".join([in_words(checked, against), *shown])
+
+
+def table_of(checked: Sequence[Checked], most: int) -> list[Table]:
+    """Return the numbers that changed as a table of at most so many rows; none if there are none."""
+    lines = [_line(one) for one in checked if one.why]
+    if not lines:
+        return []
+    columns = {"experiment": "", "number": "", "before": ".6g", "now": ".6g", "why": ""}
+    return [cut(Table.of("What changed", lines, columns), most, "; check.json has all")]
+
+
+def _line(one: Checked) -> dict[str, object]:
+    values = {"before": one.before.value, "now": one.now.value}
+    return {"experiment": one.experiment, "number": one.cell, **values, "why": one.why}
+
+
+def badge(checked: Sequence[Checked]) -> str:
+    """Return a badge as SVG: green if nothing changed, red otherwise."""
+    changed = sum(bool(one.why) for one in checked)
+    words = ("reproduction", f"{changed:,} changed" if changed else "within noise")
+    widths = [7 * len(word) + 12 for word in words]
+    fills = ("#555", "#c0392b" if changed else "#2e7d32")
+    parts = [
+        f'<rect x="{start}" width="{width}" height="20" fill="{fill}"/>'
+        f'<text x="{start + width / 2:g}" y="14" text-anchor="middle">{escape(word)}</text>'
+        for word, width, fill, start in zip(words, widths, fills, (0, widths[0]), strict=True)
+    ]
+    title = f"<title>{': '.join(words)}</title>"
+    font = 'fill="#fff" font-family="Verdana, DejaVu Sans, sans-serif" font-size="11"'
+    size = f'width="{sum(widths)}" height="20"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">{title}<g {font}>{"".join(parts)}</g></svg>\n'

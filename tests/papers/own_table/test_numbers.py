@@ -410,7 +410,10 @@ def test_groups_of_similar_confidence() -> None:
 
 def test_the_explanations(cancer: Study, rows: Rows) -> None:
     X, y, *_ = rows
-    model, (table, _) = NaiveConformantClassifier().fit(X, y), features_and_classes()
+    model, (table, _) = (
+        NaiveConformantClassifier(n_components=1, covariance="diagonal").fit(X, y),
+        features_and_classes(),
+    )
     assert len(cancer.steps.explanations) == 2
     for one in cancer.steps.explanations:
         expected = model.explain(table.iloc[one["row"]], against=one["against"])
@@ -445,7 +448,7 @@ def test_predictions_with_missing_features(cancer: Study) -> None:
     n = len(train)
     mask = Missingness().draw(4 * n + len(test), list(X.columns), 0.4, np.random.default_rng([0, 0, 400000]))
     hidden = X.iloc[test].mask(mask[4 * n :])
-    model = NaiveConformantClassifier().fit(X.iloc[train], y[train])
+    model = NaiveConformantClassifier(n_components=1, covariance="diagonal").fit(X.iloc[train], y[train])
     (group,) = cancer.steps.gaps
     assert group.values("nacl", "accuracy")[0] == (model.predict(hidden) == y[test]).mean()
     expected = log_loss(y[test], model.predict_proba(hidden))

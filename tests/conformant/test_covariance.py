@@ -321,3 +321,24 @@ def test_what_the_rows_or_the_solver_do_not_allow() -> None:
         tb.conform(classifier, X, real=columns, covariance="full", sample_weight=np.ones(200))
     weighted = tb.conform(classifier, X, real=columns, sample_weight=np.full(200, 0.5))
     assert (weighted.n_components, weighted.covariance) == (1, "diagonal")
+
+
+def test_a_covariance_that_is_lost_to_rounding_fails_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _, classifier = correlated()
+    columns: Any = range(6)
+
+    def lost(*_: Any) -> None:
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+
+    monkeypatch.setattr("trimbench.conformant.mixture.fit_normals", lost)
+    assert tb.conform(classifier, X, real=columns).covariance == "diagonal"
+    with pytest.raises(RuntimeError, match="covariance='full' is lost to rounding, as the weights of the classifier"):
+        tb.conform(classifier, X, real=columns, covariance="full")
+
+
+def test_a_covariance_that_misses_its_moments_is_taken_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _, classifier = correlated()
+    columns: Any = range(6)
+    monkeypatch.setattr("trimbench.conformant.choice._LARGEST_RESIDUAL", -1.0)
+    assert tb.conform(classifier, X, real=columns).covariance == "diagonal"
+    assert tb.conform(classifier, X, real=columns, covariance="full").covariance == "full"

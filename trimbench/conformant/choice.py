@@ -46,6 +46,8 @@ _PRIOR_ROWS = 1.5
 _STEPS, _STEPS_OF_GAPS = 3, 5
 _TOLERANCE, _ROUGH, _FINE = 1e-3, 1e-3, 1e-8
 _POWER_STEPS = 8
+# Of a covariance that was not asked for.
+_LARGEST_RESIDUAL = 1e-6
 # More components than this are learned from clusters of all rows: repeated halves are not the best parts of a whole.
 _MOST_SPLIT = 16
 # How many rows held out, each with how many masks, tell whether a covariance predicts better.
@@ -103,7 +105,16 @@ def learn_mixture(
     if covariance == "diagonal" and n_components != "auto":
         first = clusters(model, rows, n_components, random_state)
         return learn_components(MixturePrior.of(model, n_components, smoothing), rows, first)
-    return _Search(model, rows, smoothing, random_state).run(n_components, covariance)
+    search = _Search(model, rows, smoothing, random_state)
+    if covariance == "auto":
+        # Weights may be so large that a covariance is lost to rounding; what was not asked for must not fail.
+        try:
+            found = search.run(n_components, covariance)
+        except np.linalg.LinAlgError:
+            return learn_mixture(model, rows, n_components, smoothing, random_state)
+        usable = found.normals is None or found.residual <= _LARGEST_RESIDUAL
+        return found if usable else learn_mixture(model, rows, n_components, smoothing, random_state)
+    return search.run(n_components, covariance)
 
 
 def with_covariance(model: Component, rows: NDArray[Any], smoothing: float) -> Component:

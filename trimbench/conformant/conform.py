@@ -151,7 +151,13 @@ def conform(
     if n_components == 1 and complete and covariance == "diagonal":
         return model.with_column_names(names)
     check_newton(solver, "incomplete rows, several components and a covariance")
-    found = learn_mixture(model.components[0], table, n_components, smoothing, random_state, covariance)
+    try:
+        found = learn_mixture(model.components[0], table, n_components, smoothing, random_state, covariance)
+    except np.linalg.LinAlgError as error:
+        raise RuntimeError(
+            "covariance='full' is lost to rounding, as the weights of the classifier are too large; use "
+            "covariance='diagonal', or stronger regularisation of the classifier"
+        ) from error
     _check_residual(found.residual)
     return (model if complete and found.n_components == 1 and found.normals is None else found).with_column_names(names)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.reproduction.reporting.builders import findings, line_figure, record
 from trimbench.reproduction.reporting.figures.drawing import StoredFigure
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.runs import write_findings
@@ -28,8 +29,6 @@ from trimbench.reproduction.reporting.sweeps import (
 from trimbench.reproduction.settings import Json
 from trimbench.reproduction.vocabulary.figures import LineFigure
 from trimbench.reproduction.vocabulary.tables import Table
-
-from tests.reproduction.reporting.builders import findings, line_figure, record
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 FORMATS = {"network": "", "kept": "", "agreement": ".3f", "threshold": ".2f"}

@@ -22,7 +22,7 @@ from trimbench.reproduction.reporting import runs
 from trimbench.reproduction.reporting.runs import write_findings
 from trimbench.reproduction.vocabulary.cells import Cell
 from trimbench.reproduction.vocabulary.planning import Findings, make_experiment
-from trimbench.reproduction.vocabulary.reported import Literature
+from trimbench.reproduction.vocabulary.reported import Literature, printed_numbers
 
 from ..command_line import PROJECT, Command
 from ..experiments import inputs_of, keys_of

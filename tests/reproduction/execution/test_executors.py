@@ -4,11 +4,9 @@ import concurrent.futures
 import errno
 import multiprocessing
 import os
-import re
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 

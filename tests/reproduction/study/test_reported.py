@@ -27,7 +27,7 @@ from trimbench.reproduction.vocabulary.numbers import (
     number_of,
     numbers_of,
 )
-from trimbench.reproduction.vocabulary.reported import Literature, Reported, Rule, check_numbers, printed_numbers
+from trimbench.reproduction.vocabulary.reported import Literature, Reported, Rule, check_numbers
 from trimbench.reproduction.vocabulary.tables import Table
 
 REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for quantity in ("error", "seconds")]

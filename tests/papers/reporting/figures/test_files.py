@@ -21,6 +21,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
+from tests.reproduction.reporting.builders import line_figure
+from tests.reproduction.reporting.figures.measured import assert_readable, picture, preset
 from trimbench.reproduction.reporting.figures.drawing import (
     StoredFigure,
     draw,
@@ -34,8 +36,6 @@ from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
 
 from ... import pages
-from tests.reproduction.reporting.builders import line_figure
-from tests.reproduction.reporting.figures.measured import assert_readable, picture, preset
 
 EVERY_FORMAT = FigureSettings(formats=["png", "pdf", "svg"], dpi=60)
 AWKWARD = pd.DataFrame(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .execution.programs import is_alive, wait_for
+from tests.reproduction.execution.programs import is_alive, wait_for
 
 SCRIPT = Path(__file__).parents[2] / "scripts/environment.sh"
 # Notes its arguments, makes the environment if asked to, and fails with the word that it is told.

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.reproduction.execution.programs import wait_for
+
 from .command_line import run_here, start
-from .execution.programs import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("undrawn")]
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -293,8 +294,7 @@ def test_the_fourth_paper_is_small_and_stands_on_the_framework_alone() -> None:
 
 def test_one_rules_take_the_interval_and_the_feature_that_err_least(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HOLTE))
-    import holte
-
+    holte = import_module("holte")
     values = [*map(float, range(20))]
     classes = ["low"] * 9 + ["high"] * 11
     assert holte.interval_ends(values, classes) == [8.5]

@@ -14,6 +14,7 @@ import yaml
 
 import trimbench as tb
 from tests.networks.ace_encoder import encode_ace
+from tests.reproduction.stored_runs import TABLE, run
 from trimbench.papers.trimming import examples
 from trimbench.reproduction.commands.tasks import measured
 from trimbench.reproduction.execution.executors import duration
@@ -21,7 +22,6 @@ from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting.runs import STUDY, make_run
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, write
-from ..stored_runs import TABLE, run
 
 F7 = ("experiment=trimming/figure7", "evidence_networks=[]", "substitutes=[]")
 CPCS = (*F7, "networks=[cpcs54]")

@@ -198,7 +198,7 @@ class _PlainText(InFiles):
             given |= {"keep_default_na": False, "na_values": self.missing_values, "skipinitialspace": True}
             return pd.DataFrame(pd.read_csv(path, skiprows=skip, **given))
         rows = pd.DataFrame(json.loads(path.read_text(encoding="utf-8")), columns=self.columns or None, dtype=object)
-        if empty := [column for column in rows if rows[column].isna().all()]:
+        if empty := [str(column) for column in rows if rows[column].isna().all()]:
             raise DeclarationError(f"{owner}: columns must name keys of the file, got {quoted(empty[0])}")
         return rows.map(str, na_action="ignore").replace(dict.fromkeys(self.missing_values))
 

@@ -178,7 +178,9 @@ class _PlainText(InFiles):
             raise DeclarationError(f"{owner}: the file is not the declared table ({reason(error)})") from error
         frame = pd.concat(parts, ignore_index=True)
         if strange := [name for name in self.types if name not in frame.columns]:
-            raise DeclarationError(f"{owner}: types must name columns, got {quoted(strange[0])}; {shown(list(frame))}")
+            raise DeclarationError(
+                f"{owner}: types must name columns, got {quoted(strange[0])}; {shown([*map(str, frame)])}"
+            )
         for name in frame.columns.drop(self.target, errors="ignore"):
             numbers = pd.to_numeric(frame[name], errors="coerce")
             is_numeric = bool((numbers.notna() == frame[name].notna()).all())

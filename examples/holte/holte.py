@@ -18,8 +18,8 @@ class Table3:
     datasets: dict[str, str]
     without: dict[str, list[str]]
     seed: int
-    replications: int = 20
-    splits: int = 25
+    replications: int
+    splits: int
 
     def cells(self, inputs: rep.Inputs) -> list[rep.Cell]:
         """Return one job for each row of the table and replication."""
@@ -76,8 +76,7 @@ def interval_ends(values: list, classes: list[str]) -> list[float]:
     for (value, label), (following, other) in pairwise(rows):
         counts[label] += 1
         if max(counts.values()) >= 6 and following > value and other != counts.most_common(1)[0][0]:
-            ends.append((value + following) / 2)
-            counts.clear()
+            ends, counts = [*ends, (value + following) / 2], Counter()
     return ends
 
 

@@ -96,3 +96,10 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def file_of_run(experiment: str, end: str, folder: str = "results/quick") -> Path:
+    """Return the file of an experiment with this ending that was written last, whatever settings are in its name."""
+    found = [*Path(folder).glob(f"{experiment}*{end}")]
+    assert found, f"no {end} among {sorted(map(str, Path(folder).rglob('*')))}"
+    return max(found, key=lambda path: path.stat().st_mtime_ns)

@@ -22,7 +22,7 @@ from trimbench.reproduction.vocabulary.figures import Figure
 from . import command_line
 
 BARE = Project(
-    reference="",
+    reference="tests.reproduction.conftest:BARE",
     name="trimbench",
     command="trimbench",
     folder=Path(__file__).parents[2],

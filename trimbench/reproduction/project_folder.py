@@ -8,9 +8,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
-from trimbench.reproduction.configuration import load, plain
+from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.files import is_accepted
-from trimbench.reproduction.messages import brief, reason
+from trimbench.reproduction.messages import brief
 from trimbench.reproduction.project import DISTRIBUTION, Project, loaded, use
 from trimbench.reproduction.settings import ConfigurationError, must_be, settings, validated
 
@@ -56,11 +56,7 @@ def project_of(folder: Path) -> Project:
             f"--project must be a folder with a file {FILE}, got {brief(str(folder))}; write one with "
             f"{DISTRIBUTION} task=new project=FOLDER"
         )
-    try:
-        content = load(path)
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {reason(error)}") from error
-    about = validated(ProjectFile, plain(content), str(path))  # type: ignore[arg-type]
+    about = validated(ProjectFile, Catalogue((), (folder,)).mapping("", path.stem), str(path))
     modules = _modules(folder)
     for module in modules:
         known = importlib.util.find_spec(module) if str(folder) not in sys.path else None

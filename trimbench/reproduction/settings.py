@@ -37,13 +37,25 @@ def unknown(what: str, allowed: Sequence[str], got: str, written: Callable[[str]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def settings(cls: type[Settings]) -> type[Settings]:
-    """Make a frozen dataclass whose fields are the keys of a configuration, for `validated`.
+def settings(kind: type[Settings]) -> type[Settings]:
+    """Make a frozen dataclass whose fields are the keys of a configuration.
 
     Values are not converted, except whole numbers to floats, and other keys are refused.
+
+    Parameters
+    ----------
+    kind : type
+        A class with annotated fields, which a file of the configuration names as its ``runner``. A field without a
+        default must be in the file; one with a default may be, and only what is in the file can be changed from the
+        command line. A field ``seed: int`` takes the seed of the command.
+
+    Returns
+    -------
+    type
+        The dataclass, frozen and made with keywords only.
     """
-    cls.__pydantic_config__ = {"extra": "forbid"}  # type: ignore[attr-defined]
-    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    kind.__pydantic_config__ = {"extra": "forbid"}  # type: ignore[attr-defined]
+    return dataclasses.dataclass(frozen=True, kw_only=True)(kind)
 
 
 def must_be(words: str, is_valid: Callable[[Any], object]) -> WrapValidator:

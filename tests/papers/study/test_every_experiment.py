@@ -147,3 +147,8 @@ def test_the_printed_numbers_of_an_experiment_are_found_by_row_and_quantity() ->
     assert len(found) == 135
     assert found["I1 = 14", "I0 = 1"].printed == "+0.90"
     assert not printed_numbers("selection_bias/none")
+
+
+def test_the_papers_of_the_project_are_in_the_order_of_the_readme() -> None:
+    assert [*PROJECT.papers] == ["trimming", "conformant", "selection_bias"]
+    assert all(entry.table for entry in PROJECT.experiments.values())

@@ -114,11 +114,6 @@ def test_a_time_can_only_be_at_most_the_printed_one(kind: Any) -> None:
 PROJECT = Literature.of(Catalogue())
 
 
-def test_the_papers_of_the_project_are_in_the_order_of_the_readme() -> None:
-    assert [*PROJECT.papers] == ["trimming", "conformant", "selection_bias"]
-    assert all(entry.table for entry in PROJECT.experiments.values())
-
-
 @pytest.mark.parametrize("name", PROJECT.experiments)
 def test_claims_and_times_of_the_project_are_declared_as_such(name: str) -> None:
     for one in PROJECT.reported(name):

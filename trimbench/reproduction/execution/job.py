@@ -222,11 +222,27 @@ Axis = str | int | float | bool | None
 
 
 def seed_for(**axes: Axis) -> int:
-    """Return a seed in [0, 2**63) that depends on the named axes and on nothing else, on every machine.
+    """Return a seed that depends on the named axes and on nothing else, on every machine.
 
-    The order of the axes does not matter; the types do: ``1``, ``1.0`` and ``True`` are three values. Raises TypeError
-    if there is no axis or one has another type, and ValueError if an axis is NaN or infinite.
+    Parameters
+    ----------
+    **axes : str, int, float, bool or None
+        What is drawn, by name. The order does not matter; the types do: ``1``, ``1.0`` and ``True`` are three values.
 
+    Returns
+    -------
+    int
+        In [0, 2**63).
+
+    Raises
+    ------
+    TypeError
+        If there is no axis, or one has another type.
+    ValueError
+        If an axis is NaN or infinite.
+
+    Examples
+    --------
     >>> seed_for(dataset="vote", repetition=3) == seed_for(repetition=3, dataset="vote")
     True
     """
@@ -318,10 +334,30 @@ NOTHING = Kind("null", lambda value: value is None)
 def job(*alternatives: Mapping[str, Kind], **kinds: Kind) -> Callable[[_F], _F]:
     """Mark a top-level function as one that jobs can call, and declare what it returns.
 
-    A function that returns one of several mappings declares each. A name with ``*`` stands for all names of that
-    pattern that are not declared themselves. A declaration does not affect the result, so code versions leave it out.
-    For a parameter that is annotated as a dataclass, the function gets an object of it, built from the job's values.
+    A declaration does not affect the result, so code versions leave it out. For a parameter that is annotated as a
+    dataclass, the function gets an object of it, built from the job's values.
 
+    Parameters
+    ----------
+    *alternatives : mapping from name to kind
+        For a function that returns one of several mappings: the names and kinds of each.
+    **kinds : kind
+        What the entries of the returned mapping are: ``NUMBER``, ``SHARE``, ``COUNT`` or ``TEXT``. A name with ``*``
+        stands for all names of that pattern that are not declared themselves.
+
+    Returns
+    -------
+    callable
+        The decorator, which returns the function itself. The function is pure: its result depends on its arguments
+        alone. A result of another kind fails its job.
+
+    Raises
+    ------
+    ValueError
+        If an entry has the name of a column that every row has, such as ``status``.
+
+    Examples
+    --------
     >>> @job(twice=NUMBER)
     ... def double(x: float) -> dict[str, float]:
     ...     return {"twice": 2 * x}

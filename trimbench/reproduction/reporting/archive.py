@@ -126,8 +126,15 @@ def _provenance(records: Mapping[str, Sequence[Path]]) -> dict[str, Iterable[byt
 
 
 def _citation() -> Path:
-    """Return the file that says what to cite: beside the configuration, in a source tree and in a wheel."""
-    return project().configuration.parent / _CITATION
+    """Return the file that says what to cite: in the folder of a project, or beside the configuration of a package."""
+    configuration = project().configuration
+    path = (configuration if configuration == project().folder else configuration.parent) / _CITATION
+    if not path.is_file():
+        raise ConfigurationError(
+            f"archive=true needs a file {_CITATION} with authors, license and abstract, got none in {path.parent}; "
+            "write one, as the Citation File Format has it"
+        )
+    return path
 
 
 def _record(path: Path) -> bytes:
@@ -399,7 +406,7 @@ def _papers(
             datePublished=str(paper["year"]),
             identifier=f"doi:{paper['doi']}",
         )
-        for paper in citation["references"]
+        for paper in citation.get("references", ())
         if paper["doi"] in cited
     ]
 

@@ -55,7 +55,20 @@ class Experiment(Protocol):
 
 
 def successes(rows: pd.DataFrame, **labels: Label) -> pd.DataFrame:
-    """Return the rows of successful jobs with these labels; columns of whole numbers get an integer type."""
+    """Return the rows of successful jobs with these labels; columns of whole numbers get an integer type.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        What `outcome` gets, one row for each cell.
+    **labels : str, int, float, bool or None
+        Values of columns.
+
+    Returns
+    -------
+    DataFrame
+        Of the same columns.
+    """
     chosen = rows["status"] == "ok"
     for name, value in labels.items():
         chosen &= rows[name] == value
@@ -63,9 +76,23 @@ def successes(rows: pd.DataFrame, **labels: Label) -> pd.DataFrame:
 
 
 def groups(rows: pd.DataFrame, /, *labels: str, **titles: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield each combination of these labels with the rows of its successful jobs, in the order of the cells.
+    """Yield each combination of labels with the rows of its successful jobs, in the order of the cells.
 
-    `titles` are labels that have another name in tables: ``T="threshold"``.
+    Parameters
+    ----------
+    rows : DataFrame
+        What `outcome` gets, one row for each cell.
+    *labels : str
+        Columns whose values are told apart.
+    **titles : str
+        Columns that have another name in tables: ``T="threshold"``.
+
+    Yields
+    ------
+    labels : dict
+        The values by label or title.
+    rows : DataFrame
+        The successful jobs that have them; never empty.
     """
     columns = dict(zip(labels, labels, strict=True)) | titles
     done = successes(rows) if "status" in rows else rows
@@ -138,7 +165,16 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 class Cell:
     """One job of an experiment, the data that it reads, and its place in the table.
 
-    `labels` distinguish the cell from the others, for example network, threshold and method.
+    Make one with `Cell.of`.
+
+    Attributes
+    ----------
+    labels : mapping from str to str, int, float, bool or None
+        What distinguishes the cell from the others, for example data set and replication.
+    job : Job
+        The function and its parameters.
+    inputs : tuple of Input
+        The data that the job reads.
     """
 
     labels: Mapping[str, Label]
@@ -149,9 +185,24 @@ class Cell:
     def of(cls, labels: Mapping[str, Label], function: JobFunction, given: object = None, **parameters: object) -> Cell:
         """Return the cell whose job calls a job function with these parameters.
 
-        Those left out come from the labels or the attributes of `given` with the same names. Inputs, and dataclasses
-        that contain inputs, become plain mappings for the job; the hash of each input enters the job's key. The folder
-        of a user's own file does not: the same data elsewhere makes the same job.
+        Inputs, and dataclasses that contain inputs, become plain mappings for the job; the hash of each input enters
+        the job's key. The folder of a user's own file does not: the same data elsewhere makes the same job.
+
+        Parameters
+        ----------
+        labels : mapping from str to str, int, float, bool or None
+            What distinguishes the cell from the others.
+        function : callable
+            One that `job` has marked.
+        given : object, optional
+            Settings, usually the experiment itself: parameters that are left out come from the labels and from its
+            attributes with the same names.
+        **parameters : object
+            Arguments of the function: plain values, lists and mappings of them, inputs.
+
+        Returns
+        -------
+        Cell
         """
         if given is not None:
             names = inspect.signature(function).parameters
@@ -258,7 +309,19 @@ def check_names(key: str, names: Sequence[str], known: Mapping[str, object], gro
 
 @dataclass(frozen=True)
 class Input:
-    """A data set, or data of a kind that the project has, as declared, with the hash of its values or files."""
+    """A data set, or data of a kind that the project has, as declared, with the hash of its values or files.
+
+    Attributes
+    ----------
+    group : str
+        ``"dataset"``, or another folder of the configuration that declares data.
+    name : str
+        Of the file in it.
+    declared : mapping
+        What the file says.
+    sha256 : str
+        The hash, which is in the keys of the jobs that read the data.
+    """
 
     group: str
     name: str
@@ -283,9 +346,16 @@ class Input:
 
 
 class Inputs:
-    """All declared data, as inputs of jobs.
+    """All declared data, as inputs of jobs: what `cells` gets.
 
     A data set without a declared hash, such as one of the user's own, is read from the cache to compute it.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        The folders of declarations.
+    cache : Cache
+        Where files are kept.
     """
 
     def __init__(self, catalogue: Catalogue, cache: Cache) -> None:
@@ -294,7 +364,24 @@ class Inputs:
         self._loaded: dict[str, Dataset] = {}
 
     def dataset(self, name: str) -> Input:
-        """Return a data set as an input; raise DataUnavailable if its hash is not declared and it cannot be read."""
+        """Return a data set as an input.
+
+        Parameters
+        ----------
+        name : str
+            Of the file in the folder ``dataset``.
+
+        Returns
+        -------
+        Input
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not declared, or the declaration has a mistake.
+        DataUnavailable
+            If its hash is not declared and it cannot be read.
+        """
         declared = self.declared("dataset", name)
         try:
             sha256 = declare_dataset(name, declared).facts.sha256 or self.loaded(name).sha256
@@ -319,8 +406,24 @@ class Inputs:
 def dataset_of(found: Input) -> Dataset:
     """Return the values of an input that a job received as a parameter.
 
-    Nothing is downloaded here: what a job reads is fetched before it starts. Raises `FactsMismatch` if the values are
-    not those whose hash is in the key of the job.
+    Nothing is downloaded here: what a job reads is fetched before it starts.
+
+    Parameters
+    ----------
+    found : Input
+        Of the group ``dataset``.
+
+    Returns
+    -------
+    Dataset
+        With `features`, a DataFrame of shape (n_rows, n_features) with float64 for numbers and categories of text for
+        everything else, and NaN where a value is missing; and `target`, a Series of shape (n_rows,) of categories. Its
+        rows are in the same order on every machine.
+
+    Raises
+    ------
+    FactsMismatch
+        If the values are not those whose hash is in the key of the job.
     """
     loaded = load_dataset(declare_dataset(found.name, found.declared), Cache.from_environment(offline=True))
     check_unchanged(found, loaded.sha256)

@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 class LineFigure:
     """Lines over one axis.
 
+    Make one with `LineFigure.of`.
+
     Attributes
     ----------
+    title, x_label, y_label : str
+        What is drawn, and what the axes are.
+    name : str
+        Part of the names of its files; an experiment with one figure needs none.
+    x_scale, y_scale : "linear" or "log"
     points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
     levels : mapping from label to y
         Horizontal lines for comparison.
@@ -48,7 +55,22 @@ class LineFigure:
 
     @classmethod
     def of(cls, title: str, labels: tuple[str, str], points: Iterable[tuple[object, ...]], **how: Any) -> LineFigure:
-        """Return the figure of points (series, x, y), or (series, x, y, low, high); `labels` are those of the axes."""
+        """Return the figure of points.
+
+        Parameters
+        ----------
+        title : str
+        labels : (str, str)
+            Of the axes, x and y.
+        points : iterable of tuple
+            (series, x, y), or (series, x, y, low, high) with an interval around y.
+        **how
+            Further attributes, such as ``x_scale="log"``.
+
+        Returns
+        -------
+        LineFigure
+        """
         import pandas as pd
 
         rows = list(points)

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 class Outcome:
     """What an experiment found.
 
-    It has exactly one number for each reported number of the experiment. The notes say what a reader needs to know to
-    understand the tables.
+    Attributes
+    ----------
+    tables : sequence of Table
+    figures : sequence of figures
+        Such as `LineFigure`.
+    numbers : sequence of Number
+        If all jobs succeeded, exactly one for each reported number of the experiment; see `numbers_of`.
+    notes : sequence of str
+        What a reader needs to know to understand the tables.
     """
 
     tables: Sequence[Table]
@@ -115,7 +122,21 @@ def number_of(row: str, quantity: str, value: float | Mean | None, rows: pd.Data
 
 
 def numbers_of(row: str, values: Mapping[str, float | Mean | None], rows: pd.DataFrame) -> list[Number]:
-    """Return the numbers of one reported row, by quantity; `rows` are those of the jobs behind all of them."""
+    """Return the numbers of one reported row.
+
+    Parameters
+    ----------
+    row : str
+        As the file of printed numbers calls it.
+    values : mapping from quantity to float, Mean or None
+        Of a mean, the interval counts as well; None is a number that this run could not compute.
+    rows : DataFrame
+        Those of the jobs behind all of them, which the page links to.
+
+    Returns
+    -------
+    list of Number
+    """
     return [number_of(row, quantity, value, rows) for quantity, value in values.items()]
 
 
@@ -151,9 +172,27 @@ def mean_of(
 ) -> Mean:
     """Return a mean with Student's 95 % interval, for the mean itself or for the prediction of one more repetition.
 
-    Random splits share rows, so that their spread alone would give too narrow an interval for the mean: its variance is
-    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003). The interval is cut off
-    at the `limits` of possible values. The mean of no values is NaN.
+    Parameters
+    ----------
+    values : iterable of float
+        One for each repetition. For a verdict by the rule ``interval``, a repetition has the size of the paper's run:
+        if the paper prints a mean over 25 splits, it is such a mean.
+    kind : {"confidence", "prediction"}
+        Where the mean over repetitions lies, or where one more repetition would lie, which verdicts are based on.
+    test_per_train : float
+        Random splits share rows, so that their spread alone would give too narrow an interval for the mean: its
+        variance is raised from 1/n to 1/n + n_test/n_train times that of the values [1]_.
+    limits : (float, float)
+        Of possible values, at which the interval is cut off.
+
+    Returns
+    -------
+    Mean
+        With `value`, NaN for no values; `interval`, None for fewer than two values; and `n`.
+
+    References
+    ----------
+    .. [1] Nadeau and Bengio (2003): Inference for the generalization error. Machine Learning 52(3), pages 239-281.
     """
     found = np.asarray(list(values), dtype=float)
     n = len(found)

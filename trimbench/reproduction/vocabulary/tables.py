@@ -21,9 +21,21 @@ if TYPE_CHECKING:
 class Table:
     """A table to be written.
 
-    `formats` maps columns to format specifications, for example ``".4f"``. The name is part of that of its file; the
-    experiment's main table has none. A table that is not `listed`, because it is long, is written as CSV only. Names of
-    columns are put into words, unless they are `literal`.
+    Make one with `Table.of`.
+
+    Attributes
+    ----------
+    title : str
+    frame : DataFrame
+        Plain values.
+    formats : mapping from column to str
+        Format specifications, for example ``".4f"``.
+    name : str
+        Part of the name of its file; the experiment's main table has none.
+    listed : bool
+        Whether it is on the page; a long one may be written as CSV only.
+    literal : bool
+        Whether names of columns stay as they are; else they are put into words.
     """
 
     title: str
@@ -43,10 +55,29 @@ class Table:
         name: str = "",
         listed: bool = True,
     ) -> Table:
-        """Return a table of lines, each a mapping from columns to values or a sequence with one value for each column.
+        """Return a table of lines.
 
-        `formats` has all columns, in order; an empty format leaves a column as it is. A line may leave out columns, but
-        must not have others.
+        Parameters
+        ----------
+        title : str
+        lines : iterable
+            Each a mapping from columns to values, or a sequence with one value for each column. A line may leave out
+            columns.
+        formats : mapping from column to str, or sequence of columns
+            All columns, in order; an empty format leaves a column as it is.
+        name : str
+            Part of the name of its file; the experiment's main table has none.
+        listed : bool
+            Whether it is on the page.
+
+        Returns
+        -------
+        Table
+
+        Raises
+        ------
+        ValueError
+            If a line has another column.
         """
         import pandas as pd
 

@@ -187,7 +187,7 @@ SHOWN = sorted({
     arguments
     for path in IN_THE_REPOSITORY
     for arguments in pages.commands(path.read_text(encoding="utf-8"))
-    if "--config-dir" not in arguments and "features=500" not in arguments.split()
+    if not re.search(r"--config-dir|--project|(^| )features=500( |$)", arguments)
 })  # fmt: skip
 
 

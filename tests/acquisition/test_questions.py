@@ -91,7 +91,8 @@ def conformant(rng: Any, n_components: Any = 1, real: Any = ()) -> Any:
         rows[:, 2] = rng.normal(size=60) + rows[:, 0]
     labels = rng.integers(0, 3, 60)
     model = LogisticRegression(C=5.0).fit(rows, labels)
-    return tb.conform(model, rows, categorical=[[3, 4, 5]], real=list(real), n_components=n_components), rows
+    how = {"real": list(real), "n_components": n_components, "covariance": "diagonal"}
+    return tb.conform(model, rows, categorical=[[3, 4, 5]], **how), rows
 
 
 @pytest.mark.parametrize("n_components", [1, 3])

@@ -35,8 +35,8 @@ def hidden(X: Any) -> Any:
 @pytest.mark.parametrize(
     "classifier",
     [
-        NaiveConformantClassifier(),
-        NaiveConformantClassifier(n_components=3),
+        NaiveConformantClassifier(n_components=1, covariance="diagonal"),
+        NaiveConformantClassifier(n_components=3, covariance="diagonal"),
         TrimmedClassifier(budget=4),
         TrimmedClassifier(budget=4, density="tree_augmented"),
     ],
@@ -60,7 +60,7 @@ def test_exact_estimators_ask_for_what_matters(mixed: Any, classifier: Any, obje
 
 def test_conformant_gains_of_raw_columns_are_those_of_the_model(mixed: Any) -> None:
     X, y = mixed
-    classifier = NaiveConformantClassifier(n_components=2).fit(X, y)
+    classifier = NaiveConformantClassifier(n_components=2, covariance="diagonal").fit(X, y)
     nothing = hidden(X.iloc[:1])
     of_model = classifier.model_.next_feature(np.full((1, classifier.model_.layout.n_columns), np.nan))
     found = classifier.next_feature(nothing)
@@ -70,7 +70,7 @@ def test_conformant_gains_of_raw_columns_are_those_of_the_model(mixed: Any) -> N
 
 def test_columns_by_position_and_groups(mixed: Any) -> None:
     X, y = mixed
-    classifier = NaiveConformantClassifier().fit(X, y)
+    classifier = NaiveConformantClassifier(n_components=1, covariance="diagonal").fit(X, y)
     nothing = hidden(X.iloc[:3])
     found = classifier.next_feature(nothing, groups={"visit": [0, "smoker"]}, costs={"visit": 3, 1: 1, "noise": 1})
     assert found.questions == ("visit", "town", "noise")
@@ -87,7 +87,7 @@ def test_fitted_pipelines_are_asked_for_raw_columns() -> None:
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X = X.iloc[:, :6]
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
-    classifier = NaiveConformantClassifier.from_fitted(pipeline, X, n_components=3)
+    classifier = NaiveConformantClassifier.from_fitted(pipeline, X, n_components=3, covariance="diagonal")
     nothing = X.iloc[:60] * np.nan
     found = classifier.acquire(nothing, X.iloc[:60], budget=2)
     assert {name for names in found.asked for name in names} <= set(X)
@@ -168,7 +168,9 @@ def test_digits_are_told_apart_better_by_questions_of_their_own() -> None:
     X = (X > 7).astype(float)
     order = np.random.default_rng(0).permutation(len(X))
     train, test = order[:1200], order[1200:]
-    model = tb.conform(LogisticRegression(max_iter=1000).fit(X[train], y[train]), X[train], n_components=20)
+    model = tb.conform(
+        LogisticRegression(max_iter=1000).fit(X[train], y[train]), X[train], n_components=20, covariance="diagonal"
+    )
     static: list[int] = []
     rows = np.full(X[train].shape, np.nan)
     for _ in range(4):  # the questions that tell most on average
@@ -182,7 +184,11 @@ def test_digits_are_told_apart_better_by_questions_of_their_own() -> None:
 
 
 def test_estimators_that_are_not_fitted(mixed: Any) -> None:
-    for classifier in (NaiveConformantClassifier(), TrimmedClassifier(), ExpectedClassifier(LogisticRegression())):
+    for classifier in (
+        NaiveConformantClassifier(n_components=1, covariance="diagonal"),
+        TrimmedClassifier(),
+        ExpectedClassifier(LogisticRegression()),
+    ):
         with pytest.raises(NotFittedError):
             classifier.next_feature(mixed[0])
 
@@ -192,7 +198,7 @@ def test_arrays_have_positions() -> None:
     X = X[:, :4]
     rows = np.full((2, 4), np.nan)
     for classifier in (
-        NaiveConformantClassifier(),
+        NaiveConformantClassifier(n_components=1, covariance="diagonal"),
         TrimmedClassifier(budget=3),
         ExpectedClassifier(LogisticRegression(max_iter=5000), density="gaussian", random_state=0),
     ):

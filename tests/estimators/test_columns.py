@@ -34,6 +34,7 @@ from trimbench.estimators.conformant import warn_of_zeros
 from trimbench.estimators.pipeline_values import Density, Model, learned
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import UnknownValuesWarning
+from trimbench.networks.learning import CodedColumns
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import places_among, plain_columns, value_names, widened
@@ -409,9 +410,7 @@ def test_numbers_are_encoded_at_once_as_column_by_column(values: FloatArray, col
 )
 def test_each_density_is_of_its_kind(density: Density, kind: type[Model]) -> None:
     rng = np.random.default_rng(0)
-    rows = pd.DataFrame(
-        {"class": pd.Categorical(rng.choice(["u", "v"], 30)), "b": pd.Categorical(rng.choice(["x", "y"], 30))}
-    )
+    rows = CodedColumns(rng.integers(0, 2, (30, 2)), ["class", "b"], [["u", "v"], ["x", "y"]])
     model, variable = learned(density, rows, np.arange(30) % 2, ["no", "yes"], 1.0, 2)
     assert type(model) is kind
     assert variable == "class_", "a feature has the name"

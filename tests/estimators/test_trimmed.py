@@ -140,7 +140,7 @@ def test_the_result_on_a_slow_machine_is_the_same_or_a_warning_says_why(
     X, y = patients()
     expected = TrimmedClassifier(2, density=density, time_limit=None).fit(X, y)
     for slowness in (1.0, 1e2, 1e4, 1e6):
-        for name in ("limits.clock", "sampled.seconds_now"):
+        for name in ("problem.clock", "sampled.seconds_now"):
             monkeypatch.setattr(f"trimbench.trimming.{name}", lambda factor=slowness: factor * clock())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)

@@ -20,9 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.papers.command_line import tables, write
+from trimbench.papers.project import PROJECT
 from trimbench.reproduction.commands import cli
 from trimbench.reproduction.commands.arguments import CommandLine
 from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.project import use
 from trimbench.reproduction.reporting.figures import drawing as figures
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.vocabulary.figures import Figure
@@ -59,6 +61,7 @@ def _write_names(figure: Figure, paths: Sequence[Path], settings: FigureSettings
 
 
 _COMPOSE = cli._compose
+use(PROJECT)
 
 
 @dataclass

@@ -199,7 +199,7 @@ class ConformantModel(ConformantDistribution, Asking):
             )
 
     def _asker(self) -> ConformantAsker:
-        self._check_independent("next_feature and acquire")
+        self._check_independent("next_feature")
         # The tables of all values take longer than the answer for a few rows. A copy with other names has its own.
         kept: ConformantAsker | None = vars(self).get("_kept_asker")
         if kept is None or kept.model is not self:

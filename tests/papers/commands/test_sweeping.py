@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import random
 import time
@@ -212,7 +213,7 @@ def test_a_command_is_composed_once(monkeypatch: pytest.MonkeyPatch, few: None, 
         return compose(*given, **named)
 
     monkeypatch.setattr(hydra, "compose", counted)
-    monkeypatch.setattr(Composer, "_compose", Composer._compose.__wrapped__)  # not what other tests have composed
+    monkeypatch.setattr(Composer, "_compose", inspect.unwrap(Composer._compose))  # not what other tests have composed
     _compose(CommandLine.of(words.split()))
     assert len(composed) == 1
 

@@ -17,12 +17,12 @@ CONTENTS = {
             howto/how-to-choose howto/study howto/own-classifier howto/trim-on-rows howto/classifier-with-gaps
             howto/missing-features howto/ask-next howto/selected-features howto/own-data howto/own-network
             howto/shared-configuration howto/sweep howto/figures howto/compare howto/check
-            howto/verdicts-without-python howto/many-machines where contributing maintaining
+            howto/verdicts-without-python howto/another-paper howto/many-machines where contributing maintaining
         """,
         "Reference": """
             reference/commands reference/results reference/speed reference/trimming reference/models
-            reference/conformant reference/selection_bias reference/asking reference/estimators reference/glossary
-            reference/stability changelog
+            reference/conformant reference/selection_bias reference/asking reference/estimators reference/reproduction
+            reference/glossary reference/stability changelog
         """,
         "Mathematics": "theory/trimming theory/conformant theory/selection-bias",
     },

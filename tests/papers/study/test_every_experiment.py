@@ -150,5 +150,6 @@ def test_the_printed_numbers_of_an_experiment_are_found_by_row_and_quantity() ->
 
 
 def test_the_papers_of_the_project_are_in_the_order_of_the_readme() -> None:
-    assert [*PROJECT.papers] == ["trimming", "conformant", "selection_bias"]
-    assert all(entry.table for entry in PROJECT.experiments.values())
+    literature = Literature.of(PROJECT)
+    assert [*literature.papers] == ["trimming", "conformant", "selection_bias"]
+    assert all(entry.table for entry in literature.experiments.values())

@@ -61,8 +61,8 @@ $COMMAND --help experiment=...            list its settings and further choices
 $COMMAND -m experiment=... alpha=30,300   run it for each value of a setting
 $COMMAND task=report (or task=plot)       write tables (or figures) again
 $COMMAND task=compare runs=[a,b]          what differs between two runs
-$COMMAND task=check against=published     whether any number changed by more than noise
-$COMMAND task=verdict reported=... values=...  judge numbers of R, Julia, ...$FURTHER
+$COMMAND task=check against=published     what changed by more than noise
+$COMMAND task=verdict reported=a values=b  judge numbers from elsewhere$FURTHER
 
 $SETTINGS
 Options: --cfg job, --config-dir, --project, --allow-code, --shell-completion.

@@ -45,7 +45,7 @@ from trimbench.reproduction.data.downloads import (
     openml_server,
 )
 from trimbench.reproduction.data.errors import DeclarationError, FactsMismatch, Unreadable
-from trimbench.reproduction.files import opened, read_bytes
+from trimbench.reproduction.files import opened, read_bytes, read_unpacked
 from trimbench.reproduction.messages import quoted, reason, shown
 from trimbench.reproduction.settings import settings
 
@@ -197,7 +197,7 @@ class _PlainText(InFiles):
         if path.suffix != ".json":
             given: dict[str, Any] = {"sep": self.separator, "names": self.columns or None, "dtype": "str"}
             given |= {"keep_default_na": False, "na_values": self.missing_values, "skipinitialspace": True}
-            return pd.DataFrame(pd.read_csv(io.BytesIO(read_bytes(path)), skiprows=skip, **given))
+            return pd.DataFrame(pd.read_csv(io.BytesIO(read_unpacked(path)), skiprows=skip, **given))
         rows = pd.DataFrame(json.loads(read_bytes(path)), columns=self.columns or None, dtype=object)
         if empty := [column for column in rows if rows[column].isna().all()]:
             raise DeclarationError(f"{owner}: columns must name keys of the file, got {quoted(str(empty[0]))}")

@@ -115,7 +115,7 @@ def stacked(rows: pd.DataFrame, label: str, titles: Mapping[str, str]) -> pd.Dat
         shared.assign(**{label: title}, **{column.removeprefix(f"{key}_"): done[column] for column in own[key]})
         for key, title in titles.items()
     ]
-    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+    return pd.concat(parts or [shared]).sort_index(kind="stable").reset_index(drop=True)
 
 
 def unlisted(rows: pd.DataFrame, label: str, values: Sequence[object], columns: Sequence[str]) -> pd.DataFrame:

@@ -76,7 +76,7 @@ def test_every_experiment_has_its_provenance(name: str) -> None:
 
 LITERATURE = Literature.of(PROJECT)
 STATEMENTS = [(paper, *said) for paper, about in LITERATURE.papers.items() for said in about.statements.items()]
-ON_PAGE = yaml.safe_load((files("trimbench.reproduction.reporting") / "page" / "papers.yaml").read_text("utf-8"))
+ON_PAGE = yaml.safe_load((files("trimbench.papers") / "page" / "papers.yaml").read_text("utf-8"))
 
 
 def value_of(cell: Any) -> Any:

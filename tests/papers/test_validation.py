@@ -193,7 +193,7 @@ COMPOSER = Composer(PROJECT)
         ("conformant/digits mechanism=rates +rates.age=2", "rates must be between 0 and 1, got 2.0 for 'age'"),
         ("conformant/digits mechanism=rates +rates.pixel_9_9=0.5", "rates: a feature of digits must be one of "),
         ("conformant/missing_values methods=[nacl]", "methods must have mixture, with which the others are compa"),
-        ("conformant/missing_values methods=[mixture,cart]", "methods.1 must be one of iterative, knn, masked_re"),
+        ("conformant/missing_values methods=[mixture,cart]", "methods.1 must be one of covariance, iterative, knn"),
         ("conformant/missing_values missing=[50]", "missing must be fractions between 0 and 1, got 50.0"),
         ("conformant/solvers n_classes=1", "n_classes must be 2 or more, got 1"),
         ("trimming/figure5 datasets=[x]", "datasets must be among the names in problems, ['pima', 'heart'], got"),

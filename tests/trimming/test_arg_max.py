@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -400,9 +401,11 @@ def test_intervals_of_selected_features_cover(monkeypatch: pytest.MonkeyPatch) -
     begun: list[int] = []
     draw = RowSampler.draw
 
-    def noted(sampler: RowSampler, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+    def noted(
+        sampler: RowSampler, n_rows: int, rng: np.random.Generator, places: Sequence[int] | None = None
+    ) -> IntegerArray:
         begun.append(rng.bit_generator.state["state"]["state"])
-        return draw(sampler, n_rows, rng)
+        return draw(sampler, n_rows, rng, places)
 
     n_models, covered = 150, 0
     for seed in range(n_models):

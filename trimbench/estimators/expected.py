@@ -129,12 +129,13 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_iris(return_X_y=True)
+    >>> X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     >>> classifier = ExpectedClassifier(RandomForestClassifier(random_state=0), random_state=0).fit(X, y)
     >>> rows = [[5.0, 3.4, np.nan, np.nan], [np.nan, 3.0, np.nan, 1.5]]
     >>> classifier.predict(rows).tolist()
     [0, 1]
     >>> (classifier.decision_stability(rows).probability > 0.8).tolist()
-    [True, True]
+    [True, False]
     """
 
     def __init__(

@@ -15,11 +15,12 @@ import yaml
 import trimbench as tb
 from tests.networks.ace_encoder import encode_ace
 from tests.reproduction.stored_runs import TABLE, run
+from trimbench.papers.own_table.settings import STUDY
 from trimbench.papers.trimming import examples
 from trimbench.reproduction.commands.tasks import measured
 from trimbench.reproduction.execution.executors import duration
 from trimbench.reproduction.project import project
-from trimbench.reproduction.reporting.runs import STUDY, make_run
+from trimbench.reproduction.reporting.runs import make_run
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, write
 

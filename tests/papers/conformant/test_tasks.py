@@ -12,7 +12,7 @@ import yaml
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from trimbench.papers.conformant import tasks
+from trimbench.papers.conformant import protocols
 from trimbench.papers.conformant.imputers import ImputerOptions, evaluate_imputer
 from trimbench.papers.conformant.protocols import (
     Encoding,
@@ -109,7 +109,7 @@ def test_3_versus_5_has_the_authors_images(given_folder: Path, monkeypatch: pyte
     encoded_rows.cache_clear()
     ours = encoded_rows(task := task_of("mnist_5v3")).test
     # The split is the authors': no seed decides it, and the rows of another one are not encoded again.
-    monkeypatch.setattr(tasks, "_encode", None)
+    monkeypatch.setattr(protocols, "_encode", None)
     np.testing.assert_array_equal(ours, encoded_rows(dataclasses.replace(task, split_seed=1)).test)
     assert sorted(map(bytes, theirs)) == sorted(map(bytes, ours))
     shown = yaml.safe_load((project().configuration / "experiment/conformant/figure6.yaml").read_text("utf-8"))["rows"]

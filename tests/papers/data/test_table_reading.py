@@ -18,10 +18,10 @@ import pytest
 from pyarrow import feather, parquet
 
 from scripts.bench.study import messier_table
+from trimbench.papers.own_table import table_files
 from trimbench.papers.own_table.table_files import in_pandas, plain, read_file
 from trimbench.papers.own_table.table_reading import ColumnCard, ReadTable, read_table, suspicion
 from trimbench.papers.own_table.table_texts import TableSettings
-from trimbench.reproduction.data import table_files
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import declare_dataset, load_dataset
 from trimbench.reproduction.data.errors import DeclarationError

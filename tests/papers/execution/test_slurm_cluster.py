@@ -15,7 +15,7 @@ import pytest
 from tests.reproduction.execution import sample_jobs
 from tests.reproduction.execution.programs import ON_CLUSTER, run, squares
 from tests.reproduction.execution.test_job_log import SPEAKING, check_ends_and_logs
-from trimbench.reproduction.execution import remote, task
+from trimbench.reproduction.execution import cluster_task, remote
 from trimbench.reproduction.execution.executors import ExecutorError, SerialExecutor
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.remote import SlurmExecutor
@@ -184,12 +184,12 @@ def test_names_of_nodes_may_be_any_bytes_and_where_there_are_none_the_reason_is_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(task, "_SINFO_SECONDS", 0.5)
+    monkeypatch.setattr(cluster_task, "_SINFO_SECONDS", 0.5)
     found = []
     for said in ("printf 'n1\\n\\377\\n'", "echo no controller >&2; exit 1", "exec sleep 60"):
         (tmp_path / "sinfo").write_text(f"#!/bin/sh\n{said}\n")
         (tmp_path / "sinfo").chmod(0o755)
-        found.append([*task.machines_of("long", is_local=False)])
+        found.append([*cluster_task.machines_of("long", is_local=False)])
     assert found == [["n1", "\N{REPLACEMENT CHARACTER}"], [], []]
     failed, late = caplog.messages
     assert failed.endswith("returned non-zero exit status 1. no controller")

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reproduction.reporting.builders import POINTS, findings, judged, line_figure, record, reported
-from trimbench.papers import files
+from trimbench.reproduction import files
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.files import is_accepted, safe_name, settings_name

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tests.reproduction.reporting.builders import findings, judged, line_figure, record, reported
-from trimbench.papers import files
+from trimbench.reproduction import files
 from trimbench.reproduction.files import _tame, as_it_was, read_csv, write_csv
 from trimbench.reproduction.reporting.figures.drawing import read_points, write_figures
 from trimbench.reproduction.reporting.figures.settings import FigureSettings

@@ -180,8 +180,8 @@ def numeric_columns(table: Table) -> list[bool]:
 def heading(column: object) -> str:
     """Return the heading of a column in words, with the titles of names with underscores; the CSV keeps the names.
 
-    >>> heading("fs_sdd_seconds"), heading("eta_squared low")
-    ('seconds, FS-SDD', 'eta squared low')
+    >>> heading("eta_squared low")
+    'eta squared low'
     """
     return " ".join(
         shown_name(word, word.replace("_", " ")) if "_" in word else word for word in str(column).split(" ")

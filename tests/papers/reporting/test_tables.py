@@ -31,6 +31,7 @@ from trimbench.reproduction.reporting.tables import (
     asked,
     comparison,
     differences,
+    heading,
     latex,
     markdown,
     markdown_text,
@@ -418,3 +419,7 @@ def test_a_narrow_terminal_breaks_texts_between_words_and_parts_of_names() -> No
     columns = dict.fromkeys(("printed", "kind", "measure", "what"), "")
     table = Table.of("A title", [("1,824.6", "uncorrected", "cross_entropy", 30 * "word ")], columns)
     assert {"1,824.6", "uncorrected", "cross_", "entropy"} <= {*markdown(table, 56).split()}
+
+
+def test_names_of_the_papers_have_their_titles_in_headings() -> None:
+    assert heading("fs_sdd_seconds") == "seconds, FS-SDD"

@@ -99,7 +99,7 @@ class TestEvidence:
         expected = explanation.table().head(3)
         bars = display.ax_.patches
         assert [bar.get_width() for bar in bars][::-1] == expected["evidence"].tolist()
-        filled = [bar.get_facecolor()[3] > 0 for bar in bars][::-1]
+        filled = [bar.get_facecolor()[-1] > 0 for bar in bars][::-1]
         assert filled == expected["chosen"].tolist()
         assert display.ax_.get_ylabel() == "the 3 strongest of 10 features"
 

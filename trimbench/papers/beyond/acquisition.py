@@ -102,9 +102,13 @@ _REASONS = ("method", "reason", "data")
 
 
 def _groups(found: pd.DataFrame, limit: str) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-    if len(found):
-        for (data, at, method), ours in found.groupby(["data", limit, "method"], sort=False):
-            yield {"data": vocab.shown_name(data), limit.replace("_", " "): at, "method": METHODS[method].title}, ours
+    for (data, at, method), ours in _split_by(found, "data", limit, "method"):
+        yield {"data": vocab.shown_name(data), limit.replace("_", " "): at, "method": METHODS[method].title}, ours
+
+
+def _split_by(found: pd.DataFrame, *labels: str) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    for values, ours in found.groupby(list(labels), sort=False) if len(found) else ():
+        yield tuple(values), ours
 
 
 _SUMMARY = [
@@ -121,31 +125,31 @@ _SUMMARY = [
 def _by_method(hard: pd.DataFrame) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
     """Yield for each other method the leads of greedy asking: ahead or behind by more than a standard error."""
     lines = []
-    for (_, _, method), ours in hard.groupby(["data", "budget", "method"], sort=False) if len(hard) else ():
+    for (_, _, method), ours in _split_by(hard, "data", "budget", "method"):
         lead, error = _lead(ours).mean(), vocab.standard_error(_lead(ours))
         even = not abs(lead) > (error if error == error else 0.0)
         lines.append({"method": method, "lead": lead, "verdict": "even" if even else "ahead" if lead > 0 else "behind"})
-    for method, ours in pd.DataFrame(lines).groupby("method", sort=False) if lines else ():
+    for (method,), ours in _split_by(pd.DataFrame(lines), "method"):
         if method != "greedy":
-            yield {"against": METHODS[str(method)].title}, ours
+            yield {"against": METHODS[method].title}, ours
 
 
 def _reasons(missing: pd.DataFrame) -> Iterator[tuple[object, ...]]:
-    for (method, reason), ours in missing.groupby(["method", "reason"], sort=False) if len(missing) else ():
+    for (method, reason), ours in _split_by(missing, "method", "reason"):
         yield METHODS[method].title, reason, ", ".join(map(vocab.shown_name, dict.fromkeys(ours["data"])))
 
 
 def _figures(hard: pd.DataFrame) -> Iterator[vocab.LineFigure]:
     """Yield for each problem the accuracy against the budget."""
-    for data, ours in hard.groupby("data", sort=False) if len(hard) else ():
+    for (data,), ours in _split_by(hard, "data"):
         points: list[tuple[Any, ...]] = []
-        for (method, budget), one in ours.groupby(["method", "budget"], sort=False):
+        for (method, budget), one in _split_by(ours, "method", "budget"):
             mean, error = one["accuracy"].mean(), vocab.standard_error(one["accuracy"])
             points.append((METHODS[method].title, budget, mean, mean - error, mean + error))
         yield vocab.LineFigure.of(
-            f"{vocab.shown_name(str(data))}: accuracy within a budget",
+            f"{vocab.shown_name(data)}: accuracy within a budget",
             ("questions to each row, at most", "accuracy on test rows"),
             points,
-            name=str(data),
+            name=data,
             interval="a standard error to either side",
         )

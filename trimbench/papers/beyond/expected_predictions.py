@@ -61,7 +61,7 @@ class ExpectedPredictions:
             vocab.Table.of("Where the expectation is worse by more than a standard error", lost, _LEADS, name="losses"),
             vocab.Table.of("Every lead", [lead.line for lead in leads], _LEADS, name="leads", listed=False),
         ]
-        figures = [*_curves(found, self.methods), *_calibration(found)] if len(found) else []
+        figures = [*_curves(found), *_calibration(found)] if len(found) else []
         return vocab.Outcome(tables, figures)
 
 
@@ -125,7 +125,8 @@ def _shown(cell: Sequence[Any]) -> list[object]:
 
 
 def _leads(found: pd.DataFrame) -> Iterator[Lead]:
-    for cell, ours in found.groupby(_CELL, sort=False):
+    for labels, ours in vocab.groups(found, *_CELL):
+        cell = tuple(labels.values())
         for measure in _MEASURES:
             by_method = ours.set_index(["split", "method"])[measure].unstack("method")  # noqa: PD010
             for other in METHODS:
@@ -170,9 +171,12 @@ def _share_kept(ours: pd.DataFrame) -> float | None:
 
 
 def _groups(found: pd.DataFrame) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-    if len(found):
-        for cell, ours in found[found["method"] == "expected"].groupby(_CELL, sort=False):
-            yield dict(zip(("data", "classifier", "missing", "share"), _shown(cell), strict=True)), ours
+    for labels, ours in vocab.groups(_ours(found), *_CELL):
+        yield dict(zip(("data", "classifier", "missing", "share"), _shown([*labels.values()]), strict=True)), ours
+
+
+def _ours(found: pd.DataFrame) -> pd.DataFrame:
+    return found[found["method"] == "expected"] if len(found) else found
 
 
 # What was asked for, and whether the run bears it out.
@@ -183,7 +187,7 @@ _WITHIN, _KEPT, _KNN_CELLS = 0.03, 0.985, 0.8
 
 def _claims(found: pd.DataFrame, leads: Sequence[Lead]) -> Iterator[dict[str, object]]:
     for mechanism, title in _MECHANISMS.items():
-        ours = found[(found["mechanism"] == mechanism) & (found["method"] == "expected")] if len(found) else found
+        ours = _ours(found[found["mechanism"] == mechanism]) if len(found) else found
         if not len(ours):
             continue
         for other, share in (("native", 1.0), ("knn", _KNN_CELLS)):
@@ -192,7 +196,7 @@ def _claims(found: pd.DataFrame, leads: Sequence[Lead]) -> Iterator[dict[str, ob
             ]
             claim = f"cells with a log loss at most a standard error above that of {METHODS[other].title}"
             yield _claimed(title, claim, share, sum(lead.verdict != _WORSE for lead in cells), len(cells))
-        gaps = [abs(one["stated"].mean() - one["kept"].mean()) for _, one in ours.groupby(_CELL)]
+        gaps = [abs(one["stated"].mean() - one["kept"].mean()) for _, one in vocab.groups(ours, *_CELL)]
         claim = f"cells whose mean stated stability is at most {_WITHIN} from the true one"
         yield _claimed(title, claim, 1.0, sum(gap <= _WITHIN for gap in gaps), len(gaps))
         claim = "decisions stated to stay with 0.99 or more that stay"
@@ -204,29 +208,28 @@ def _claimed(missing: str, claim: str, needed: float, held: int, total: int) -> 
     return dict(zip(_CLAIMED, (missing, claim, f"{needed:.1%}", held, total, verdict), strict=True))
 
 
-def _curves(found: pd.DataFrame, methods: Sequence[str]) -> Iterator[vocab.LineFigure]:
+def _curves(found: pd.DataFrame) -> Iterator[vocab.LineFigure]:
     """Yield for each classifier the log loss against the share that is missing at random, a mean over data sets."""
     at_random = found[found["mechanism"] == "mcar"]
-    for classifier, ours in at_random.groupby("classifier", sort=False):
+    for labels, ours in vocab.groups(at_random, "classifier"):
+        classifier = labels["classifier"]
         n_sets = ours["dataset"].nunique()
         yield vocab.LineFigure.of(
-            f"{CLASSIFIERS[str(classifier)].title}: log loss, mean over {n_sets} data sets (paired: see the tables)",
+            f"{CLASSIFIERS[classifier].title}: log loss, mean over {n_sets} data sets (paired: see the tables)",
             ("missing features (%)", "log loss (nats)"),
             (
-                (METHODS[method].title, 100 * share, values.mean())
-                for method in methods
-                for share, values in ours[ours["method"] == method].groupby("missing")["log_loss"]
+                (METHODS[place["method"]].title, 100 * place["missing"], values["log_loss"].mean())
+                for place, values in vocab.groups(ours, "method", "missing")
             ),
-            name=str(classifier),
+            name=classifier,
         )
 
 
 def _calibration(found: pd.DataFrame) -> Iterator[vocab.LineFigure]:
     """Yield the true against the stated stability, a point for each cell."""
-    ours = found[found["method"] == "expected"]
     points = [
-        (_MECHANISMS[cell[2]], one["stated"].mean(), one["kept"].mean())
-        for cell, one in ours.groupby(_CELL, sort=False)
+        (_MECHANISMS[labels["mechanism"]], one["stated"].mean(), one["kept"].mean())
+        for labels, one in vocab.groups(_ours(found), *_CELL)
     ]
     yield vocab.LineFigure.against_diagonal(
         "Share of decisions that stay once everything is known (one data set, classifier and share each)",

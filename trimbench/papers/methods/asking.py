@@ -29,7 +29,7 @@ from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.papers.measures import log_loss
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.masks import exactly_missing, split_rows
-from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, timed
+from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, list_of, timed
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.trim import trim
 
@@ -39,6 +39,7 @@ _RESULT = {"budget": COUNT, "cost": POSITIVE, "accuracy": SHARE, "seconds": POSI
 
 
 Recipe = Literal["cube", "cube_nm"]
+Codes = NDArray[np.int64]
 
 
 @vocab.settings
@@ -62,7 +63,7 @@ class AskedData:
     n_features=COUNT,
     components=TEXT,
     full_accuracy=SHARE,
-    results=listed(
+    results=list_of(
         fields(**_FACTS, **_RESULT) | fields(**_FACTS, **_RESULT, stop_at=SHARE) | fields(**_FACTS, reason=TEXT)
     ),
 )
@@ -78,7 +79,7 @@ def compare_policies(
 ) -> dict[str, vocab.Json]:
     """Learn a model from 60 % of the rows, choose its size by 20 %, and ask the other 20 % by each method."""
     rows = Rows.of(problem, dataset, test_rows, seed)
-    task = Task(problem, rows, *_learned(rows, components, seed), candidates, seed)
+    task = Task(problem, rows, *learned(rows, components, seed), candidates, seed)
     results: list[vocab.Json] = []
     for name in methods:
         method = METHODS[name]
@@ -140,12 +141,12 @@ class Rows:
         Where each number is cut; empty for categories, whose number is in `sizes`.
     """
 
-    train: NDArray[np.int64]
-    train_labels: NDArray[np.int64]
-    valid: NDArray[np.int64]
-    valid_labels: NDArray[np.int64]
-    test: NDArray[np.int64]
-    test_labels: NDArray[np.int64]
+    train: Codes
+    train_labels: Codes
+    valid: Codes
+    valid_labels: Codes
+    test: Codes
+    test_labels: Codes
     edges: list[NDArray[np.float64]]
     sizes: list[int]
     categorical: bool
@@ -157,7 +158,8 @@ class Rows:
         if problem.recipe:
             of_state, means, deviations = cube_states(problem.recipe)
             states = rng.integers(0, len(of_state), problem.rows)
-            table, labels = means[states] + deviations[states] * rng.normal(size=means[states].shape), of_state[states]
+            table = means[states] + deviations[states] * rng.normal(size=means[states].shape)
+            labels: Codes = of_state[states].astype(np.int64)
             n_categories = [0] * table.shape[1]
         else:
             assert dataset is not None
@@ -165,28 +167,31 @@ class Rows:
             if loaded.features.isna().any(axis=None):
                 raise ValueError(f"problems must be of data sets without missing values, got {dataset.name!r}")
             chosen = np.sort(rng.permutation(len(loaded.target))[: problem.rows])
-            labels = loaded.target.cat.codes.to_numpy(dtype=np.int64)[chosen]
+            labels = np.asarray(loaded.target.cat.codes, dtype=np.int64)[chosen]
             columns = [column for _, column in loaded.features.iloc[chosen].items()]
             n_categories = [len(one.cat.categories) if hasattr(one, "cat") else 0 for one in columns]
             table = np.column_stack([one.cat.codes if hasattr(one, "cat") else one for one in columns])
         others, test = split_rows(len(labels), 0.2, seed, stratify=labels)
         train, valid = (others[part] for part in split_rows(len(others), 0.25, seed, stratify=labels[others]))
-        edges, shares = [], np.linspace(0, 1, problem.bins + 1)[1:-1]
+        edges: list[NDArray[np.float64]] = []
+        shares = np.linspace(0, 1, problem.bins + 1)[1:-1]
         for place, n_values in enumerate(n_categories):
             cuts = np.arange(n_values - 1) if n_values else np.unique(np.quantile(table[train, place], shares))
             edges.append(cuts.astype(np.float64))
         codes = np.column_stack(
             [np.searchsorted(cuts, column, side="left") for cuts, column in zip(edges, table.T, strict=True)]
         )
-        parts = [array for part in (train, valid, np.sort(test[:test_rows])) for array in (codes[part], labels[part])]
-        return cls(*parts, edges, [len(cuts) + 1 for cuts in edges], any(n_categories))
+        test = rng.permutation(test)[:test_rows]
+        sizes = [len(cuts) + 1 for cuts in edges]
+        tables = (codes[train], labels[train], codes[valid], labels[valid], codes[test], labels[test])
+        return cls(*tables, edges, sizes, any(n_categories))
 
     @property
     def names(self) -> list[str]:
         """Names of the features."""
         return [f"x{place}" for place in range(len(self.sizes))]
 
-    def table(self, codes: NDArray[np.int64], hidden: NDArray[np.bool_] | None = None) -> pd.DataFrame:
+    def table(self, codes: Codes, hidden: NDArray[np.bool_] | None = None) -> pd.DataFrame:
         """Return codes as a table of text, None where hidden."""
         cells = codes.astype(str).astype(object)
         if hidden is not None:
@@ -198,7 +203,7 @@ class Rows:
         """The feature of each column of `design`."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes if self.categorical else 1)
 
-    def design(self, codes: NDArray[np.int64], features: Sequence[int] | NDArray[np.intp] | None = None) -> Matrix:
+    def design(self, codes: Codes, features: Sequence[int] | NDArray[np.intp] | None = None) -> Matrix:
         """Return the columns of some features for a classifier: bins as numbers, or indicators of categories."""
         chosen = np.arange(len(self.sizes)) if features is None else np.asarray(features)
         if not self.categorical:
@@ -213,9 +218,10 @@ class Rows:
 # The model: a mixture of naive Bayes components of its own for each class, or one that all classes share.
 
 
-def _learned(rows: Rows, components: Sequence[int], seed: int) -> tuple[BayesianClassifier, str]:
+def learned(rows: Rows, components: Sequence[int], seed: int) -> tuple[BayesianClassifier, str]:
     """Return the mixture with the lowest log loss on validation rows of which half is hidden, and what it is."""
-    hidden = exactly_missing(*rows.valid.shape, rows.valid.shape[1] // 2, np.random.default_rng(seed))
+    n_rows, n_features = rows.valid.shape
+    hidden = exactly_missing(n_rows, n_features, n_features // 2, np.random.default_rng(seed))
     table = rows.table(rows.valid, hidden)
     best: tuple[float, BayesianClassifier | None, str] = (np.inf, None, "")
     target = pd.Series(pd.Categorical(rows.train_labels.astype(str)), name="label")
@@ -228,7 +234,7 @@ def _learned(rows: Rows, components: Sequence[int], seed: int) -> tuple[Bayesian
             "own": learn(frame, target, structure="mixture", n_components=n_components, random_state=seed % 2**31)
         }
         if n_components > 1:
-            models["shared"] = _shared(rows, n_components, values, seed)
+            models["shared"] = of_all_classes(rows, n_components, values, seed)
         for kind, model in models.items():
             classifier = BayesianClassifier(model)
             places = [classifier.class_names.index(str(label)) for label in range(int(rows.train_labels.max()) + 1)]
@@ -243,7 +249,7 @@ def _learned(rows: Rows, components: Sequence[int], seed: int) -> tuple[Bayesian
 _SHARED_ROWS = 2.0
 
 
-def _shared(rows: Rows, n_components: int, values: list[list[str]], seed: int) -> NaiveBayesMixture:
+def of_all_classes(rows: Rows, n_components: int, values: list[list[str]], seed: int) -> NaiveBayesMixture:
     """Learn components from rows without labels, and then the law of each class in each of them."""
     codes = rows.train.astype(np.float64)
     margins = Margins.of(codes, rows.sizes if rows.categorical else [0] * len(rows.sizes))
@@ -326,8 +332,8 @@ class Task:
         model = true_model(self.problem.recipe, self.rows) if true and self.problem.recipe else self.model
         answers = self.rows.table(self.rows.test)
         nothing = pd.DataFrame(None, index=answers.index, columns=answers.columns, dtype=object)
-        policy = functools.partial(model.acquire, groups=self.groups, look_ahead=look_ahead, **limits)
-        found, seconds = timed(lambda: policy(nothing, answers))
+        options: dict[str, Any] = {"groups": self.groups, "look_ahead": look_ahead, **limits}
+        found, seconds = timed(lambda: model.acquire(nothing, answers, **options))
         return self.result(limits.get("budget", 0), float(found.costs.mean()), found.predictions, seconds)
 
     def shown(self, columns: NDArray[np.bool_], budget: int, seconds: float) -> Result:
@@ -371,7 +377,7 @@ class Task:
             chosen.append(left.pop(int(np.argmin(losses))))
         return chosen
 
-    def _regression(self, questions: Sequence[int]) -> tuple[Callable[[NDArray[np.int64]], NDArray[Any]], float]:
+    def _regression(self, questions: Sequence[int]) -> tuple[Callable[[Codes], NDArray[Any]], float]:
         """Return the predictions of a regression of the answers to some questions, and its validation loss."""
         columns = np.flatnonzero(self.columns_of(questions))
         rows = self.rows

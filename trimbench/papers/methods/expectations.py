@@ -25,7 +25,7 @@ from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imput
 from trimbench.papers.measures import accuracy, calibration_error, log_loss
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.masks import Mechanism, Missingness, split_rows
-from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, timed
+from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, list_of, timed
 
 _PLACE = {"mechanism": TEXT, "missing": SHARE, "method": TEXT}
 _MEASURED = {"log_loss": POSITIVE, "accuracy": SHARE, "calibration": SHARE, "seconds": POSITIVE}
@@ -42,7 +42,7 @@ _SURE = 0.99
     n_features=COUNT,
     density=TEXT,
     fit_seconds=POSITIVE,
-    results=listed(fields(**_PLACE, **_MEASURED) | fields(**_PLACE, **_MEASURED, **_STABLE)),
+    results=list_of(fields(**_PLACE, **_MEASURED) | fields(**_PLACE, **_MEASURED, **_STABLE)),
 )
 def compare_expectations(
     data: vocab.Input,
@@ -121,11 +121,10 @@ class Split:
         loaded = vocab.dataset_of(data)
         if loaded.features.isna().any(axis=None):
             raise ValueError(f"datasets must be without missing values, got {data.name!r}: the truth is not known")
-        labels = loaded.target.cat.codes.to_numpy(dtype=np.int64)
+        labels: NDArray[np.int64] = np.asarray(loaded.target.cat.codes, dtype=np.int64)
         rng = np.random.default_rng(seed)
         train, test = split_rows(len(labels), 0.3, seed, stratify=labels)
-        train = np.sort(rng.permutation(train)[:train_rows])
-        test = np.sort(rng.permutation(test)[:test_rows])
+        train, test = np.sort(rng.permutation(train)[:train_rows]), np.sort(rng.permutation(test)[:test_rows])
         return cls(loaded.features.iloc[train], loaded.features.iloc[test], labels[train], labels[test])
 
     def gaps(self, encoder: Encoder, how: Mechanism, share: float, copies: int, rng: np.random.Generator) -> Gaps:
@@ -155,7 +154,11 @@ class Encoder:
         numbers = table.select_dtypes("number")
         others = {str(name): table[name].cat.categories for name in table if name not in numbers}
         deviations = numbers.std(ddof=0)
-        return cls(numbers.mean().to_dict(), deviations.where(deviations > 0, 1.0).to_dict(), others)
+        means, scales = (
+            {str(name): float(value) for name, value in one.items()}
+            for one in (numbers.mean(), deviations.where(deviations > 0, 1.0))
+        )
+        return cls(means, scales, others)
 
     def __call__(self, table: pd.DataFrame) -> Matrix:
         """Return the columns of all features beside each other, shape (n_rows, n_columns)."""

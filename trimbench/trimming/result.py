@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._pictures import draw_bounds, html_of
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.decisions import Cut, feature_indices
 from trimbench.trimming.problem import Limits, Progress
@@ -164,6 +166,25 @@ class Trimming:
 
     def __copy__(self) -> Trimming:
         return replace(self)
+
+    def _repr_html_(self) -> str:
+        """Return how notebooks show the trimming."""
+        import pandas as pd
+
+        low, high = self.agreement_interval
+        shown = {
+            "features": f"{', '.join(self.features)} ({len(self.features)} of {self.original.n_features})",
+            "threshold": "the most probable class" if self.threshold is None else f"{self.threshold:.4g}",
+            "agreement": f"{self.agreement:.4g}" + ("" if low == high else f", in [{low:.4g}, {high:.4g}]"),
+            "bound on all within the budget": f"{self.upper_bound:.4g}",
+            "proven to be the best": "yes" if self.optimal else "no",
+        }
+        if self.rows_agreement is not None:
+            low, high = self.rows_agreement.interval
+            shown["agreement on rows"] = f"{self.rows_agreement.value:.4g}, in [{low:.4g}, {high:.4g}]"
+        table = pd.DataFrame({"trimming": list(shown), "": list(shown.values())})
+        draw = partial(draw_bounds, value=self.agreement, interval=self.agreement_interval, bound=self.upper_bound)
+        return html_of(table, draw, height=1.2)
 
     @property
     def classifier(self) -> BayesianClassifier:

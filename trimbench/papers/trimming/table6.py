@@ -299,7 +299,7 @@ class Table6:
         if self.counted_threshold in self.thresholds:
             frame[f"Algorithm 1 at T = {self.counted_threshold:g}"] = self._counted(done)["n_evaluations"].astype(float)
         frame = frame.assign(**{title: literal[entry] for title, entry in _LITERAL_MEANS.items()})
-        formats = dict.fromkeys(frame, ".0f") | dict.fromkeys(("ours, mean", *_LITERAL_MEANS), ".1f")
+        formats = dict.fromkeys(map(str, frame), ".0f") | dict.fromkeys(("ours, mean", *_LITERAL_MEANS), ".1f")
         return vocab.Table(_EVALUATIONS_TITLE, frame.reset_index(), formats, "evaluations")
 
     def _numbers(self, main: vocab.Table, done: pd.DataFrame) -> Iterator[vocab.Number]:

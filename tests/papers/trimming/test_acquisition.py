@@ -117,3 +117,32 @@ def test_problems_have_a_data_set_or_a_recipe() -> None:
     for problem in (AskedData(budgets=[1]), AskedData(budgets=[1], dataset="iris", recipe="cube")):
         with pytest.raises(ValueError, match=r"problems\.x must have either a dataset or a recipe"):
             Acquisition(data=["x"], problems={"x": problem}, methods=["greedy"], stop_at=[0.9], components=[1])
+
+
+def test_leads_compare_methods_on_the_same_splits() -> None:
+    def result(method: str, accuracy: float, **more: Any) -> dict[str, Any]:
+        found = {"method": method, "status": "ok", "budget": 2, "cost": 2.0, "accuracy": accuracy, "seconds": 0.1}
+        return found | more
+
+    rows = pd.DataFrame(
+        [
+            {
+                **{"data": "cube", "split": split, "status": "ok", "job": f"j{split}", "n_train": 9},
+                "results": [
+                    result("greedy", 0.8 + split / 10),
+                    result("greedy", 0.7, budget=0, stop_at=0.9),
+                    result("greedy", 0.6, budget=0, stop_at=0.7),
+                    result("random", 0.5 + split / 10),
+                    {"method": "optimal_tree", "status": "not available", "reason": "no package"},
+                ],
+            }
+            for split in (0, 1)
+        ]
+    )
+    problems = {"cube": CUBE}
+    experiment = Acquisition(data=["cube"], problems=problems, methods=["greedy"], stop_at=[0.9], components=[1])
+    hard, soft, leads, missing = (table.frame for table in experiment.outcome(rows).tables)
+    assert hard["accuracy"].tolist() == pytest.approx([0.85, 0.55])
+    assert soft[["stable enough", "accuracy", "splits"]].to_numpy().tolist() == [[0.9, 0.7, 2], [0.7, 0.6, 2]]
+    assert leads.to_numpy().tolist() == [["random", 1, 1, 0, 0, pytest.approx(0.3)]]
+    assert missing.to_numpy().tolist() == [["optimal tree (STreeD)", "no package", "cube"]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 
 from trimbench.papers.methods.asking import METHODS, OK, AskedData, compare_policies
@@ -54,18 +55,17 @@ class Acquisition:
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the accuracy of each method within each budget, leads of asking, soft budgets, and figures."""
         found = vocab.unpacked(rows, "results")
-        done = found[found["status"] == OK] if len(found) else found
-        if len(done):
-            base = done.loc[done["method"] == "greedy", ["data", "split", "budget", "accuracy"]]
-            done = done.merge(base, on=["data", "split", "budget"], how="left", suffixes=("", _OF_GREEDY))
-        hard, soft = (done[done["stop_at"].isna() == is_hard] if len(done) else done for is_hard in (True, False))
-        missing = found[found["status"] != OK] if len(found) else found
+        hard = soft = missing = found
+        if len(found):
+            done, missing = found[found["status"] == OK], found[found["status"] != OK]
+            is_hard = done["stop_at"].isna() if "stop_at" in done else np.ones(len(done), dtype=bool)
+            hard, soft = done[is_hard], done[~is_hard]
+            base = hard.loc[hard["method"] == "greedy", ["data", "split", "budget", "accuracy"]]
+            hard = hard.merge(base, on=["data", "split", "budget"], how="left", suffixes=("", _OF_GREEDY))
         tables = [
-            vocab.Table.of_groups("Accuracy within a hard budget", _groups(hard, "budget"), _HARD),
-            vocab.Table.of_groups(
-                "Asked until the decision is stable", _groups(soft, "stop_at"), _MEASURED, name="soft"
-            ),
-            vocab.Table.of_groups("Greedy asking against each other method", _by_method(hard), _SUMMARY, name="leads"),
+            vocab.Table.of("Accuracy within a hard budget", _lines(hard, "budget"), _HARD),
+            vocab.Table.of("Asked until the decision is stable", _lines(soft, "stop_at"), _SOFT, name="soft"),
+            vocab.Table.of("Greedy asking against each other method", _leads(hard), _SUMMARY, name="leads"),
             vocab.Table.of("Methods without a result", _reasons(missing), _REASONS, name="status"),
         ]
         return vocab.Outcome(tables, [*_figures(hard)])
@@ -74,36 +74,30 @@ class Acquisition:
 _OF_GREEDY = " of greedy"
 
 
-def _lead(ours: pd.DataFrame) -> pd.Series[float]:
-    """Return by how much greedy asking is more accurate on the same split."""
-    return ours[f"accuracy{_OF_GREEDY}"] - ours["accuracy"]
-
-
-_MEASURED = [
-    vocab.Column("splits", "", len),
-    *vocab.means({"cost": "cost"}, ".2f"),
-    *vocab.means({"accuracy": "accuracy"}, ".3f"),
-    vocab.Column("standard error", ".3f", lambda ours: vocab.standard_error(ours["accuracy"])),
-]
-_HARD = [
-    *_MEASURED,
-    vocab.Column(
-        ("lead of greedy", "its standard error"),
-        "+.3f",
-        lambda ours: (
-            (None,) * 2
-            if (ours["method"] == "greedy").all()
-            else (_lead(ours).mean(), vocab.standard_error(_lead(ours)))
-        ),
-    ),
-    *vocab.means({"seconds": "seconds"}, ".2f"),
-]
+_ACCURACY = {"splits": "", "cost": ".2f", "accuracy": ".3f", "standard error": ".3f"}
+_HARD = {
+    **dict.fromkeys(("data", "budget", "method"), ""),
+    **_ACCURACY,
+    **{"lead of greedy": "+.3f", "its standard error": ".3f", "seconds": ".2f"},
+}
+_SOFT = {**dict.fromkeys(("data", "stable enough", "method"), ""), **_ACCURACY}
 _REASONS = ("method", "reason", "data")
 
 
-def _groups(found: pd.DataFrame, limit: str) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+def _lead(ours: pd.DataFrame) -> tuple[float, float]:
+    """Return by how much greedy asking is more accurate on the same splits, and the standard error."""
+    leads = ours[f"accuracy{_OF_GREEDY}"] - ours["accuracy"]
+    return float(leads.mean()), vocab.standard_error(leads)
+
+
+def _lines(found: pd.DataFrame, limit: str) -> Iterator[list[object]]:
     for (data, at, method), ours in _split_by(found, "data", limit, "method"):
-        yield {"data": vocab.shown_name(data), limit.replace("_", " "): at, "method": METHODS[method].title}, ours
+        error = vocab.standard_error(ours["accuracy"])
+        line = [vocab.shown_name(data), at, METHODS[method].title, len(ours), ours["cost"].mean()]
+        line += [ours["accuracy"].mean(), error]
+        if limit == "budget":
+            line += [*((None, None) if method == "greedy" else _lead(ours)), ours["seconds"].mean()]
+        yield line
 
 
 def _split_by(found: pd.DataFrame, *labels: str) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
@@ -111,27 +105,18 @@ def _split_by(found: pd.DataFrame, *labels: str) -> Iterator[tuple[tuple[Any, ..
         yield tuple(values), ours
 
 
-_SUMMARY = [
-    vocab.Column("cells", "", len),
-    vocab.Column(
-        ("ahead", "even", "behind"),
-        "",
-        lambda ours: tuple(int((ours["verdict"] == verdict).sum()) for verdict in ("ahead", "even", "behind")),
-    ),
-    *vocab.means({"mean lead of greedy": "lead"}, "+.3f"),
-]
+_SUMMARY = {**dict.fromkeys(("against", "cells", "ahead", "even", "behind"), ""), "mean lead of greedy": "+.3f"}
 
 
-def _by_method(hard: pd.DataFrame) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-    """Yield for each other method the leads of greedy asking: ahead or behind by more than a standard error."""
-    lines = []
-    for (_, _, method), ours in _split_by(hard, "data", "budget", "method"):
-        lead, error = _lead(ours).mean(), vocab.standard_error(_lead(ours))
-        even = not abs(lead) > (error if error == error else 0.0)
-        lines.append({"method": method, "lead": lead, "verdict": "even" if even else "ahead" if lead > 0 else "behind"})
-    for (method,), ours in _split_by(pd.DataFrame(lines), "method"):
+def _leads(hard: pd.DataFrame) -> Iterator[tuple[object, ...]]:
+    """Yield for each other method in how many cells greedy asking is ahead or behind by more than a standard error."""
+    for (method,), ours in _split_by(hard, "method"):
         if method != "greedy":
-            yield {"against": METHODS[method].title}, ours
+            leads = np.array([_lead(one) for _, one in _split_by(ours, "data", "budget")])
+            far = np.abs(leads[:, 0]) > np.nan_to_num(leads[:, 1])
+            ahead, behind = int((far & (leads[:, 0] > 0)).sum()), int((far & (leads[:, 0] < 0)).sum())
+            counts = (len(leads), ahead, len(leads) - ahead - behind, behind)
+            yield METHODS[method].title, *counts, float(leads[:, 0].mean())
 
 
 def _reasons(missing: pd.DataFrame) -> Iterator[tuple[object, ...]]:

@@ -57,7 +57,7 @@ class ExpectedPredictions:
         tables = [
             vocab.Table.of("What was asked of the expectation", _claims(found, leads), _CLAIMED, name="claims"),
             vocab.Table.of("The expectation against each other method", _summary(leads), _SUMMARY),
-            vocab.Table.of_groups("Stated and true stability", _groups(found), _STABILITY, _FORMATS, name="stability"),
+            vocab.Table.of("Stated and true stability", _stability(found), _STABILITY, name="stability"),
             vocab.Table.of("Where the expectation is worse by more than a standard error", lost, _LEADS, name="losses"),
             vocab.Table.of("Every lead", [lead.line for lead in leads], _LEADS, name="leads", listed=False),
         ]
@@ -156,23 +156,24 @@ def _summary(leads: Sequence[Lead]) -> Iterator[list[object]]:
 
 # What is stated of decisions, and what happened to them.
 
-_STABILITY = [
-    vocab.Column("splits", "", len),
-    *vocab.means({"stated": "stated", "true": "kept"}, ".3f"),
-    vocab.Column("stated - true", "+.3f", lambda ours: (ours["stated"] - ours["kept"]).mean()),
-    vocab.Column("standard error", ".3f", lambda ours: vocab.standard_error(ours["stated"] - ours["kept"])),
-    vocab.Column("stated at 0.99", ".0f", lambda ours: ours["sure"].sum()),
-    vocab.Column("of these kept", ".4f", lambda ours: _share_kept(ours)),
-]
+_STABILITY = {
+    **dict.fromkeys(("data", "classifier", "missing"), ""),
+    **_FORMATS,
+    "splits": "",
+    **dict.fromkeys(("stated", "true"), ".3f"),
+    "stated - true": "+.3f",
+    "standard error": ".3f",
+    "stated at 0.99": "",
+    "of these kept": ".4f",
+}
 
 
-def _share_kept(ours: pd.DataFrame) -> float | None:
-    return float(ours["sure_kept"].sum() / ours["sure"].sum()) if ours["sure"].sum() else None
-
-
-def _groups(found: pd.DataFrame) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+def _stability(found: pd.DataFrame) -> Iterator[list[object]]:
     for labels, ours in vocab.groups(_ours(found), *_CELL):
-        yield dict(zip(("data", "classifier", "missing", "share"), _shown([*labels.values()]), strict=True)), ours
+        gaps, n_sure = ours["stated"] - ours["kept"], int(ours["sure"].sum())
+        means = (ours["stated"].mean(), ours["kept"].mean(), gaps.mean(), vocab.standard_error(gaps))
+        kept = float(ours["sure_kept"].sum() / n_sure) if n_sure else None
+        yield [*_shown([*labels.values()]), len(ours), *means, n_sure, kept]
 
 
 def _ours(found: pd.DataFrame) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB
 from trimbench.papers.measures import calibration_error
 from trimbench.papers.own_table import study
 from trimbench.papers.own_table.confidence import CALIBRATED, CORRECTED, UNCORRECTED
-from trimbench.papers.own_table.found import Judged, Steps, cross_fitted_loss, paired_difference
+from trimbench.papers.own_table.found import Judged, Steps, cross_fitted_loss, paired_difference, stability_of
 from trimbench.papers.own_table.report import conclusions, model_lines, notes
 from trimbench.papers.own_table.settings import StoredTable, StudySettings, keep_table
 from trimbench.papers.own_table.steps import (
@@ -491,6 +491,9 @@ def test_the_explanations(cancer: Study, rows: Rows) -> None:
     for one in cancer.steps.explanations:
         expected = model.explain(table.iloc[one["row"]], against=one["against"])
         assert [name for name, _ in one["features"]] == [table.columns[i] for i in expected.features]
+        row = table.iloc[[one["row"]]]
+        assert one["stability"] == pytest.approx(model.same_decision_probability(row)[0], abs=1e-9)
+        assert one["stability"] == 1 or row.isna().any(axis=None)
 
 
 def test_explanations_count_rows_as_the_card_does_and_show_dates(cancer: Study) -> None:
@@ -526,6 +529,29 @@ def test_predictions_with_missing_features(cancer: Study) -> None:
     assert group.values("nacl", "accuracy")[0] == (model.predict(hidden) == y[test]).mean()
     expected = log_loss(y[test], model.predict_proba(hidden))
     assert group.values("nacl", "log_loss")[0] == pytest.approx(expected, rel=1e-5)
+    # Of the decisions, those of the rows without gaps of their own can be compared with what everything says.
+    whole = X.iloc[test].notna().all(axis=1).to_numpy()
+    one = group.by_method["nacl"][0]
+    stays = model.predict(hidden[whole]) == model.predict(X.iloc[test][whole])
+    assert one["stability"] == stays.mean()
+    assert one["stated_stability"] == pytest.approx(model.same_decision_probability(hidden[whole]).mean(), rel=1e-5)
+    stated, *share = stability_of(group, "nacl") or ()
+    assert (stated, *share) == (one["stated_stability"], stays.mean(), *wilson_interval(stays.sum(), whole.sum()))
+    assert stability_of(group, "mean") is None
+    shown = next(found.frame for found in tables_of(cancer.steps) if found.name == "missing").set_index("method")
+    assert shown.loc["NaCL", "stays"] == stays.mean()
+    assert np.isnan(shown.loc["mean", "stays"])
+    (sentence,) = (said for said in conclusions(cancer.steps) if said.startswith("Missing features"))
+    assert f"stay once all values are known; {100 * stated:.1f} % are stated." in sentence
+
+
+def test_splits_give_the_share_that_stays_an_interval(cancer: Study) -> None:
+    (group,) = cancer.steps.gaps
+    rows = {place: {**group.by_method["nacl"][0], "stability": one} for place, one in enumerate((0.9, 1.0))}
+    stated, mean, low, high = stability_of(dataclasses.replace(group, by_method={"nacl": rows}), "nacl") or (0,) * 4
+    assert (mean, high) == (0.95, 1.0)
+    assert 0 <= low < 0.95
+    assert stated == group.by_method["nacl"][0]["stated_stability"]
 
 
 def test_the_lines_learn_the_model_again(cancer: Study, capsys: pytest.CaptureFixture[str]) -> None:

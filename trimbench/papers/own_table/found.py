@@ -18,6 +18,7 @@ from trimbench.papers.own_table.confidence import CALIBRATED, PLATT, SELECTING
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.steps import OUTER, TRIMMING
 from trimbench.papers.own_table.table_reading import ReadTable
+from trimbench.reproduction.vocabulary.numbers import mean_of
 from trimbench.trimming.result import wilson_interval
 
 Row = dict[str, Any]
@@ -212,6 +213,22 @@ def estimate_of(group: Group, method: str, measure: str) -> tuple[float, float, 
         one, *_ = (one for one in group.by_method[method].values() if one["status"] == OK)
         low, high = one["accuracy_low"], one["accuracy_high"]
     return mean, low, high
+
+
+def stability_of(group: Group, method: str) -> tuple[float, float, float, float] | None:
+    """Return the share of decisions that a method says will stay once all is known, and the true one with its interval.
+
+    None for methods that say nothing of it.
+    """
+    found = [one for one in group.by_method.get(method, {}).values() if "stability" in one]
+    if not found:
+        return None
+    true = mean_of((one["stability"] for one in found), test_per_train=group.test_per_train)
+    mean, low, high = true.with_ends
+    if not high - low > 1e-9:  # also of a single split
+        _, low, high = ends_of(found[0], "stability")
+    stated = sum(one["stated_stability"] for one in found) / len(found)
+    return stated, mean, max(low, 0.0), min(high, 1.0)
 
 
 def ends_of(row: Mapping[str, Any], name: str) -> tuple[float, float, float]:

@@ -24,7 +24,7 @@ from trimbench.estimators.conformant import NaiveConformantClassifier
 from trimbench.estimators.trimmed import TrimmedClassifier
 from trimbench.networks.discretize import IdentifierColumnWarning
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
-from trimbench.papers.methods.missing_features import Training, first_line, hidden_copies, learn_by
+from trimbench.papers.methods.missing_features import OK, Conforming, Training, first_line, hidden_copies, learn_by
 from trimbench.papers.own_table.settings import StoredTable, some_rows, stored_table
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.code_hash import job_function
@@ -215,7 +215,7 @@ def choose_budget(
     place = int((behind.mean(axis=1) <= behind.std(axis=1) / np.sqrt(len(train))).argmax())
     tested = features, wanted, data.features.iloc[test]
     ours = _predicted(*tested, budget=budgets[place], costs=price, time_limit=time_limit)
-    judged = {
+    judged: dict[str, Callable[[], NDArray[Any]]] = {
         TRIMMING: lambda: ours,
         **{name: functools.partial(_predicted_by, name, *tested) for name in CLASSIFIERS},
         MOST_FREQUENT: functools.partial(_most_frequent, *tested),
@@ -398,6 +398,7 @@ def explain_rows(table: str, n_rows: int, test_share: float, rows: int, seed: in
         model.fit(data.features[known].iloc[train], classes[data.labels[train]])
     features = data.features[known].iloc[test]
     found = model.predict_proba(features)
+    stays = model.same_decision_probability(features)
     explained: list[Json] = []
     for place, label in enumerate(model.classes_):
         own = np.flatnonzero(found.argmax(axis=1) == place)
@@ -413,6 +414,7 @@ def explain_rows(table: str, n_rows: int, test_share: float, rows: int, seed: in
                     "predicted": str(label),
                     "against": str(rival),
                     "probability": float(found[row, place]),
+                    "stability": float(stays[row]),
                     "features": [[known[i], _plain(features.iloc[row, i])] for i in one.features],
                     "opposing": [[known[i], _plain(features.iloc[row, i])] for i in one.opposing],
                     "n_support": len(one.support),
@@ -460,15 +462,27 @@ def predict_with_gaps(
         "n_train": len(train),
         "n_test": len(test),
         "missing_percent": 100.0 * float(np.isnan(gaps[:, first]).mean()),
-        "methods": [
-            {
-                "training": "complete",
-                "method": name,
-                **learn_by(name, training).tested(gaps, data.labels[test], _measured_twice),
-            }
-            for name in methods
-        ],
+        "methods": [_tested(name, training, own.test, gaps, data.labels[test]) for name in methods],
     }
+
+
+def _tested(
+    name: str,
+    training: Training,
+    rows: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    truth: NDArray[np.int64],
+) -> dict[str, Json]:
+    """Learn by a method and test it; where it says which decisions stay, on rows of which all values are known."""
+    learned = learn_by(name, training)
+    found = {"training": "complete", "method": name, **learned.tested(gaps, truth, _measured_twice)}
+    whole = ~np.isnan(rows).any(axis=1)
+    predict = learned.predict
+    if found["status"] != OK or not isinstance(predict, Conforming) or not predict.states_stability or not whole.any():
+        return found
+    stays = predict(gaps[whole]).argmax(axis=1) == predict(rows[whole]).argmax(axis=1)
+    stated = float(predict.stability(gaps[whole]).mean())
+    return {**found, "stated_stability": stated, **shares_of(stays, "stability")}
 
 
 def _measured_twice(truth: NDArray[np.int64], probabilities: NDArray[np.float64]) -> dict[str, Json]:

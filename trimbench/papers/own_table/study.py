@@ -181,14 +181,16 @@ class OwnTable(Studied):
         budgets = own.levels(self.costs)
         frontier = [self._cell("frontier", select_within, {"budget": one}, **self._trimming) for one in budgets]
         baseline = [self._cell("baseline", judge_classifier, {"classifier": one}, rows=own.rows) for one in CLASSIFIERS]
-        among = {"ks": own.selected, "rows": own.rows}
         confidence = [
             *(
-                self._cell("confidence", judge_confidence, {"method": method}, {"k": k}, **{**among, "ks": [k]})
+                self._cell("confidence", judge_confidence, {"method": method}, {"k": k}, ks=[k], rows=own.rows)
                 for k in own.selected
                 for method in self.selecting
             ),
-            *(self._cell("confidence", judge_confidence, {"method": method}, **among) for method in CHOOSING),
+            *(
+                self._cell("confidence", judge_confidence, {"method": method}, ks=own.selected, rows=own.rows)
+                for method in CHOOSING
+            ),
         ]
         explained = self._cell("explanations", explain_rows, {}, n_rows=own.explained, rows=own.rows)
         rest = [*baseline, *confidence, *([explained] if own.explained else [])]

@@ -8,7 +8,7 @@ from typing import Any
 from trimbench.papers.beyond.missing_values import MEASURES, MECHANISMS
 from trimbench.papers.methods.missing_features import METHODS
 from trimbench.papers.own_table.confidence import CALIBRATED, CHOOSING, CORRECTED, SELECTING, UNCORRECTED
-from trimbench.papers.own_table.found import Steps, error_of, estimate_of, listed, paired_difference
+from trimbench.papers.own_table.found import Steps, error_of, estimate_of, listed, paired_difference, stability_of
 from trimbench.papers.own_table.steps import (
     CLASSIFIERS,
     INFORMATION,
@@ -60,7 +60,7 @@ _GAPS = {
     **dict.fromkeys(("accuracy", "accuracy low", "accuracy high", "log loss", "log loss low", "log loss high"), ".4f"),
     **dict.fromkeys(("behind the best", "behind low", "behind high"), "+.4f"),
     "differs from the best": "",
-    "calibration error": ".4f",
+    **dict.fromkeys(("calibration error", "stays, stated", "stays", "stays low", "stays high"), ".4f"),
     "fit (s)": ".3f",
     "microseconds a row": ".1f",
     "reason": "",
@@ -75,7 +75,7 @@ _CONFIDENCE = {
 _WHY = "Why some test rows are predicted as they are (row: among those with a class, counted from 1)"
 _EXPLAINED = {
     **dict.fromkeys(("row", "class", "predicted", "against"), ""),
-    "probability": ".4f",
+    **dict.fromkeys(("probability", "stays"), ".4f"),
     **dict.fromkeys(("kept by", "although"), ""),
 }
 _FAILURES = dict.fromkeys(("step", "of", "status", "reason"), "")
@@ -179,6 +179,8 @@ def _gaps_tables(found: Steps) -> Iterator[dict[str, object]]:
             line |= zip(("log loss", "log loss low", "log loss high"), loss, strict=True)
             line |= zip(("accuracy", "accuracy low", "accuracy high"), accuracy, strict=True)
             line[MEASURES["calibration"][0]] = group.estimate(name, "calibration").value
+            if (stability := stability_of(group, name)) is not None:
+                line |= zip(("stays, stated", "stays", "stays low", "stays high"), stability, strict=True)
             if name != best:
                 behind = group.lead(best, name, "log_loss")
                 line |= zip(("behind the best", "behind low", "behind high"), behind.with_ends, strict=True)
@@ -205,7 +207,7 @@ def _explained(found: Steps) -> Iterator[tuple[object, ...]]:
 
     for one in found.explanations:
         kept_by = with_values(one["features"]) or "no feature: nothing opposes it"
-        place = (one[name] for name in ("class", "predicted", "against", "probability"))
+        place = (one[name] for name in ("class", "predicted", "against", "probability", "stability"))
         yield one["row"] + 1, *place, kept_by, with_values(one["opposing"])
 
 

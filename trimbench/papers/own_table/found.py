@@ -241,7 +241,7 @@ def error_of(row: Mapping[str, Any]) -> tuple[float, float, float]:
     return row["actual_error"], 1 - row["accuracy_high"], 1 - row["accuracy_low"]
 
 
-def listed(names: Iterable[str]) -> str:
+def joined(names: Iterable[str]) -> str:
     """Return names in a row, in quotes where they have a comma."""
     return ", ".join(repr(name) if "," in name else name for name in names)
 

@@ -15,7 +15,7 @@ from trimbench.papers.own_table.found import (
     ends_of,
     error_of,
     estimate_of,
-    listed,
+    joined,
     percent,
     stability_of,
 )
@@ -108,7 +108,7 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
     if chosen is None or accuracy is None:
         yield "What to keep: no trimming could be computed."
         return
-    names = listed(chosen["features"]) or "no feature"
+    names = joined(chosen["features"]) or "no feature"
     difference = _points(found, TRIMMING, "naive_bayes")
     total = sum(found.costs.values())
     price = "" if set(found.costs.values()) == {1.0} else f", for {chosen['cost']:g} of {total:g}"
@@ -128,7 +128,7 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
     suspicious = [one.name for one in found.table.card if one.name in chosen["features"] and DETERMINES in one.notes]
     if suspicious:
         yield (
-            f"Check {listed(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} the "
+            f"Check {joined(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} the "
             "target in this table. Leave out with drop=[...] what is known only together with the answer, or after it; "
             "all numbers here will change."
         )

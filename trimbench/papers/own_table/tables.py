@@ -8,7 +8,7 @@ from typing import Any
 from trimbench.papers.beyond.missing_values import MEASURES, MECHANISMS
 from trimbench.papers.methods.missing_features import METHODS
 from trimbench.papers.own_table.confidence import CALIBRATED, CHOOSING, CORRECTED, SELECTING, UNCORRECTED
-from trimbench.papers.own_table.found import Steps, error_of, estimate_of, listed, paired_difference, stability_of
+from trimbench.papers.own_table.found import Steps, error_of, estimate_of, joined, paired_difference, stability_of
 from trimbench.papers.own_table.steps import (
     CLASSIFIERS,
     INFORMATION,
@@ -148,7 +148,7 @@ def _frontier_tables(found: Steps) -> Iterator[dict[str, object]]:
             if "failure" in one:
                 yield {**line, "reason": one["failure"]}
                 continue
-            line |= {"cost": one["cost"], "features": listed(one["features"]), "seconds": one["method_seconds"]}
+            line |= {"cost": one["cost"], "features": joined(one["features"]), "seconds": one["method_seconds"]}
             for name in ("agreement", "accuracy"):
                 line |= {name: one[name], f"{name} low": one[f"{name}_low"], f"{name} high": one[f"{name}_high"]}
             if one["method"] == TRIMMING:
@@ -194,7 +194,7 @@ def _confidence_tables(found: Steps) -> Iterator[tuple[object, ...]]:
     for row in found.confidence:
         errors = (row["expected_error"], *error_of(row))
         measures = (row["actual_error"] - row["expected_error"], row["log_loss"], row["calibration"])
-        title, first = {**SELECTING, **CHOOSING}[row["method"]][0], listed(row["selected"][:5])
+        title, first = {**SELECTING, **CHOOSING}[row["method"]][0], joined(row["selected"][:5])
         yield len(row["selected"]), title, *errors, *measures, first
 
 
@@ -203,7 +203,7 @@ def _explained(found: Steps) -> Iterator[tuple[object, ...]]:
 
     def with_values(values: Iterable[tuple[str, Any]]) -> str:
         texts = ((name, text_of(one) if name in dates else one) for name, one in values)
-        return listed(f"{name} = {one if isinstance(one, str) else f'{one:.4g}'}" for name, one in texts)
+        return joined(f"{name} = {one if isinstance(one, str) else f'{one:.4g}'}" for name, one in texts)
 
     for one in found.explanations:
         kept_by = with_values(one["features"]) or "no feature: nothing opposes it"

@@ -535,10 +535,12 @@ def test_predictions_with_missing_features(cancer: Study) -> None:
     stays = model.predict(hidden[whole]) == model.predict(X.iloc[test][whole])
     assert one["stability"] == stays.mean()
     assert one["stated_stability"] == pytest.approx(model.same_decision_probability(hidden[whole]).mean(), rel=1e-5)
-    stated, *share = stability_of(group, "nacl") or ()
+    found = stability_of(group, "nacl")
+    assert found is not None
+    stated, *share = found
     assert (stated, *share) == (one["stated_stability"], stays.mean(), *wilson_interval(stays.sum(), whole.sum()))
     assert stability_of(group, "mean") is None
-    shown = next(found.frame for found in tables_of(cancer.steps) if found.name == "missing").set_index("method")
+    shown = next(one.frame for one in tables_of(cancer.steps) if one.name == "missing").set_index("method")
     assert shown.loc["NaCL", "stays"] == stays.mean()
     assert np.isnan(shown.loc["mean", "stays"])
     (sentence,) = (said for said in conclusions(cancer.steps) if said.startswith("Missing features"))
@@ -548,7 +550,9 @@ def test_predictions_with_missing_features(cancer: Study) -> None:
 def test_splits_give_the_share_that_stays_an_interval(cancer: Study) -> None:
     (group,) = cancer.steps.gaps
     rows = {place: {**group.by_method["nacl"][0], "stability": one} for place, one in enumerate((0.9, 1.0))}
-    stated, mean, low, high = stability_of(dataclasses.replace(group, by_method={"nacl": rows}), "nacl") or (0,) * 4
+    found = stability_of(dataclasses.replace(group, by_method={"nacl": rows}), "nacl")
+    assert found is not None
+    stated, mean, low, high = found
     assert (mean, high) == (0.95, 1.0)
     assert 0 <= low < 0.95
     assert stated == group.by_method["nacl"][0]["stated_stability"]

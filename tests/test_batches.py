@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
+from trimbench.conformant.logistic_regression import fit_logistic_regression
+from trimbench.conformant.rows import RowSample
 from trimbench.networks.batches import Batches, in_batches
 from trimbench.networks.learning import counted, learn_from_counts
 
@@ -134,3 +136,125 @@ def test_identifiers_do_not_fill_memory() -> None:
     frames = (pd.DataFrame({"x": np.arange(40_000) * 1.5 + k, "y": 0}) for k in (0, 1e6))
     with pytest.raises(ValueError, match="'x' must hold categories, got 80000 different values"):
         tb.learn(frames, "y")
+
+
+# Conformant models: sums with more digits than a float, and a sample that does not depend on the order.
+
+
+class Case:
+    """A classifier, rows with binary, categorical and real columns, and a partition of them in random order."""
+
+    def __init__(self, seed: int, gaps: bool, n_rows: int = 60) -> None:
+        rng = np.random.default_rng(seed)
+        n = n_rows
+        labels = rng.integers(0, 2, n)
+        group = np.eye(3)[rng.integers(0, 3, n)]
+        real = rng.normal(size=(n, 2)) * [1.0, 1e-3] + [1e5, 0.0] + labels[:, None] * [1.0, 1e-3]
+        X = np.column_stack([rng.random((n, 3)) < 0.3 + 0.4 * labels[:, None], group, real]).astype(float)
+        X[n // 2 :] = X[: n - n // 2]  # copies
+        names = [f"x{place}" for place in range(X.shape[1])]
+        scaled = X * [1, 1, 1, 1, 1, 1, 1, 1e3] - [0, 0, 0, 0, 0, 0, 1e5, 0]
+        fitted = fit_logistic_regression(scaled, labels)
+        slopes = fitted.coef_ * [1, 1, 1, 1, 1, 1, 1, 1e3]
+        self.classifier = WithNames(slopes, fitted.intercept_ - 1e5 * slopes[:, 6], np.array(names))
+        self.layout: dict[str, Any] = {"categorical": [[3, 4, 5]], "real": [6, 7]}
+        if gaps:
+            hidden = rng.random((n, 6)) < 0.2
+            X[hidden[:, [0, 1, 2, 3, 3, 3, 4, 5]]] = np.nan
+        self.X = pd.DataFrame(X, columns=names)
+        self.weights = rng.integers(0, 4, n) + rng.random(n)
+
+
+class WithNames:
+    """Weights of a classifier."""
+
+    def __init__(self, coef: Any, intercept: Any, names: Any) -> None:
+        self.coef_, self.intercept_, self.feature_names_in_, self.classes_ = coef, intercept, names, np.array([0, 1])
+
+
+def assert_same(one: tb.ConformantModel, other: tb.ConformantModel, rows: pd.DataFrame) -> None:
+    hidden = rows.copy()
+    hidden.loc[::2, ["x0", "x3", "x4", "x5", "x6"]] = np.nan
+    assert (one.n_components, one.covariance) == (other.n_components, other.covariance)
+    for name in ("predict_proba", "log_likelihood"):
+        for some in (rows, hidden):
+            ours, theirs = getattr(one, name)(some), getattr(other, name)(some)
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * max(1.0, np.abs(ours).max()))
+
+
+@given(seed=ROWS)
+@settings(max_examples=25, deadline=None)
+def test_one_component_is_that_of_the_whole_table(seed: int) -> None:
+    case = Case(seed, gaps=False)
+    form: dict[str, Any] = {"n_components": 1, "covariance": "diagonal", **case.layout}
+    whole = tb.conform(case.classifier, case.X, **form)
+    assert_same(tb.conform(case.classifier, iter(parts(case.X, seed)), **form), whole, case.X)
+    weighted = tb.conform(case.classifier, case.X, sample_weight=case.weights, **case.layout)
+    batches = parts(case.X.assign(w=case.weights), seed)
+    assert_same(tb.conform(case.classifier, batches, sample_weight="w", **case.layout), weighted, case.X)
+
+
+@given(
+    seed=ROWS,
+    gaps=st.booleans(),
+    form=st.sampled_from([(1, "diagonal"), (1, "full"), (3, "diagonal"), (2, "full"), ("auto", "auto")]),
+)
+@settings(max_examples=15, deadline=None)
+def test_a_mixture_is_that_of_the_whole_table(seed: int, gaps: bool, form: Any) -> None:
+    case = Case(seed, gaps)
+    form = {"n_components": form[0], "covariance": form[1], **case.layout}
+    whole = tb.conform(case.classifier, case.X, **form)
+    assert_same(tb.conform(case.classifier, parts(case.X, seed), **form), whole, case.X)
+
+
+@given(seed=ROWS, most=st.integers(1, 80))
+@settings(max_examples=50, deadline=None)
+def test_a_sample_does_not_depend_on_order_and_parts(seed: int, most: int) -> None:
+    frame = pd.DataFrame(np.random.default_rng(seed).integers(0, 4, (60, 2)).astype(float)).replace(3.0, np.nan)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("trimbench.conformant.rows.MOST_SAMPLED", most)
+        whole = RowSample.of(frame.to_numpy(), seed)
+        first, *rest = (RowSample.of(part.to_numpy(), seed) for part in parts(frame, seed))
+        added = sum(rest, first)
+        np.testing.assert_array_equal(added.rows, whole.rows)
+        np.testing.assert_array_equal(added.copies, whole.copies)
+        assert (added.n_rows, added.has_gaps) == (whole.n_rows, whole.has_gaps)
+        if len(whole.copies) < most:  # it holds every row
+            kept = pd.DataFrame(whole.distinct.repeat(whole.copies, axis=0))
+            assert sorted(map(str, kept.to_numpy())) == sorted(map(str, frame.to_numpy()))
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_sums_of_columns_have_all_digits(unit: float) -> None:
+    from fractions import Fraction
+
+    from trimbench.networks.sums import ColumnSums
+
+    rng = np.random.default_rng(1)
+    values, weights = (rng.normal(size=403) + 1e9) * unit, rng.random(403)
+    values[::7] = np.nan
+    found = sum(
+        (ColumnSums.of([values[k : k + 50]], weights[k : k + 50]) for k in range(50, 403, 50)),
+        ColumnSums.of([values[:50]], weights[:50]),
+    )
+    seen = [(Fraction(x), Fraction(w)) for x, w in zip(values, weights, strict=True) if x == x]
+    total = sum(w for _, w in seen)
+    mean = sum(w * x for x, w in seen) / total
+    spread = sum(w * (x - mean) ** 2 for x, w in seen) / Fraction(2) ** int(2 * found.exponents[0])
+    assert found.counts[0] == float(total)
+    assert found.means[0] == float(mean)
+    np.testing.assert_allclose(found.squares[0], float(spread), rtol=1e-12)
+
+
+def test_several_components_need_batches_that_come_again() -> None:
+    case = Case(0, gaps=False)
+    with pytest.raises(ValueError, match="used up after one pass"):
+        tb.conform(case.classifier, iter([case.X]), n_components=2, **case.layout)
+    for wrong, message in (
+        ([case.X.iloc[:, 1:]], "columns"),
+        ([case.X.assign(x0=2.0)], r"X\[0, 0\] must be 0, 1 or NaN"),
+        ([case.X, case.X.assign(x6=np.inf)], r"X\[60, 6\] must be finite"),
+        ([case.X.assign(x0="a")], "column 'x0' must hold numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tb.conform(case.classifier, wrong, **case.layout)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._extras import required
-from trimbench.networks.values import as_numbers, listed, plain_table
+from trimbench.networks.values import column_numbers, is_plain, listed, plain_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,9 +95,18 @@ class Batches:
                 )
             yield frame.drop(columns=target), frame[target]
 
-    def numbers(self) -> Iterator[NDArray[Any]]:
-        """Yield the batches as tables of numbers, NaN where a value is missing; ValueError for other values."""
-        return (as_numbers(frame, "X") for frame in self)
+    def numbers(self, size: int = _BATCH_ROWS) -> Iterator[NDArray[np.float64]]:
+        """Yield parts of at most `size` rows as numbers, NaN where a value is missing; ValueError for other values.
+
+        In Fortran order: the values of a column are side by side.
+        """
+        for frame in self:
+            columns = [_numbers(column, str(name)) for name, column in frame.items()]
+            for start in range(0, len(frame), size):
+                part = np.empty((len(columns), min(size, len(frame) - start)))
+                for place, column in enumerate(columns):
+                    part[place] = column[start : start + size]
+                yield part.T
 
 
 def in_batches(rows: Any) -> bool:
@@ -108,6 +118,12 @@ def in_batches(rows: Any) -> bool:
     if isinstance(rows, list | tuple):
         return bool(rows) and _is_frame(rows[0])
     return isinstance(rows, Iterable)
+
+
+def _numbers(column: pd.Series[Any], name: str) -> NDArray[Any]:
+    """Return the numbers of a column in their type."""
+    plain = isinstance(column.dtype, np.dtype) and is_plain(column.dtype) and column.dtype.kind in "biuf"
+    return column.to_numpy() if plain else column_numbers(column, name, finite=False)
 
 
 def _is_frame(rows: Any) -> bool:

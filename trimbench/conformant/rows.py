@@ -22,6 +22,8 @@ MOST_SAMPLED = 12_500
 _SAMPLED_AT_ONCE = 2**16
 # Rows of the first batch that are kept for checks of the classifier.
 _KEPT = 100
+# Of a hash, those that tell rows apart which differ by rounding.
+_LAST_BITS = np.uint64(2**24 - 1)
 # Rows that are summed at a time: fifty columns of them stay in the processor's cache.
 _SUMMED_AT_ONCE = 2**13
 
@@ -147,7 +149,11 @@ class RowSample:
         numbers[gaps] = np.nan  # which has many forms
         keys = np.random.default_rng([seed, 0]).integers(0, 2**64, numbers.shape[1], dtype=np.uint64) | np.uint64(1)
         bits = numbers.view(np.uint64)
-        hashes = _mixed((bits ^ (bits >> np.uint64(32))) @ keys)
+        with np.errstate(over="ignore"):
+            short = numbers.astype(np.float32).view(np.uint32).astype(np.uint64)
+        # What rounding has changed keeps its place in the order.
+        exact, near = (_mixed(one @ keys) for one in (bits ^ (bits >> np.uint64(32)), short))
+        hashes = (near & ~_LAST_BITS) | (exact & _LAST_BITS)
         hashes, first, copies = np.unique(hashes, return_index=True, return_counts=True)
         kept = slice(0, MOST_SAMPLED)
         found = numbers[first[kept]]

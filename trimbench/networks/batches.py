@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._extras import required
-from trimbench.networks.values import column_numbers, is_plain, listed, plain_table
+from trimbench.networks.values import column_numbers, is_plain, names_text, plain_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ class Batches:
                 given = self.columns is not None and set(names) <= set(labels)
                 if not given and sorted(labels) != sorted(names):
                     raise ValueError(
-                        f"each batch must have the columns {listed(names)}, got {listed(labels)} after {n_rows} rows"
+                        f"each batch must have the columns {names_text(names)}, got {names_text(labels)} after {n_rows} rows"
                     )
                 frame = frame.set_axis(labels, axis=1)[list(names)]
             n_rows += len(frame)
@@ -91,7 +91,7 @@ class Batches:
             if target not in frame.columns:
                 raise ValueError(
                     f"the class must be a column of the batches, got {target!r}, not one of "
-                    f"{listed(list(frame.columns))}"
+                    f"{names_text(list(frame.columns))}"
                 )
             yield frame.drop(columns=target), frame[target]
 

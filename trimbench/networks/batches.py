@@ -70,9 +70,8 @@ class Batches:
             if labels != list(names):
                 given = self.columns is not None and set(names) <= set(labels)
                 if not given and sorted(labels) != sorted(names):
-                    raise ValueError(
-                        f"each batch must have the columns {names_text(names)}, got {names_text(labels)} after {n_rows} rows"
-                    )
+                    wanted, got = names_text(names), names_text(labels)
+                    raise ValueError(f"each batch must have the columns {wanted}, got {got} after {n_rows} rows")
                 frame = frame.set_axis(labels, axis=1)[list(names)]
             n_rows += len(frame)
             if len(frame):
@@ -101,12 +100,16 @@ class Batches:
         In Fortran order: the values of a column are side by side.
         """
         for frame in self:
-            columns = [_numbers(column, str(name)) for name, column in frame.items()]
-            for start in range(0, len(frame), size):
-                part = np.empty((len(columns), min(size, len(frame) - start)))
-                for place, column in enumerate(columns):
-                    part[place] = column[start : start + size]
-                yield part.T
+            yield from _parts(frame, size)
+
+    def labelled_numbers(
+        self, target: Any, size: int, names: list[str]
+    ) -> Iterator[tuple[NDArray[np.float64], pd.Series[Any]]]:
+        """Yield parts of the features as numbers, as `numbers` does, and the class of each row; fill in the names."""
+        for frame, labels in self.labelled(target):
+            names[:] = frame.columns.tolist()
+            for start, part in zip(range(0, len(frame), size), _parts(frame, size), strict=True):
+                yield part, labels.iloc[start : start + size]
 
 
 def in_batches(rows: Any) -> bool:
@@ -118,6 +121,15 @@ def in_batches(rows: Any) -> bool:
     if isinstance(rows, list | tuple):
         return bool(rows) and _is_frame(rows[0])
     return isinstance(rows, Iterable)
+
+
+def _parts(frame: pd.DataFrame, size: int) -> Iterator[NDArray[np.float64]]:
+    columns = [_numbers(column, str(name)) for name, column in frame.items()]
+    for start in range(0, len(frame), size):
+        part = np.empty((len(columns), min(size, len(frame) - start)))
+        for place, column in enumerate(columns):
+            part[place] = column[start : start + size]
+        yield part.T
 
 
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[Any]:

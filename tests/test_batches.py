@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.rows import RowSample
 from trimbench.networks.batches import Batches, in_batches
 from trimbench.networks.learning import counted, learn_from_counts
+from trimbench.selection_bias.prior import Prior
 
 ROWS = st.integers(0, 10_000)
 
@@ -51,7 +53,7 @@ def categories(seed: int) -> pd.DataFrame:
 
 
 @given(seed=ROWS, structure=st.sampled_from(["naive_bayes", "tree"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_learned_model_is_that_of_the_whole_table(seed: int, structure: Any) -> None:
     frame = categories(seed)
     whole: Any = tb.learn(frame.drop(columns="class"), frame["class"], structure=structure, missing="ignore")
@@ -199,7 +201,7 @@ def test_one_component_is_that_of_the_whole_table(seed: int) -> None:
     gaps=st.booleans(),
     form=st.sampled_from([(1, "diagonal"), (1, "full"), (3, "diagonal"), (2, "full"), ("auto", "auto")]),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_mixture_is_that_of_the_whole_table(seed: int, gaps: bool, form: Any) -> None:
     case = Case(seed, gaps)
     form = {"n_components": form[0], "covariance": form[1], **case.layout}
@@ -258,3 +260,51 @@ def test_several_components_need_batches_that_come_again() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             tb.conform(case.classifier, wrong, **case.layout)
+
+
+# Classifiers with correction for selection.
+
+
+PRIOR = Prior(n_alpha=3)
+
+
+@given(seed=ROWS, kind=st.sampled_from(["binary", "medians", "categorical", "gaussian"]), gaps=st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_a_corrected_classifier_is_that_of_the_whole_table(seed: int, kind: str, gaps: bool) -> None:
+    rng = np.random.default_rng(seed)
+    labels = np.append([0, 1], rng.integers(0, 2 if kind == "categorical" else 3, 58))
+    strength = rng.random(5)
+    if kind == "binary":
+        X = (rng.random((60, 5)) < 0.2 + 0.3 * labels[:, None] * strength).astype(float)
+    elif kind == "categorical":
+        X = rng.integers(0, [2, 3, 4, 5, 2], (60, 5)).astype(float)
+    else:
+        X = rng.normal(size=(60, 5)) * [1, 1e-3, 1, 1e3, 1] + [1e6, 0, 0, 0, -5] + labels[:, None] * strength
+        X[:, 2] = np.where(X[:, 2] > 0, 3.0, -2.0)
+    if gaps and kind != "categorical":
+        X[rng.random(X.shape) < 0.2] = np.nan
+    kept: Any = "binary" if kind == "medians" else kind
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    try:
+        whole = tb.fit_selection_corrected(frame, labels, 2, features=kept, prior=PRIOR, calibrate=False)
+    except ValueError as error:  # features may be independent of the class
+        with pytest.raises(ValueError, match=f"^{re.escape(str(error))}$"):
+            tb.fit_selection_corrected(parts(frame.assign(y=labels), seed), "y", 2, features=kept, prior=PRIOR)
+        return
+    found = tb.fit_selection_corrected(parts(frame.assign(y=labels), seed), "y", 2, features=kept, prior=PRIOR)
+    np.testing.assert_array_equal(found.selected, whole.selected)
+    np.testing.assert_allclose(found.predict_proba(frame), whole.predict_proba(frame), rtol=0, atol=1e-12)
+    assert found.column_names == whole.column_names
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"calibrate": True}, "calibrate must be another one for rows in batches"),
+        ({"features": "mixture"}, "features must be another one for rows in batches"),
+        ({"selection_rows": [0]}, "selection_rows must be left out for rows in batches"),
+    ],
+)
+def test_what_needs_all_rows_says_so(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tb.fit_selection_corrected([FRAME], "y", 1, **settings)

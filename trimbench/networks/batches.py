@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._extras import required
-from trimbench.networks.values import column_numbers, is_plain, listed, plain_table
+from trimbench.networks.values import column_numbers, is_plain, names_text, plain_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,9 +70,8 @@ class Batches:
             if labels != list(names):
                 given = self.columns is not None and set(names) <= set(labels)
                 if not given and sorted(labels) != sorted(names):
-                    raise ValueError(
-                        f"each batch must have the columns {listed(names)}, got {listed(labels)} after {n_rows} rows"
-                    )
+                    wanted, got = names_text(names), names_text(labels)
+                    raise ValueError(f"each batch must have the columns {wanted}, got {got} after {n_rows} rows")
                 frame = frame.set_axis(labels, axis=1)[list(names)]
             n_rows += len(frame)
             if len(frame):
@@ -91,7 +90,7 @@ class Batches:
             if target not in frame.columns:
                 raise ValueError(
                     f"the class must be a column of the batches, got {target!r}, not one of "
-                    f"{listed(list(frame.columns))}"
+                    f"{names_text(list(frame.columns))}"
                 )
             yield frame.drop(columns=target), frame[target]
 
@@ -101,12 +100,16 @@ class Batches:
         In Fortran order: the values of a column are side by side.
         """
         for frame in self:
-            columns = [_numbers(column, str(name)) for name, column in frame.items()]
-            for start in range(0, len(frame), size):
-                part = np.empty((len(columns), min(size, len(frame) - start)))
-                for place, column in enumerate(columns):
-                    part[place] = column[start : start + size]
-                yield part.T
+            yield from _parts(frame, size)
+
+    def labelled_numbers(
+        self, target: Any, size: int, names: list[str]
+    ) -> Iterator[tuple[NDArray[np.float64], pd.Series[Any]]]:
+        """Yield parts of the features as numbers, as `numbers` does, and the class of each row; fill in the names."""
+        for frame, labels in self.labelled(target):
+            names[:] = frame.columns.tolist()
+            for start, part in zip(range(0, len(frame), size), _parts(frame, size), strict=True):
+                yield part, labels.iloc[start : start + size]
 
 
 def in_batches(rows: Any) -> bool:
@@ -118,6 +121,15 @@ def in_batches(rows: Any) -> bool:
     if isinstance(rows, list | tuple):
         return bool(rows) and _is_frame(rows[0])
     return isinstance(rows, Iterable)
+
+
+def _parts(frame: pd.DataFrame, size: int) -> Iterator[NDArray[np.float64]]:
+    columns = [_numbers(column, str(name)) for name, column in frame.items()]
+    for start in range(0, len(frame), size):
+        part = np.empty((len(columns), min(size, len(frame) - start)))
+        for place, column in enumerate(columns):
+            part[place] = column[start : start + size]
+        yield part.T
 
 
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[Any]:

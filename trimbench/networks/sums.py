@@ -126,8 +126,13 @@ class ColumnSums:
     @property
     def means(self) -> Vector:
         """Mean of each column; NaN without values."""
+        return self.means_from(np.zeros(len(self.low)))
+
+    def means_from(self, origins: Vector) -> Vector:
+        """Return the distance of each mean from an origin, with all digits though the two are close."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(np.ldexp(_divided(self.first, self.weight)[0], self.exponents))
+            mean, rest = np.ldexp(_divided(self.first, self.weight), self.exponents)
+        return np.asarray((mean - origins) + rest)
 
     @property
     def squares(self) -> Vector:

@@ -38,7 +38,7 @@ from trimbench.estimators.expectation import MOST_DRAWS, Answers, answers_of_dra
 from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.trees import Forest
 from trimbench.networks.discretize import UnknownValuesWarning, warn_of_unknown
-from trimbench.networks.values import check_no_missing_label, listed, plain_table, unmasked
+from trimbench.networks.values import check_no_missing_label, names_text, plain_table, unmasked
 
 _DENSITIES = ("auto", "products", "gaussian", "neighbours")
 # Completions of each training row with gaps, for a classifier that takes none.
@@ -547,7 +547,7 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         unseen = np.isnan(rows).any(axis=0) & ~self._gaps_seen
         if not unseen.any():
             return
-        names = listed([self._coding.names[place] for place in np.flatnonzero(unseen).tolist()])
+        names = names_text([self._coding.names[place] for place in np.flatnonzero(unseen).tolist()])
         seen = "no gaps" if not self._gaps_seen.any() else f"none in {names}"
         warnings.warn(
             f"values are missing in {names}, but the training rows had {seen}: the stability can be relied on only if "

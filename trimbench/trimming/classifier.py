@@ -19,11 +19,11 @@ from trimbench.acquisition.policy import Asking
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.formats.parsing import read_json, write_json
 from trimbench.networks.inference.joint import joint_distribution, relevant_nodes
-from trimbench.networks.inference.rows import RowInference
+from trimbench.networks.inference.row_inference import RowInference
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.sampling import RowSampler
-from trimbench.networks.values import encode_compactly, listed
+from trimbench.networks.values import encode_compactly, names_text
 from trimbench.trimming.asking import BayesianAsker, CodedModel, ComponentModel, NetworkModel
 from trimbench.trimming.decisions import (
     TIE_TOLERANCE,
@@ -32,7 +32,7 @@ from trimbench.trimming.decisions import (
     Model,
     as_names,
     as_network,
-    check_possible,
+    check_evidence_possible,
     checked_evidence,
     class_states,
     components_of,
@@ -183,7 +183,7 @@ class BayesianClassifier(Asking):
         elif threshold is not None:
             raise ValueError(
                 f"threshold must be left out without a positive class, as the most probable class has none, got "
-                f"{threshold!r}; or give positive, one of {listed(states)}"
+                f"{threshold!r}; or give positive, one of {names_text(states)}"
             )
         observed = checked_evidence(understood, evidence, name)
         known = tuple(variable for variable in default_features(understood, name) if variable not in observed)
@@ -398,7 +398,7 @@ class BayesianClassifier(Asking):
     def rows(self) -> RowInference:
         """Inference on rows: log Pr(state, row) of each, up to a constant of the row."""
         if self._components is None:
-            check_possible(self.model, self.target, self.evidence)
+            check_evidence_possible(self.model, self.target, self.evidence)
             return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
         return RowInference.of_naive_bayes(self._components.log_prior, self._component_tables)
 
@@ -535,7 +535,7 @@ class BayesianClassifier(Asking):
     def _kept_asker(self) -> BayesianAsker:
         model: CodedModel
         if self._components is None:
-            check_possible(self.model, self.target, self.evidence)
+            check_evidence_possible(self.model, self.target, self.evidence)
             network = as_network(self.model)
             model = NetworkModel(network, self.target, self.features, self.evidence, self._sides)
         else:
@@ -657,7 +657,7 @@ def checked_classifier(classifier: object, *, any_rule: bool = False) -> Bayesia
         if classifier.threshold is None and not any_rule:
             raise ValueError(
                 "classifier must have a positive class, whose probability has a threshold, got one that gives the most "
-                f"probable class; make it with positive=..., one of {listed(classifier.class_names)}"
+                f"probable class; make it with positive=..., one of {names_text(classifier.class_names)}"
             )
         return classifier
     kind = type(classifier).__name__

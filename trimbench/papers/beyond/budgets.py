@@ -22,7 +22,7 @@ from trimbench.reproduction.execution.job import (
     SHARE,
     fields,
     job,
-    listed,
+    list_of,
     timed,
     timed_warm,
 )
@@ -221,7 +221,7 @@ _BOUNDED = dict.fromkeys((f"{at}_threshold_{end}" for at in ("same", "best") for
 _POINT = fields(budget=COUNT, features=NAMES, **_BOUNDED, **TESTED)
 
 
-@job(SIZES | {"method_seconds": POSITIVE, "points": listed(_POINT)})
+@job(SIZES | {"method_seconds": POSITIVE, "points": list_of(_POINT)})
 def select_many_features(
     learning: Learning, sides: TwoSides, budgets: list[int], method: str, n_folds: int
 ) -> dict[str, vocab.Json]:
@@ -463,7 +463,7 @@ _BUDGET_FORMATS = {"network": "", "T": ".2f", "budget": "", "ECA": ".4f", "T'": 
 _EQUAL = 1e-9
 
 
-@job(n_features=COUNT, points=listed(fields(budget=COUNT, agreement=SHARE, new_threshold=NUMBER, features=NAMES)))
+@job(n_features=COUNT, points=list_of(fields(budget=COUNT, agreement=SHARE, new_threshold=NUMBER, features=NAMES)))
 def trim_to_every_budget(
     network: vocab.Input, target: str | None, positive: str | None, threshold: float
 ) -> dict[str, vocab.Json]:

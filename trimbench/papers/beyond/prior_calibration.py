@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.reproduction import vocabulary as vocab
-from trimbench.reproduction.execution.job import COUNT, SHARE, job, listed, seed_for
+from trimbench.reproduction.execution.job import COUNT, SHARE, job, list_of, seed_for
 from trimbench.selection_bias.factors import Simulation
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.mixture import MixtureSampler
@@ -172,7 +172,7 @@ VARIANTS: Mapping[str, Variant] = {
 }
 
 
-@job({"converged": COUNT, **dict.fromkeys(("*_expected_error", "*_actual_error", "*_rank"), listed(SHARE))})
+@job({"converged": COUNT, **dict.fromkeys(("*_expected_error", "*_actual_error", "*_rank"), list_of(SHARE))})
 def calibrate(variant: str, sizes: Sizes, seeds: list[int]) -> dict[str, vocab.Json]:
     """Draw one data set for each seed, and return lists with errors of the predictions and ranks of the true alpha.
 

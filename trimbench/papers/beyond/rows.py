@@ -13,7 +13,7 @@ import pandas as pd
 from trimbench.papers.beyond.budgets import POSITIVE_SIDE, TwoSides, is_exact
 from trimbench.papers.trimming.classifiers import NAMES, SIZES, TESTED, LearnedOnSplits, Learning, Split
 from trimbench.reproduction import vocabulary as vocab
-from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
+from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, list_of, seed_for, timed
 from trimbench.trimming.baselines import information_gains
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.decisions import feature_indices
@@ -106,7 +106,7 @@ _METHODS = (
 )
 
 
-@job(SIZES | {"budget": COUNT, "methods": listed(_METHODS)})
+@job(SIZES | {"budget": COUNT, "methods": list_of(_METHODS)})
 def compare_selections(
     learning: Learning, sides: BudgetedProblem, evaluation_limit: int | None, n_folds: int, candidates: dict[str, int]
 ) -> dict[str, vocab.Json]:

@@ -25,7 +25,7 @@ from trimbench.reproduction.execution.job import (
     TEXT,
     fields,
     job,
-    listed,
+    list_of,
     timed,
 )
 
@@ -177,12 +177,12 @@ def _images(
     return image_grid(title, images, name)
 
 
-_PLACES = listed(COUNT)
+_PLACES = list_of(COUNT)
 _ROW = {"row": COUNT, "class": TEXT, "predicted": TEXT}
 _CHOSEN_ROW = fields(**_ROW, **dict.fromkeys(("pixels", "support", "by_weight", "explanation"), _PLACES))
 _EXPLAINED_ROW = fields(
-    **{**_ROW, "sufficient": _PLACES, "kept": _PLACES, "least": COUNT, "probability": listed(SHARE)},
-    **{"evidence": listed(NUMBER), "changed": _PLACES, "becomes": TEXT | NOTHING, "values": listed(NUMBER)},
+    **{**_ROW, "sufficient": _PLACES, "kept": _PLACES, "least": COUNT, "probability": list_of(SHARE)},
+    **{"evidence": list_of(NUMBER), "changed": _PLACES, "becomes": TEXT | NOTHING, "values": list_of(NUMBER)},
 )
 
 
@@ -190,7 +190,7 @@ _EXPLAINED_ROW = fields(
     {
         **{"n_test": COUNT, "misclassified": COUNT, "median_size": POSITIVE, "median_size_correct": POSITIVE},
         **{"median_size_misclassified": POSITIVE | NOTHING, "median_support": POSITIVE},
-        **{"milliseconds_per_row": POSITIVE, "chosen": listed(_CHOSEN_ROW)},
+        **{"milliseconds_per_row": POSITIVE, "chosen": list_of(_CHOSEN_ROW)},
     }
 )
 def explain_rows(task: Task, rows: list[int]) -> dict[str, vocab.Json]:
@@ -254,7 +254,7 @@ _FURTHER = {
 }
 
 
-@job(features=listed(TEXT), explained=listed(_EXPLAINED_ROW))
+@job(features=list_of(TEXT), explained=list_of(_EXPLAINED_ROW))
 def explain_further(task: Task, rows: list[int], delta: float) -> dict[str, vocab.Json]:
     """Explain the classification of some test rows of a task with a probability, and by contrast."""
     found, model = encoded_rows(task), conformant_model(task, groups=True)

@@ -12,7 +12,7 @@ from scipy.special import betainc, betaln, gammaln
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.papers.selection_bias.simulation import overall_tables
 from trimbench.reproduction import vocabulary as vocab
-from trimbench.reproduction.execution.job import NUMBER, SHARE, job, listed
+from trimbench.reproduction.execution.job import NUMBER, SHARE, job, list_of
 from trimbench.selection_bias.selection import select
 
 
@@ -45,7 +45,7 @@ class CorrelationTable:
         return vocab.Outcome((table,), (), numbers)
 
 
-@job(correlation=listed(listed(NUMBER)))
+@job(correlation=list_of(list_of(NUMBER)))
 def correlation_table(n0: int, n1: int) -> dict[str, vocab.Json]:
     """Compute the correlation of a binary feature with the response for all its counts, of n0 and n1 cases."""
     ones0, ones1 = np.meshgrid(np.arange(n0 + 1), np.arange(n1 + 1))
@@ -183,10 +183,10 @@ _UNRELATED = {
     **dict.fromkeys(("n0", "n1", "k"), ""),
     **{"printed": ".2f", "below": ".3f", "features beyond": ",.1f", "probability": ".1e"},
 }
-_MEANS = {"gammas": listed(SHARE), "mean_sample": listed(SHARE), "mean_true": listed(NUMBER)}
+_MEANS = {"gammas": list_of(SHARE), "mean_sample": list_of(SHARE), "mean_true": list_of(NUMBER)}
 
 
-@job(_MEANS, _MEANS | {"true": listed(NUMBER), "sample": listed(NUMBER)})
+@job(_MEANS, _MEANS | {"true": list_of(NUMBER), "sample": list_of(NUMBER)})
 def true_and_sample_correlations(
     data: sim.ModelSettings, data_seed: int, ks: list[int], with_points: bool
 ) -> dict[str, vocab.Json]:

@@ -16,7 +16,7 @@ from trimbench._typing import Vector
 from trimbench.papers.measures import calibration
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.reproduction import vocabulary as vocab
-from trimbench.reproduction.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, listed, timed
+from trimbench.reproduction.execution.job import COUNT, NUMBER, POSITIVE, SHARE, job, list_of, timed
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
@@ -55,7 +55,7 @@ class Simulation(sim.Replicated):
         return vocab.Outcome((errors, losses), figures, numbers, notes)
 
 
-_BINS = {"counts": listed(COUNT), "predicted_sums": listed(POSITIVE), "positives": listed(COUNT)}
+_BINS = {"counts": list_of(COUNT), "predicted_sums": list_of(POSITIVE), "positives": list_of(COUNT)}
 
 
 @job({"gamma": SHARE, "n_tied": COUNT, **sim.both(sim.QUALITY | _BINS)})
@@ -428,7 +428,7 @@ _WHY = (
 )
 
 
-@job(sim.both({"seconds": listed(POSITIVE)}))
+@job(sim.both({"seconds": list_of(POSITIVE)}))
 def prediction_seconds(
     data: sim.ModelSettings, data_seed: int, prior: Prior, ties: Ties, ks: list[int], repeats: int
 ) -> dict[str, vocab.Json]:
@@ -564,7 +564,7 @@ def _figure_alpha_posterior(ours: pd.DataFrame, k: int, n_features: int, truth: 
     )
 
 
-@job({"log_alpha": listed(NUMBER), **sim.both({"log_density": listed(NUMBER), "mean_log_alpha": NUMBER})})
+@job({"log_alpha": list_of(NUMBER), **sim.both({"log_density": list_of(NUMBER), "mean_log_alpha": NUMBER})})
 def posterior_of_alpha(
     data: sim.ModelSettings, data_seed: int, prior: Prior, ties: Ties, k: int
 ) -> dict[str, vocab.Json]:

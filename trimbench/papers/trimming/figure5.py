@@ -22,7 +22,7 @@ from trimbench.papers.trimming.classifiers import (
     two_classes,
 )
 from trimbench.reproduction import vocabulary as vocab
-from trimbench.reproduction.execution.job import COUNT, PERCENT, SHARE, job, listed
+from trimbench.reproduction.execution.job import COUNT, PERCENT, SHARE, job, list_of
 from trimbench.trimming.baselines import folds_of, select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.decisions import best_cut
@@ -419,7 +419,7 @@ def cross_validated_accuracy(
     return accuracies / n_folds
 
 
-@job(_COMPARED, _COMPARED | {"points": listed(listed(SHARE))})
+@job(_COMPARED, _COMPARED | {"points": list_of(list_of(SHARE))})
 def agreement_and_accuracy(
     learning: Learning, positive: str, budget_divisor: int, n_folds: int, with_points: bool
 ) -> dict[str, vocab.Json]:

@@ -18,7 +18,7 @@ from trimbench.papers.networks import network_input, network_of
 from trimbench.papers.trimming.classifiers import NAMES, PROBLEM_ENTRIES, TRIMMED, Problem
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.encodings import categorize
-from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
+from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, list_of, seed_for, timed
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.decisions import feature_indices
@@ -40,7 +40,7 @@ _POINT = fields(
 )
 _COMPARED = {
     **{"engine": TEXT, "engine_seconds": POSITIVE, "method_seconds": POSITIVE},
-    **{"*_features": NAMES, "points": listed(_POINT)},
+    **{"*_features": NAMES, "points": list_of(_POINT)},
 }
 
 
@@ -215,7 +215,7 @@ def compared(
         points["kept"] = points["features"].map(" ".join)
         points["engine"] = points["engine"].map(_ENGINES)
         figures = [
-            _figure(f"{_shown(labels['network'])}{given}", ours, _named(labels["network"], suffix))
+            _figure(f"{_network_title(labels['network'])}{given}", ours, _named(labels["network"], suffix))
             for labels, ours in vocab.groups(points, "network")
         ]
         if not given:  # the curves of all networks with evidence would be a tangle
@@ -283,13 +283,13 @@ def _figure(title: str, points: pd.DataFrame, name: str) -> vocab.LineFigure:
 def _without_features(points: pd.DataFrame) -> vocab.LineFigure:
     """Return the curves of the classifiers without features, averaged over the classes of each network."""
     curves = (
-        (_shown(labels["network"]), labels["threshold"], ours["no_feature"].mean())
+        (_network_title(labels["network"]), labels["threshold"], ours["no_feature"].mean())
         for labels, ours in vocab.groups(points, "network", "threshold")
     )
     return vocab.LineFigure.of("Agreement without any feature, mean over the classes", _AXES, curves, name="no_feature")
 
 
-def _shown(network: str) -> str:
+def _network_title(network: str) -> str:
     """Return the name of a network in titles; the substitutes are named after their data."""
     name = network.removeprefix(SUBSTITUTE)
     return f"{vocab.shown_name(name)} (substitute)" if name != network else vocab.shown_name(name)

@@ -308,9 +308,14 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes, shape (n_classes,)."""
-        check_is_fitted(self, "estimator_")
+        self._check_fitted("estimator_")
         classes: NDArray[Any] = self.estimator_.classes_
         return classes
+
+    def _check_fitted(self, attribute: str) -> None:
+        # `check_is_fitted` collects all tags first, which takes as long as a row of a small classifier.
+        if attribute not in vars(self):
+            check_is_fitted(self, attribute)
 
     def _places(self, labels: Any) -> NDArray[np.intp]:
         """Return the places of decisions among the classes."""
@@ -419,7 +424,7 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def _rows_with_gaps(self, X: Any) -> tuple[Any, Matrix, NDArray[np.intp]]:
         """Return the checked table, coded rows, and the places of those with gaps."""
-        check_is_fitted(self, "density_")
+        self._check_fitted("density_")
         table, _ = self._table(X)
         rows = self._coding.encode(table)
         gaps = np.flatnonzero(np.isnan(rows).any(axis=1))
@@ -523,7 +528,7 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return DecisionStability(np.asarray(self.classes_)[decisions], probability, lower, upper)
 
     def _asker(self) -> ExpectedColumns:
-        check_is_fitted(self, "density_")
+        self._check_fitted("density_")
         return ExpectedColumns(
             self,
             tuple(range(len(self._coding.names))),
@@ -563,7 +568,9 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator).classifier_tags
+        # The tags of a frozen classifier are copies of those inside.
+        given = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else self.estimator
+        inner = get_tags(given).classifier_tags
         if inner is not None:
             tags.classifier_tags.multi_class = inner.multi_class
             tags.classifier_tags.poor_score = inner.poor_score

@@ -47,15 +47,15 @@ class RandomNumbers:
         if self.n_sets > 1:
             rng = np.random.default_rng(self.random_state)
             return np.asarray(rng.random((self.n_sets, self.n_draws, self.n_features + 1)))
-        return _sequence(self._length, self.n_features + 1, self.random_state)[None, self._own]
+        return _sequence(self._length, self.n_features + 1, self.random_state)[None, self.first : self._last]
 
     @property
-    def _own(self) -> slice:
-        return slice(self.first, self.first + self.n_draws)
+    def _last(self) -> int:
+        return self.first + self.n_draws
 
     @property
     def _length(self) -> int:
-        return max(_SEQUENCE, 1 << (self._own.stop - 1).bit_length())
+        return max(_SEQUENCE, 1 << (self._last - 1).bit_length())
 
     @property
     def features(self) -> NDArray[np.float64]:
@@ -69,7 +69,7 @@ class RandomNumbers:
             from scipy.special import ndtri
 
             return np.asarray(ndtri(self.features))
-        return _normal_sequence(self._length, self.n_features + 1, self.random_state)[None, self._own]
+        return _normal_sequence(self._length, self.n_features + 1, self.random_state)[None, self.first : self._last]
 
     def components(self, shares: Matrix) -> NDArray[np.intp]:
         """Return the component of each draw for shares of shape (n_rows, n_components), shape (n_rows, n_draws)."""

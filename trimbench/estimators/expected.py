@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -37,7 +36,7 @@ from trimbench.estimators.densities.gaussians import MOST_NUMBERS
 from trimbench.estimators.densities.margins import Margins
 from trimbench.estimators.densities.products import ProductMixture
 from trimbench.estimators.expectation import MOST_DRAWS, Answers, answers_of_draws, share_interval
-from trimbench.estimators.pipeline_steps import unwrapped
+from trimbench.estimators.pipeline_steps import accepts_gaps, unwrapped
 from trimbench.estimators.trees import Forest
 from trimbench.networks.discretize import UnknownValuesWarning, warn_of_unknown
 from trimbench.networks.values import check_no_missing_label, names_text, plain_table, unmasked
@@ -201,7 +200,7 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         margins = Margins.of(rows, self._coding.n_categories)
         # A classifier that takes no gaps needs completions, for which the choice of a density cannot ask it.
         self.density_scores_: tuple[DensityScore, ...] = ()
-        takes_gaps = frozen or not np.isnan(rows).any() or _takes_gaps(self.estimator)
+        takes_gaps = frozen or not np.isnan(rows).any() or accepts_gaps(self.estimator)
         if not takes_gaps:
             self.density_ = self._fitted_density(rows, margins)
         self._fit_estimator(table, rows, y, fit_params, takes_gaps=takes_gaps)
@@ -590,58 +589,6 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return tags
 
 
-def expect(
-    fitted: Any,
-    rows: Any,
-    density: Any = "auto",
-    n_draws: int | Literal["auto"] = "auto",
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-) -> ExpectedClassifier:
-    """Return what to expect of a fitted classifier where values are missing.
-
-    Parameters
-    ----------
-    fitted : fitted classifier
-        Of scikit-learn, or with its methods; a pipeline, too.
-    rows : array, sparse matrix or data frame of shape (n_rows, n_columns)
-        Rows as the classifier takes them, from which the density of the features is learned. Labels are not needed, and
-        some values may be missing.
-    density, n_draws, random_state, n_jobs
-        As in `trimbench.estimators.ExpectedClassifier`.
-
-    Returns
-    -------
-    ExpectedClassifier
-        With `predict_proba`, `predict` and `decision_stability` for rows with gaps.
-
-    Raises
-    ------
-    ValueError
-        When the classifier is not fitted, or as in `ExpectedClassifier.fit`.
-
-    Examples
-    --------
-    >>> import numpy as np, trimbench as tb
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, y = load_iris(return_X_y=True)
-    >>> fitted = LogisticRegression(max_iter=1000).fit(X, y)
-    >>> tb.expect(fitted, X).predict_proba([[5.0, np.nan, np.nan, np.nan]]).round(1)
-    array([[0.8, 0.2, 0. ]])
-    """
-    from sklearn.exceptions import NotFittedError
-
-    frozen = fitted if isinstance(fitted, FrozenEstimator) else FrozenEstimator(fitted)
-    try:
-        check_is_fitted(frozen)
-    except (NotFittedError, TypeError) as error:
-        raise ValueError(
-            f"fitted must be a fitted classifier, got a {type(fitted).__name__} that is not; call its fit first"
-        ) from error
-    return ExpectedClassifier(frozen, density, n_draws, random_state, n_jobs).fit(rows)
-
-
 def _n_threads(n_jobs: int | None) -> int:
     """Return the number of threads, by the rule of joblib: -1 for all processors, -2 for all but one."""
     if n_jobs is None:
@@ -656,15 +603,3 @@ def _rows_of(table: Any, places: NDArray[np.intp]) -> Any:
 def _repeated(value: Any, n_rows: int, places: NDArray[np.intp]) -> Any:
     """Return metadata of rows for each completion; anything else as it is."""
     return np.asarray(value)[places] if np.ndim(value) > 0 and len(value) == n_rows else value
-
-
-def _takes_gaps(estimator: Any) -> bool:
-    """Return whether a classifier takes rows with gaps; a pipeline if each step does, up to an imputer."""
-    if not isinstance(estimator, Pipeline):
-        return bool(get_tags(estimator).input_tags.allow_nan)
-    for _, step in estimator.steps:
-        if step not in (None, "passthrough") and not _takes_gaps(step):
-            return False
-        if type(step).__module__.startswith("sklearn.impute"):
-            return True
-    return True

@@ -30,7 +30,7 @@ _ROUNDING = 1e-12
 _MOST_COMPLETIONS, _DRAWN = 2**12, 512
 # Points of an integral, how often it is computed with other points, and the 99.95 % quantile of Student's t
 # distribution with one degree of freedom less.
-_POINTS, _REPEATS, _QUANTILE = 256, 8, 5.4079
+_POINTS, _REPEATS, _QUANTILE = 1024, 8, 5.4079
 
 
 def state_posteriors(model: ConformantDistribution, observed: ObservedRows) -> Matrix:

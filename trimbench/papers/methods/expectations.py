@@ -20,7 +20,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 from trimbench._typing import Matrix
-from trimbench.estimators.expected import ExpectedClassifier, UnseenGapsWarning, expect
+from trimbench.estimators.expect import expect
+from trimbench.estimators.expected import ExpectedClassifier, UnseenGapsWarning
 from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
 from trimbench.papers.measures import accuracy, calibration_error, log_loss
 from trimbench.reproduction import vocabulary as vocab

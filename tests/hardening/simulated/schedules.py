@@ -398,6 +398,7 @@ _MODULES = ("files.py", "execution/store.py", "execution/executors.py", "vocabul
 # Of these modules, the functions that make and publish runs.
 _PARTS = {
     "reporting/runs.py": re.compile(""),
+    "reporting/overview.py": re.compile(""),
     "commands/tasks.py": re.compile(r"run|_run_all|publish|_replace|_undo_killed|_copied|surroundings"),
 }
 _OPERATIONS = {

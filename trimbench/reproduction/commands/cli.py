@@ -26,17 +26,15 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 from trimbench.reproduction.children import python
 from trimbench.reproduction.commands.arguments import (
     GROUPS,
-    SHARED_KEYS,
     CommandLine,
-    CommonSettings,
     Composer,
     Invocation,
     Point,
     check_settings,
     setting,
-    task_names,
     value_text,
 )
+from trimbench.reproduction.commands.common_settings import SHARED_KEYS, CommonSettings, task_names
 from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, plain, without_value
 from trimbench.reproduction.files import read_bytes, settings_name
 from trimbench.reproduction.messages import ShortError, Shown, fitted

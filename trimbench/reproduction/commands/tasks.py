@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from trimbench.reproduction.commands.arguments import NO_SETTINGS, PUBLISHED, SHARED_KEYS, Invocation, Point
+from trimbench.reproduction.commands.arguments import Invocation, Point
 from trimbench.reproduction.commands.check import check, chosen, known_runs, run_folder
+from trimbench.reproduction.commands.common_settings import NO_SETTINGS, PUBLISHED, SHARED_KEYS
 from trimbench.reproduction.commands.verdict import verdict
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import (
@@ -45,9 +46,10 @@ from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.reporting.archive import write_archive
 from trimbench.reproduction.reporting.figures.drawing import StoredFigure, write_pictures
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
-from trimbench.reproduction.reporting.page import Part, count
+from trimbench.reproduction.reporting.overview import Overview, write_summary
+from trimbench.reproduction.reporting.page import count
+from trimbench.reproduction.reporting.parts import Part
 from trimbench.reproduction.reporting.runs import (
-    Overview,
     check_name,
     check_run,
     described_in,
@@ -59,7 +61,6 @@ from trimbench.reproduction.reporting.runs import (
     read_run,
     say,
     write_profile,
-    write_summary,
 )
 from trimbench.reproduction.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.reproduction.reporting.tables import cut, markdown, markdown_rows

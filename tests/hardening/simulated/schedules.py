@@ -399,7 +399,8 @@ _MODULES = ("files.py", "execution/store.py", "execution/executors.py", "vocabul
 _PARTS = {
     "reporting/runs.py": re.compile(""),
     "reporting/overview.py": re.compile(""),
-    "commands/tasks.py": re.compile(r"run|_run_all|publish|_replace|_undo_killed|_copied|surroundings"),
+    "commands/tasks.py": re.compile(r"run|_run_all|publish|_replace|_undo_killed|_copied"),
+    "commands/surroundings.py": re.compile(""),
 }
 _OPERATIONS = {
     *("create", "write", "copy", "flush", "rename", "make_folder", "make_folders", "unlink", "remove_folder"),

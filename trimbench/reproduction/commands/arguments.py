@@ -556,6 +556,11 @@ class Invocation:
         return self.points[0].experiments
 
     @property
+    def seeded(self) -> bool:
+        """Whether the command line gives a seed."""
+        return any(text.startswith("seed=") for text in self.points[0].named)
+
+    @property
     def root(self) -> Path:
         """The folder of all runs and of the store of jobs."""
         return Path(self.settings.results)

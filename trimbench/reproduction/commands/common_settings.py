@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import typing
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,7 +14,21 @@ from trimbench.reproduction.messages import brief
 from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.settings import ConfigurationError, Json, must_be, settings, validated
 
-Task = Literal["run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "new", "verdict", "check"]
+Task = Literal[
+    "run",
+    "report",
+    "plot",
+    "publish",
+    "compare",
+    "list",
+    "describe",
+    "fetch",
+    "new",
+    "verdict",
+    "check",
+    "audit",
+    "adopt",
+]
 
 
 def task_names() -> tuple[str, ...]:
@@ -35,11 +50,16 @@ OF_THE_RUN = (
     "reported",
     "values",
     "against",
+    "minutes",
+    "only",
+    "remove",
 )
 # The run with the committed results, to which only task=publish writes.
 PUBLISHED = "published"
+# Tasks that read somebody's archive.
+_OF_ARCHIVES = ("audit", "adopt")
 # Folders beside those of the runs.
-_TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm", "archives", "checks")
+_TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm", "archives", "checks", "audits")
 
 
 @settings
@@ -55,11 +75,14 @@ class CommonSettings:
     offline: bool
     roads: list[Literal["openml", "file", "package"]] | None
     verify: bool = False
-    archive: bool = False
+    archive: bool | str = False
     project: str | None = None
     reported: str | None = None
     values: str | None = None
     against: str | None = None
+    minutes: float | None = None
+    remove: bool = False
+    only: Literal["printed"] | None = None
 
     def __post_init__(self) -> None:
         if self.results.startswith("~") or "://" in self.results:
@@ -105,10 +128,31 @@ class CommonSettings:
                 "against must be a run, its archive or a numbers.csv, against which task=check checks, and is for that "
                 f"task alone, got {brief(self.against)} with task={self.task}; write task=check against=published"
             )
-        if self.archive and self.task != "report":
+        self._check_archive()
+
+    def _check_archive(self) -> None:
+        if self.archive is True and self.task != "report":
             raise ConfigurationError(
                 f"archive=true must come with task=report, got task={self.task}; run without it, then write "
                 "task=report archive=true"
+            )
+        if isinstance(self.archive, str) and self.task not in _OF_ARCHIVES:
+            raise ConfigurationError(
+                f"archive must be a file for {' and '.join(_OF_ARCHIVES)} alone, got {brief(self.archive)} with "
+                f"task={self.task}; write task=audit archive=run.zip"
+            )
+        if self.task == "adopt" and not isinstance(self.archive, str):
+            raise ConfigurationError("archive must be the file whose records task=adopt takes; write archive=run.zip")
+        if self.remove and self.task != "adopt":
+            raise ConfigurationError(f"remove=true must come with task=adopt, got task={self.task}; leave it out")
+        if self.minutes is not None and not (0 < self.minutes < math.inf and self.task in _OF_ARCHIVES):
+            raise ConfigurationError(
+                f"minutes must be a positive number, for {' and '.join(_OF_ARCHIVES)} alone, got {self.minutes} with "
+                f"task={self.task}; write task=audit run=published minutes=5"
+            )
+        if self.only and self.task != "audit":
+            raise ConfigurationError(
+                f"only=printed must come with task=audit, got task={self.task}; leave it out, or name experiment=..."
             )
 
     @classmethod

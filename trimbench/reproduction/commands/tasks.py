@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from trimbench.reproduction.commands.adopt import adopt_archive
 from trimbench.reproduction.commands.arguments import Invocation, Point
+from trimbench.reproduction.commands.audit import audit
 from trimbench.reproduction.commands.check import check, chosen, known_runs, run_folder
 from trimbench.reproduction.commands.common_settings import NO_SETTINGS, PUBLISHED, SHARED_KEYS
+from trimbench.reproduction.commands.surroundings import make, surroundings
 from trimbench.reproduction.commands.verdict import verdict
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import (
@@ -27,7 +30,7 @@ from trimbench.reproduction.data.declarations import (
     obstacle,
 )
 from trimbench.reproduction.data.errors import by_host, ways_out
-from trimbench.reproduction.execution.executors import Executor, Work, duration, executor_of, n_workers
+from trimbench.reproduction.execution.executors import Executor, Work, duration, n_workers
 from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit, provenance
 from trimbench.reproduction.files import (
     hash_of,
@@ -50,7 +53,6 @@ from trimbench.reproduction.reporting.overview import Overview, write_summary
 from trimbench.reproduction.reporting.page import count
 from trimbench.reproduction.reporting.parts import Part
 from trimbench.reproduction.reporting.runs import (
-    check_name,
     check_run,
     described_in,
     folder_of,
@@ -71,7 +73,6 @@ from trimbench.reproduction.vocabulary.planning import (
     Surroundings,
     expected_seconds,
     held_against_servers,
-    make_experiment,
     measured,
     run_plans,
 )
@@ -95,20 +96,6 @@ class _Task:
     reporter: Overview | SweepPoint
 
 
-def surroundings(invocation: Invocation, cache_mode: str, executor: Executor | None = None) -> Surroundings:
-    """Return what the experiments of a command share: data, store and executor, by default the configured one."""
-    settings = invocation.settings
-    cache = dataclasses.replace(Cache.from_environment(offline=settings.offline), roads=tuple(settings.roads or ()))
-    remove_temporary_folders(cache.writable, ".partial")  # of downloads that were killed
-    store, executor = JobStore(invocation.root / "jobs"), executor or executor_of(invocation.executor)
-    return Surroundings(Inputs(invocation.catalogue, cache), store, executor, cache_mode)
-
-
-def _make(invocation: Invocation, name: str, point: Point) -> Experiment:
-    check_name(name)
-    return make_experiment(name, point.experiments[name], SHARED_KEYS, invocation.code)
-
-
 def run(invocation: Invocation, cache_mode: str | None = None, executor: Executor | None = None) -> int:
     """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed.
 
@@ -122,7 +109,7 @@ def run(invocation: Invocation, cache_mode: str | None = None, executor: Executo
     found = [SweepPoint(point.swept) for point in invocation.points]
     # Everything is made before the first job runs, so that a mistake, even in the last point of a sweep, costs no time.
     tasks = [
-        _Task(name, point, _make(invocation, name, point), f"{name}{suffix}", one if invocation.sweep else overview)
+        _Task(name, point, make(invocation, name, point), f"{name}{suffix}", one if invocation.sweep else overview)
         for point, one in zip(invocation.points, found, strict=True)
         for name in sorted(
             literature.in_order(point.experiments), key=lambda name: name != project().first
@@ -134,7 +121,7 @@ def run(invocation: Invocation, cache_mode: str | None = None, executor: Executo
     if "git says" in (unknown := no_commit()):
         sys.stderr.write(f"The commit of this program is not known, so results do not name it; {unknown}\n")
     draws = any(hasattr(task.experiment, "seed") for task in tasks)
-    if not draws and any(text.startswith("seed=") for text in first.named):
+    if not draws and invocation.seeded:
         sys.stderr.write("seed changes nothing here: no experiment that runs has a setting of this name\n")
     _run_all(tasks, literature, where, invocation)
     if invocation.sweep:
@@ -245,7 +232,7 @@ _COLUMNS = ("experiment", *_COUNTS, "processor time to run the rest", "data")
 def list_experiments(invocation: Invocation) -> int:
     """Print each experiment with its jobs, the cost of those that are still to run, and its data; then the sum."""
     where = surroundings(invocation, "only")
-    experiments = {name: _make(invocation, name, invocation.points[0]) for name in invocation.experiments}
+    experiments = {name: make(invocation, name, invocation.points[0]) for name in invocation.experiments}
     typical = measured(invocation.catalogue, invocation.profile)
     rows: list[list[str]] = []
     stored: dict[str, Glance | None] = {}
@@ -345,7 +332,7 @@ def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]
         for group in groups_of_data():
             yield from (declare(group, name, catalogue.declared(group, name)) for name in catalogue.names(group))
         return
-    experiments = [_make(invocation, name, invocation.points[0]) for name in invocation.experiments]
+    experiments = [make(invocation, name, invocation.points[0]) for name in invocation.experiments]
     cells = [cell for one in experiments for cell in one.cells(Inputs(catalogue, cache))]
     yield from {need.place: need.declaration for cell in cells for need in cell.inputs}.values()
 
@@ -618,6 +605,8 @@ PERFORM: Mapping[str, Callable[[Invocation], int]] = {
     "fetch": fetch,
     "compare": compare,
     "check": check,
+    "audit": audit,
+    "adopt": adopt_archive,
     "plot": plot,
     "new": new,
     "verdict": verdict,

@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 from trimbench.reproduction.execution.store import commit_of, provenance
 from trimbench.reproduction.messages import reason, visible
 from trimbench.reproduction.project import DISTRIBUTION, per_project, project
+from trimbench.reproduction.reporting.certificate import audited_line
 from trimbench.reproduction.reporting.parts import Part, filled
 from trimbench.reproduction.reporting.tables import heading, numeric_columns, printable
 from trimbench.reproduction.reporting.verdicts import (
@@ -210,6 +211,11 @@ def render_pages(
     def facts(*written: Part) -> list[str]:
         computed = [commit for part in written for commit in part.get("computed", ())]
         own = [f"run {run}", *([] if is_elsewhere else [f"profile {profile}"])]
+        ours = [number for part in written for number in part["numbers"]]
+        if n := sum(bool(number.get("elsewhere")) for number in ours):
+            own.append(f"of {count(len(ours), 'number')} {n:,} rest on records computed elsewhere")
+        if said := audited_line(folder, place or folder):
+            own.append(said.removesuffix("."))
         return facts_of(*own, written=[part["commit"] for part in written], computed=computed)
 
     found = {one["standing"] for one in numbers}

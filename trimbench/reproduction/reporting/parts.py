@@ -77,7 +77,7 @@ _NUMBER = fields(
     cause=NOTHING | TEXT,
     n_jobs=COUNT,
     jobs=_RANGES,
-    **{"replications*": COUNT, "deviation*": POSITIVE},
+    **{"replications*": COUNT, "deviation*": POSITIVE, "elsewhere*": COUNT},
 ).when("a number with its verdict", _is_judged)
 PAGE = {
     **dict.fromkeys(("name", "status", "error", "about", "commit"), TEXT),
@@ -224,6 +224,7 @@ def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
         "n_jobs": len(places),
         "jobs": as_ranges(places),
         **_noise(number),
+        **({"elsewhere": n} if number and found and (n := len({*number.jobs, *others} & found.adopted.keys())) else {}),
     }
 
 

@@ -81,14 +81,14 @@ def write_findings(
     stem = inside_run(folder / findings.stem, folder)
     tables = list(findings.outcome.tables)
     compared = [] if findings.altered else judgements
-    main = comparison(compared).frame if compared else tables[0].frame
+    main = _with_origin(comparison(compared).frame, compared, findings) if compared else tables[0].frame
     listed = [table for table in tables if table.listed]
     if compared:
         differing = differences(compared)
         listed += [side_by_side(compared), *([differing] if len(differing.frame) else [])]
     written = [
         write_csv(main, beside(stem, "", ".csv")),
-        write_csv(flat(findings.rows), beside(stem, "rows", ".csv.gz")),
+        write_csv(flat(_rows_with_origin(findings)), beside(stem, "rows", ".csv.gz")),
         *(
             write_csv(table.frame, beside(stem, table.name or "table", csv_ending(table.frame)))
             for table in tables
@@ -107,6 +107,19 @@ def write_findings(
     return described(
         written, {**provenance_of([findings]), "figures": figures, "page": page}, beside(stem, "", ".json")
     )
+
+
+def _rows_with_origin(findings: Findings) -> pd.DataFrame:
+    """Return the rows of jobs, with the hash of the archive behind those that were computed elsewhere, if any were."""
+    found = findings.adopted
+    return findings.rows.assign(adopted=findings.rows["job"].map(found)) if found else findings.rows
+
+
+def _with_origin(frame: pd.DataFrame, judgements: Sequence[Judgement], findings: Findings) -> pd.DataFrame:
+    """Return the table of reported numbers, with the count of jobs that were computed elsewhere, if any were."""
+    found = findings.adopted.keys()
+    counts = [len(found & {*(one.number.jobs if one.number else ())}) for one in judgements]
+    return frame.assign(elsewhere=counts) if found else frame
 
 
 def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Path) -> list[Path]:

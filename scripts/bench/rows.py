@@ -25,7 +25,7 @@ from trimbench.trimming.search.row_scores import (
     highest_balances,
     scores_of,
 )
-from trimbench.trimming.search.rows import RowProblem, select
+from trimbench.trimming.search.row_search import RowProblem, select
 
 from .measure import Call, Row, growth, versus
 

@@ -18,7 +18,7 @@ import trimbench as tb
 from tests.networks.lawn_files import write
 from tests.networks.random_models import networks
 from tests.networks.test_bayesian_network import lawn
-from trimbench.networks.inference.joint import checked_evidence, joint_distribution
+from trimbench.networks.inference.joint import evidence_positions, joint_distribution
 from trimbench.networks.sampling import RowSampler
 
 # The variables of the lawn are rain (yes, no), sprinkler (on, off) and grass (dry, damp, wet).
@@ -106,7 +106,7 @@ def test_what_is_written_is_read(
     uai = "2\n" + " ".join(map(str, [len(pairs), *(n for pair in pairs for n in pair)])) + "\n0\n"
     for text in (ergo, uai):
         assert network.read_evidence(write(folder, "erg.evid", text)) == seen
-    assert checked_evidence(network, seen) == {node: network.states(node).index(seen[node]) for node in nodes}
+    assert evidence_positions(network, seen) == {node: network.states(node).index(seen[node]) for node in nodes}
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -153,7 +153,7 @@ def test_rows_are_drawn_given_evidence_below_the_range_of_floats() -> None:
 @pytest.mark.parametrize("states", [("TRUE", "FALSE"), pytest.param(("True", "False"), id="pgmpy#1391")])
 def test_evidence_may_be_a_truth_value(states: tuple[str, str]) -> None:
     network = tb.BayesianNetwork({"C": ["true", "false"], "F": states}, {}, {"C": [0.3, 0.7], "F": [0.5, 0.5]})
-    assert checked_evidence(network, {"C": True, "F": np.bool_(False)}) == {"C": 0, "F": 1}  # type: ignore[dict-item]
+    assert evidence_positions(network, {"C": True, "F": np.bool_(False)}) == {"C": 0, "F": 1}  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("states", [("True", "False"), ("true", "false"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no")])

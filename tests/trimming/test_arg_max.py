@@ -34,7 +34,7 @@ from trimbench.trimming.engines.table import ClassMeasures, agreements_within
 from trimbench.trimming.problem import Choice, Limits, Progress, checked_choice
 from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
 from trimbench.trimming.search.row_scores import WeightedRows, agreement_with
-from trimbench.trimming.search.rows import RowProblem
+from trimbench.trimming.search.row_search import RowProblem
 
 CLOSE = 1e-12
 
@@ -395,8 +395,8 @@ def test_intervals_of_selected_features_cover(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("trimbench.trimming.trim.MAX_ENTRIES", 0)
     monkeypatch.setattr("trimbench.trimming.by_model.TABLE_MAX_ENTRIES", 0)
     monkeypatch.setattr("trimbench.trimming.sampled._LONGEST_BOUND", 1e-3)
-    monkeypatch.setattr("trimbench.trimming.search.rows.MAX_INSTANCES", 0)
-    monkeypatch.setattr("trimbench.trimming.search.rows.N_DRAWN", 2_000)
+    monkeypatch.setattr("trimbench.trimming.search.row_search.MAX_INSTANCES", 0)
+    monkeypatch.setattr("trimbench.trimming.search.row_search.N_DRAWN", 2_000)
     monkeypatch.setattr("trimbench.trimming.sampled._N_DRAWN", 2_000)
     begun: list[int] = []
     draw = RowSampler.draw

@@ -26,7 +26,7 @@ from trimbench.trimming.search.row_scores import (
     pooled,
     scores_of,
 )
-from trimbench.trimming.search.rows import RowProblem, count_subsets, select, select_exhaustively, select_greedily
+from trimbench.trimming.search.row_search import RowProblem, count_subsets, select, select_exhaustively, select_greedily
 
 
 def random_rows(classifier: tb.BayesianClassifier, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:

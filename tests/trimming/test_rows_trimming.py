@@ -15,7 +15,7 @@ from tests.trimming import brute_force
 from trimbench.trimming.problem import Limits, Progress, checked_choice
 from trimbench.trimming.result import RowsAgreement, wilson_interval
 from trimbench.trimming.search.cross_fitting import dealt_folds, trim_on_rows
-from trimbench.trimming.search.rows import MAX_INSTANCES, RowProblem
+from trimbench.trimming.search.row_search import MAX_INSTANCES, RowProblem
 from trimbench.trimming.trim import trim_by_rows
 
 from .test_rows_search import best_of_pairs, blends, random_rows, share

@@ -192,7 +192,7 @@ def conform_to_statistics(
     if not is_number(smoothing) or not 0 <= smoothing < math.inf:
         raise ValueError(f"smoothing must be a number >= 0, got {smoothing!r}")
     weights, biases = np.asarray(weights, dtype=np.float64), np.asarray(biases, dtype=np.float64)
-    check_finite(weights, biases)
+    check_finite_weights(weights, biases)
     coding = reduce_problem(weights, biases, layout, statistics, float(smoothing))
     # If every feature is constant there is nothing to solve, and other solvers reject an empty problem.
     solve = solve_newton if isinstance(solver, str) or not len(coding.problem.linear) else solver
@@ -269,7 +269,7 @@ def linear_scores(logistic_regression: Any) -> tuple[Matrix, Vector, NDArray[Any
     if len(coefficients) < len(classes):  # scikit-learn stores only the second class
         coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
         biases = np.concatenate([[0.0], biases])
-    check_finite(coefficients, biases)
+    check_finite_weights(coefficients, biases)
     return coefficients.T.copy(), biases.copy(), classes
 
 
@@ -306,7 +306,7 @@ def check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Matr
         )
 
 
-def check_finite(weights: Matrix, biases: Vector) -> None:
+def check_finite_weights(weights: Matrix, biases: Vector) -> None:
     """Raise ValueError unless all weights and biases are finite."""
     if not (np.isfinite(weights).all() and np.isfinite(biases).all()):
         raise ValueError("weights and biases must be finite; fit the logistic regression with regularisation")

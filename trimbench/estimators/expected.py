@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from trimbench._checks import check_one_of, is_whole
+from trimbench._pictures import draw_stability, html_of
 from trimbench._typing import Matrix, Vector
 from trimbench.acquisition.policy import Asking
 from trimbench.estimators.acquisition import ExpectedColumns, most_votes
@@ -38,7 +40,7 @@ from trimbench.estimators.expectation import MOST_DRAWS, Answers, answers_of_dra
 from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.trees import Forest
 from trimbench.networks.discretize import UnknownValuesWarning, warn_of_unknown
-from trimbench.networks.values import check_no_missing_label, listed, plain_table, unmasked
+from trimbench.networks.values import check_no_missing_label, names_text, plain_table, unmasked
 
 _DENSITIES = ("auto", "products", "gaussian", "neighbours")
 # Completions of each training row with gaps, for a classifier that takes none.
@@ -71,6 +73,13 @@ class DecisionStability(NamedTuple):
     probability: Vector
     lower: Vector
     upper: Vector
+
+    def _repr_html_(self) -> str:
+        """Return how notebooks show it: how stable the decisions are, and the rows that are least sure."""
+        import pandas as pd
+
+        table = pd.DataFrame(self._asdict()).rename_axis("row").reset_index()
+        return html_of(table.nsmallest(10, "probability"), partial(draw_stability, stability=self.probability))
 
 
 class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -547,7 +556,7 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         unseen = np.isnan(rows).any(axis=0) & ~self._gaps_seen
         if not unseen.any():
             return
-        names = listed([self._coding.names[place] for place in np.flatnonzero(unseen).tolist()])
+        names = names_text([self._coding.names[place] for place in np.flatnonzero(unseen).tolist()])
         seen = "no gaps" if not self._gaps_seen.any() else f"none in {names}"
         warnings.warn(
             f"values are missing in {names}, but the training rows had {seen}: the stability can be relied on only if "

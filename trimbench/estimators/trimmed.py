@@ -37,7 +37,7 @@ from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.formats.parsing import read_json, write_json
 from trimbench.networks.learning import CodedColumns
-from trimbench.networks.values import checked_names, listed
+from trimbench.networks.values import checked_names, names_text
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.problem import Limits
 from trimbench.trimming.result import Trimming
@@ -354,16 +354,16 @@ class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator): 
             if name not in rules:
                 raise ValueError(f"columns must have every feature of the classifier, got none called {name!r}")
             if rules[name] != values:
-                found = listed(rules[name])
-                raise ValueError(f"categories of column {name!r} must be its values {listed(values)}, got {found}")
+                found = names_text(rules[name])
+                raise ValueError(f"categories of column {name!r} must be its values {names_text(values)}, got {found}")
         estimator.n_features_in_, estimator._column_labels = len(names), names
         if content["has_column_names"]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
         estimator.classes_ = np.array(content["classes"]["labels"], dtype=np.dtype(content["classes"]["type"]))
         classes = [str(label) for label in estimator.classes_]
         if sorted(classes) != sorted(classifier.class_names):
-            known = listed(classifier.class_names)
-            raise ValueError(f"classes must be those of the classifier, {known}, got {listed(classes)}")
+            known = names_text(classifier.class_names)
+            raise ValueError(f"classes must be those of the classifier, {known}, got {names_text(classes)}")
         estimator.trimming_ = None
         return estimator
 

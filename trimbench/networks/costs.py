@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from trimbench.networks.values import listed
+from trimbench.networks.values import names_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ def checked_costs(
             costs = {str(name): cost for name, cost in costs.items()}
         for name in costs:
             if name not in names:
-                raise ValueError(f"costs must be given for names among {_listed(names)}, got {name!r}")
+                raise ValueError(f"costs must be given for names among {names_text(names)}, got {name!r}")
         absent = [name for name in names if name not in costs]
         if absent:
             raise ValueError(f"costs must have an entry for every {what}, got none for {absent[0]!r}")
@@ -62,7 +62,7 @@ def checked_costs(
     if len(costs) != len(names):
         raise ValueError(f"costs must have {len(names)} entries, one for each feature, got {len(costs)}")
     for name, cost in zip(names, costs, strict=True):
-        if not is_number(cost) or not 0 <= cost < math.inf:
+        if not is_real_number(cost) or not 0 <= cost < math.inf:
             raise ValueError(f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; {never}")
         if (cost if isinstance(cost, int) else float(cost)) > _LARGEST:  # a float32 cannot be compared with it
             raise ValueError(
@@ -112,13 +112,13 @@ def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = 
     position = {name: index for index, name in enumerate(known)}
     for name in chosen:
         if not isinstance(name, str) or name not in position:
-            raise ValueError(f"{what} must be among {listed(known)}, got {name!r}")
+            raise ValueError(f"{what} must be among {names_text(known)}, got {name!r}")
     if len(set(chosen)) != len(chosen):
-        raise ValueError(f"{what} must be distinct, got {listed(chosen)}")
+        raise ValueError(f"{what} must be distinct, got {names_text(chosen)}")
     return tuple(position[name] for name in chosen)
 
 
-def is_number(value: object) -> bool:
+def is_real_number(value: object) -> bool:
     """Return whether a value is a real number of any type (not a bool)."""
     return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
@@ -127,7 +127,3 @@ def short(value: object) -> str:
     """Return a text for messages, cut after 100 characters."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}..."
-
-
-def _listed(names: Sequence[str], most: int = 20) -> str:
-    return f"{list(names)}" if len(names) <= most else f"{list(names[:most])[:-1]} and {len(names) - most + 1} more"

@@ -20,7 +20,7 @@ from trimbench.networks.values import (
     column_numbers,
     is_constant,
     is_plain,
-    listed,
+    names_text,
     places_among,
     plain_column,
     value_names,
@@ -96,7 +96,8 @@ class ColumnRule:
                 strange = str(column[~absent].iloc[int(np.argmax(found < 0))])
                 if self.fallback is None:
                     raise ValueError(
-                        f"column {self.name!r} must hold values among {listed(self.categories)}, got {strange[:80]!r}"
+                        f"column {self.name!r} must hold values among {names_text(self.categories)}, got "
+                        f"{strange[:80]!r}"
                     )
                 if (found < 0).all() and len(found) > 1 and len(self.categories) > 1:
                     warn_of_unknown(self.name, strange, self.categories)
@@ -236,8 +237,8 @@ def _numbers_of(rows: pd.DataFrame | NDArray[Any], places: NDArray[np.intp]) -> 
 def warn_of_unknown(name: str, strange: str, known: Sequence[str]) -> None:
     """Warn that a column has none of the values that training rows had."""
     warnings.warn(
-        f"column {name!r} has no value that the training rows had, which are {listed(known)}: all its cells, such as "
-        f"{strange[:40]!r}, count as unknown; check how they are written",
+        f"column {name!r} has no value that the training rows had, which are {names_text(known)}: all its cells, such "
+        f"as {strange[:40]!r}, count as unknown; check how they are written",
         UnknownValuesWarning,
         stacklevel=6,
     )

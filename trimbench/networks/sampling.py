@@ -13,7 +13,7 @@ from trimbench._typing import IntegerArray
 from trimbench.networks.bayesian_network import BayesianNetwork, draw_forwards, drawn
 from trimbench.networks.inference.joint import ContractionTooLarge, plan_whole, relevant_nodes
 from trimbench.networks.inference.products import Factor
-from trimbench.networks.inference.rows import product
+from trimbench.networks.inference.row_inference import product
 from trimbench.networks.values import code_type
 
 # Entries of the largest table that is made for sampling given evidence.

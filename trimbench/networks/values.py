@@ -61,7 +61,7 @@ def encode_compactly(frame: Any, values: Mapping[str, Sequence[str]]) -> NDArray
     for i, (name, known) in enumerate(values.items()):
         if name not in place or (len(place) < len(labels) and labels.count(name) != 1):
             advice = "drop all but one" if name in place else "add it, or use a model that does without it"
-            raise ValueError(f"the table must have exactly one column {name!r}, got {listed(labels)}; {advice}")
+            raise ValueError(f"the table must have exactly one column {name!r}, got {names_text(labels)}; {advice}")
         codes[:, i] = _column_codes(frame.iloc[:, place[name]], name, known)
     return codes
 
@@ -100,7 +100,7 @@ def _same_values(value: object) -> list[str]:
     return texts if not isinstance(value, str) or value in texts else []
 
 
-def listed(names: Sequence[object]) -> str:
+def names_text(names: Sequence[object]) -> str:
     """Return a list of names as text, cut where it is long."""
     shown = [str(name) if len(str(name)) <= 30 else f"{str(name)[:27]}..." for name in names[:_MOST_NAMES]]
     return f"{shown}" if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
@@ -138,7 +138,7 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
         unknown = sorted(text for text, code, is_there in triples if code < 0 and is_there)
         if unknown:
             raise ValueError(
-                f"column {name!r} must hold values among {listed(known)}, got {unknown[0][:40]!r}"
+                f"column {name!r} must hold values among {names_text(known)}, got {unknown[0][:40]!r}"
                 + (_CUT_FIRST if _are_measured(column, len(unknown)) else "")
                 + (
                     f"; {_AS_TEXT}"

@@ -19,12 +19,12 @@ from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.formats.ace import read_problem
 from trimbench.networks.formats.parsing import MAX_PLAIN, MAX_UNPACKED
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.values import listed, normalised
+from trimbench.networks.values import names_text, normalised
 from trimbench.reproduction.data.cache import Cache, Positive, Share, Text
 from trimbench.reproduction.data.declarations import is_here
 from trimbench.reproduction.data.downloads import (
     FileDeclaration,
-    check_one_of,
+    check_one_given,
     copies_of,
     existing,
     fetch_file,
@@ -187,7 +187,7 @@ class WholeNetwork:
     facts: _Facts | None = None
 
     def __post_init__(self) -> None:
-        check_one_of("path", self.path, "files", self.files)
+        check_one_given("path", self.path, "files", self.files)
         if (self.target is None) != (self.positive is None):
             raise ValueError("give both target and positive, or neither")
         for name in self.features or ():
@@ -220,7 +220,7 @@ class WholeNetwork:
         evidence = model.read_evidence(paths["evidence"]) if "evidence" in paths else self.evidence
         for node, state in self.evidence.items():
             if state not in model.states(node):
-                states = listed(model.states(node))
+                states = names_text(model.states(node))
                 raise ValueError(f"{what}: evidence on {node!r} must be one of its states, {states}, got {state!r}")
         features = self.features or (node for node in leaves if node not in self.evidence)
         return DeclaredNetwork(model, self.target, self.positive, tuple(features), evidence)

@@ -128,11 +128,11 @@ def log_adjustment(
         probabilities = discard_probabilities(prior, group.sizes, Fraction(selection.cut), simulation, with_ties)
         log_factor += probabilities.log_factor(group.n_discarded, group.n_tied, ties)
         error = np.hypot(error, group.n_discarded * probabilities.log_error)
-    check_possible(log_factor, prior)
+    check_selection_possible(log_factor, prior)
     return log_factor, error
 
 
-def check_possible(log_factor: NDArray[np.float64], prior: Prior) -> None:
+def check_selection_possible(log_factor: NDArray[np.float64], prior: Prior) -> None:
     """Raise ValueError if what was discarded has probability 0 at every alpha."""
     if not np.isfinite(log_factor).any():
         raise ValueError(

@@ -228,7 +228,7 @@ def checked_response(y: ArrayLike, n_cases: int, classes: str = "0 and 1") -> ND
     return values.astype(np.int64)
 
 
-def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDArray[np.int64]:
+def checked_row_numbers(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return row numbers; None means all rows.
 
     Raises ValueError if they are not row numbers (or a mask), repeat a row, or lack a class.

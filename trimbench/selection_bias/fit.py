@@ -21,7 +21,7 @@ from trimbench.selection_bias.features import (
     checked_cuts,
     checked_more_cases,
     checked_response,
-    checked_rows,
+    checked_row_numbers,
     checked_table,
     known_cuts,
 )
@@ -295,7 +295,7 @@ def fitted(
         }
         return sample_mixture(table, response, k, prior, how.sampler or MixtureSampler(), **given)
     prior.pseudo_counts(n_classes)
-    rows = checked_rows("selection_rows", how.selection_rows, response)
+    rows = checked_row_numbers("selection_rows", how.selection_rows, response)
     task = _Task(table, response, n_classes, rows, k, allow_fewer, how)
     learned = {"binary": _learn_binary, "categorical": _learn_categorical, "gaussian": _learn_gaussian}[kind](task)
     log_factor, error = learned.log_factor() if how.correct else np.zeros((2, prior.n_alpha))

@@ -29,9 +29,9 @@ from trimbench.acquisition.beliefs import (
 )
 from trimbench.acquisition.questions import parts_of
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.inference.rows import RowInference
+from trimbench.networks.inference.row_inference import RowInference
 from trimbench.networks.values import encode_compactly, plain_column, plain_table
-from trimbench.trimming.decisions import check_columns
+from trimbench.trimming.decisions import check_feature_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +88,7 @@ class BayesianAsker:
         frame = plain_table(rows)
         if not hasattr(frame, "columns"):
             encode_compactly(frame, dict(zip(self.names, self.values, strict=True)))  # raises
-        check_columns(frame.columns, self.names)
+        check_feature_columns(frame.columns, self.names)
         labels = [str(label) for label in frame.columns]
         chosen: pd.DataFrame = frame.iloc[:, [labels.index(name) for name in self.names]]
         self.codes(chosen)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.learning import check_rows, learn
-from trimbench.networks.values import listed, places_among
+from trimbench.networks.values import names_text, places_among
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
-from trimbench.trimming.decisions import TIE_TOLERANCE, check_columns, is_positive
+from trimbench.trimming.decisions import TIE_TOLERANCE, check_feature_columns, is_positive
 from trimbench.trimming.engines.choice import Engine
 from trimbench.trimming.engines.table import DenseEngine, SubsetBatch, subset_batches
 from trimbench.trimming.problem import Choice, checked_budget, checked_choice, checked_costs
@@ -132,12 +132,14 @@ def select_features(
 
     rng = np.random.default_rng(random_state)
     check_rows(rows, target, "rows")
-    check_columns(rows.columns, classifier.features)
+    check_feature_columns(rows.columns, classifier.features)
     features = rows.set_axis(rows.columns.map(str), axis=1)[list(classifier.features)]
     states = [*classifier.positive_states, *classifier.negative_states]
     places = places_among(target, states)
     if (unknown := places < 0).any():
-        raise ValueError(f"target must be one of {listed(states)} in every row, got {target[unknown].tolist()[0]!r}")
+        raise ValueError(
+            f"target must be one of {names_text(states)} in every row, got {target[unknown].tolist()[0]!r}"
+        )
     target = pd.Series(np.where(places < len(classifier.positive_states), *classifier.class_names), target.index)
     folds = folds_of(features, target, classifier.positive, classifier.threshold, n_folds, rng, smoothing)
     return FeatureSelection(_by_accuracy(classifier.features, folds, checked_budget(budget)))

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.costs import feature_indices as feature_indices
-from trimbench.networks.costs import is_number
+from trimbench.networks.costs import is_real_number
 from trimbench.networks.costs import short as short
 from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.values import listed, state_name
+from trimbench.networks.values import names_text, state_name
 
 Model = NaiveBayes | NaiveBayesMixture | BayesianNetwork
 
@@ -84,7 +84,7 @@ def understood_model(model: object, target: str | None) -> tuple[Model, str]:
     if not isinstance(model, BayesianNetwork):
         raise TypeError(f"model must be a NaiveBayes or a BayesianNetwork, got {type(model).__name__}{_way(model)}")
     if target not in model.nodes:
-        raise ValueError(f"target must be a node of the network, one of {listed(model.nodes)}, got {target!r}")
+        raise ValueError(f"target must be a node of the network, one of {names_text(model.nodes)}, got {target!r}")
     naive = all(model.parents(node) == ((target,) if node != target else ()) for node in model.nodes)
     return (NaiveBayes.from_network(model, target) if naive else model), target
 
@@ -120,12 +120,12 @@ def split_states(states: Sequence[str], target: str, positive: object) -> tuple[
     wanted = [state_name(state, states) for state in (cast("Collection[object]", positive) if several else [positive])]
     for state in wanted:
         if state not in states:
-            raise ValueError(f"positive must be one of {listed(states)}, got {state!r}")
+            raise ValueError(f"positive must be one of {names_text(states)}, got {state!r}")
     rest = tuple(state for state in states if state not in wanted)
     if not wanted or not rest:
         raise ValueError(
             f"target {target!r} must have states on both sides, positive and not; got positive={wanted} of its states "
-            f"{listed(states)}"
+            f"{names_text(states)}"
         )
     return tuple(state for state in states if state in wanted), rest
 
@@ -152,10 +152,10 @@ def checked_evidence(model: Model, evidence: Mapping[str, object] | None, target
         if name == target:
             raise ValueError(f"evidence must not be on the target {target!r}: its state would be known")
         if name not in known:
-            raise ValueError(f"evidence must be on variables among {listed(tuple(known))}, got {name!r}")
+            raise ValueError(f"evidence must be on variables among {names_text(tuple(known))}, got {name!r}")
         state = state_name(value, known[name])
         if state not in known[name]:
-            raise ValueError(f"evidence on {name!r} must be one of its states {listed(known[name])}, got {state!r}")
+            raise ValueError(f"evidence on {name!r} must be one of its states {names_text(known[name])}, got {state!r}")
         checked[name] = state
     return checked
 
@@ -176,7 +176,9 @@ def components_of(model: Model, evidence: Mapping[str, str]) -> Components | Non
             place = parts.feature_names.index(name)
             logs = logs + _logs(parts.likelihoods[place][:, parts.value_names[place].index(state)])
         if not np.isfinite(logs).any():
-            raise ValueError(f"evidence must have a probability above 0, got {_shown(evidence)}, which is impossible")
+            raise ValueError(
+                f"evidence must have a probability above 0, got {_evidence_text(evidence)}, which is impossible"
+            )
         weights = np.exp(logs - logs.max())
         prior = weights / weights.sum()
         log_prior = np.where(prior > TRACE, _logs(prior), logs - logs.max() - np.log(weights.sum()))
@@ -196,7 +198,7 @@ def _logs(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.log(values))
 
 
-def check_possible(model: Model, target: str, evidence: Mapping[str, str]) -> None:
+def check_evidence_possible(model: Model, target: str, evidence: Mapping[str, str]) -> None:
     """Raise a ValueError if the evidence in a network has probability zero.
 
     A network in which that takes long to compute is not checked. Evidence in other models was checked in their
@@ -217,12 +219,12 @@ def as_network(model: Model) -> BayesianNetwork:
     return model if isinstance(model, BayesianNetwork) else model.to_network()
 
 
-def _shown(evidence: Mapping[str, str]) -> str:
+def _evidence_text(evidence: Mapping[str, str]) -> str:
     pairs = [f"{name}={state}" for name, state in evidence.items()]
     return ", ".join(pairs[:5]) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
 
 
-def check_columns(labels: Iterable[object], features: Collection[str]) -> None:
+def check_feature_columns(labels: Iterable[object], features: Collection[str]) -> None:
     """Raise a ValueError unless rows have exactly one column for each feature; labels are compared as text."""
     columns = [str(label) for label in labels]
     counts = {name: columns.count(name) for name in features}
@@ -235,7 +237,7 @@ def check_columns(labels: Iterable[object], features: Collection[str]) -> None:
 
 def checked_threshold(threshold: float) -> float:
     """Return `threshold` as a float; raise ValueError unless it is a number in [0, 1]."""
-    if not is_number(threshold) or not 0.0 <= threshold <= 1.0:
+    if not is_real_number(threshold) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
     return float(threshold)
 
@@ -321,6 +323,28 @@ class Instances:
         return agreement_of(float(np.where(positive, self.signed, -self.signed).sum()))
 
 
+# Numbers that `cumulated` adds up one after the other.
+_BLOCK = 128
+
+
+def cumulated(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums of the first 1, 2, ... values, shape (n_values,), as `numpy.cumsum` does, but in blocks.
+
+    The sums of whole blocks are cumulated in the same way, so no value goes through more than 128 additions for each of
+    the ``log(n_values) / log(128)`` levels, rounded up, and the rounding error of each sum is at most 2^-53 times that
+    number times the sum of the absolute values (Higham 2002, section 4.2). One after the other, it would be up to
+    `n_values` additions, whose errors do not cancel where the values are equal.
+    """
+    n_blocks = -(-values.size // _BLOCK)
+    if n_blocks <= 1:
+        return np.cumsum(values)
+    padded = np.zeros((n_blocks, _BLOCK))
+    padded.reshape(-1)[: values.size] = values
+    np.cumsum(padded, axis=1, out=padded)
+    padded[1:] += cumulated(padded[:-1, -1])[:, None]
+    return padded.reshape(-1)[: values.size]
+
+
 def agreement_of(balance: float) -> float:
     """Return the agreement (1 + balance) / 2 of a sum of signed masses, clipped to [0, 1], as sums are rounded."""
     return min(1.0, max(0.0, 0.5 * (1.0 + balance)))
@@ -377,7 +401,7 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     starts = np.concatenate([[0], 1 + np.flatnonzero(apart & (missed[:-1] < reached[1:]))])
     signed = np.add.reduceat(instances.signed[seen][order], starts)
     # Entry i: the i lowest groups are below the threshold.
-    scores = signed.sum() - 2.0 * np.concatenate([[0.0], np.cumsum(signed)])
+    scores = signed.sum() - 2.0 * np.concatenate([[0.0], cumulated(signed)])
     lows = np.concatenate([[0.0], missed[np.concatenate([starts[1:], [missed.size]]) - 1]])
     highs = np.concatenate([reached[starts], [1.0]])
     if np.isposinf(log_odds[-1]):

@@ -14,7 +14,7 @@ import numpy as np
 
 from trimbench._numba import clock
 from trimbench.networks.costs import checked_costs as checked_costs
-from trimbench.networks.costs import checked_groups, feature_indices, is_number
+from trimbench.networks.costs import checked_groups, feature_indices, is_real_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -297,7 +297,7 @@ def checked_choice(
 
 def checked_budget(budget: float) -> float:
     """Return `budget` as a float; raise ValueError if it is negative or not a number."""
-    if not is_number(budget) or not budget >= 0:
+    if not is_real_number(budget) or not budget >= 0:
         raise ValueError(f"budget must be a number >= 0, got {budget!r}; 0 keeps only features that cost nothing")
     try:
         return float(budget)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trimbench._numba import clock as seconds_now
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
-from trimbench.networks.inference.rows import Lookup
+from trimbench.networks.inference.row_inference import Lookup
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.decisions import Instances, best_cut, is_positive
 from trimbench.trimming.problem import Choice, Limits

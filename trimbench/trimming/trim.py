@@ -11,7 +11,7 @@ import numpy as np
 from trimbench._checks import check_one_of, is_number
 from trimbench.trimming.by_model import agreement_at, bound_of_all, trim_by_model
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
-from trimbench.trimming.decisions import Cut, check_possible, checked_threshold, feature_indices, short
+from trimbench.trimming.decisions import Cut, check_evidence_possible, checked_threshold, feature_indices, short
 from trimbench.trimming.engines.bounds import DEFAULT_POINTS, CertifiedEngine
 from trimbench.trimming.engines.choice import Engine, EngineName, check_engine, make_engine
 from trimbench.trimming.engines.table import MAX_ENTRIES, n_entries
@@ -19,7 +19,7 @@ from trimbench.trimming.problem import Choice, Limits, Progress, checked_budget,
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, trimming_of
 from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight, trim_on_rows
 from trimbench.trimming.search.row_scores import CodedRows, encoded_rows
-from trimbench.trimming.search.rows import WholeClassifier
+from trimbench.trimming.search.row_search import WholeClassifier
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,7 @@ def trim(
         )
     check_one_of("prefer", prefer, get_args(Prefer))
     original = checked_classifier(classifier, any_rule=True)
-    check_possible(original.model, original.target, original.evidence)
+    check_evidence_possible(original.model, original.target, original.evidence)
     choice = checked_choice(original.features, budget, costs, groups=groups, required=required, forbidden=forbidden)
     if isinstance(engine, str) or not hasattr(engine, "best_cut"):
         check_engine(engine)
@@ -316,7 +316,7 @@ def trimming_curve(
     [((), 0.52), (('x0',), 1.0)]
     """
     price = checked_costs(checked_classifier(classifier).features, costs)
-    check_possible(classifier.model, classifier.target, classifier.evidence)
+    check_evidence_possible(classifier.model, classifier.target, classifier.evidence)
     within = [checked_budget(budget) for budget in _numbers(budgets, "budgets")]
     levels = [classifier.threshold]
     if thresholds is not None:

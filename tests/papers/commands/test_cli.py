@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from trimbench.reproduction.commands import tasks
-from trimbench.reproduction.commands.arguments import quoted
+from trimbench.reproduction.commands.arguments import hydra_text
 from trimbench.reproduction.commands.cli import answer, completions
 from trimbench.reproduction.settings import ConfigurationError
 
@@ -136,7 +136,7 @@ def test_results_that_are_no_folder_are_refused(command: Command, tmp_path: Path
 # Of the last three, see hydra-ecosystem/hydra#2891, #2705 and #1577.
 @pytest.mark.parametrize("name", ["it's", "a$b", "a, b", 'x"y', "50%", r"a\${b}", "李明", "a#b", "epoch=9-step=8.x"])
 def test_results_may_have_any_name(command: Command, tmp_path: Path, name: str) -> None:
-    command(T4, "executor=serial", f"results={quoted(name)}", code=0)
+    command(T4, "executor=serial", f"results={hydra_text(name)}", code=0)
     assert (tmp_path / name.replace("\\", "") / "quick/trimming/table4.md").is_file()
 
 

@@ -19,7 +19,14 @@ from trimbench.papers.own_table.column_reading import LIMIT, TextColumn
 from trimbench.papers.own_table.sources import CsvSource
 from trimbench.papers.own_table.table_files import _lines, _split_by_arrow
 from trimbench.papers.own_table.table_reading import equal_columns, read_table, suspicion
-from trimbench.papers.own_table.table_texts import TableSettings, day_first, days_of, number_of, signed, type_setting
+from trimbench.papers.own_table.table_texts import (
+    TableSettings,
+    day_first,
+    days_of,
+    signed,
+    stated_number,
+    type_setting,
+)
 from trimbench.reproduction.data.dataset import canonical_order
 from trimbench.reproduction.data.errors import DeclarationError
 from trimbench.reproduction.settings import validated
@@ -31,16 +38,16 @@ NUMBERS = st.one_of(st.integers(-(10**15), 10**15), st.floats(allow_nan=False, a
 @QUICK
 @given(NUMBERS, st.sampled_from(".,"))
 def test_written_numbers_are_read_back(value: float, mark: str) -> None:
-    assert number_of(repr(value).replace(".", mark), mark) == value
+    assert stated_number(repr(value).replace(".", mark), mark) == value
     if isinstance(value, int):
         grouped = f"{value:,}".replace(",", "," if mark == "." else ".")
-        assert number_of(grouped, mark) == value
+        assert stated_number(grouped, mark) == value
 
 
 @QUICK
 @given(st.text("0123456789.,-+eE<> 'x_\u0661", max_size=8))
 def test_what_is_read_as_a_number_is_one(text: str) -> None:
-    found = number_of(text, ".")
+    found = stated_number(text, ".")
     plain = re.sub(r"(?<=\d)[, '](?=\d{3}(?!\d))", "", text.strip())
     assert math.isnan(found) or found == float(plain)
     assert not LIMIT.fullmatch(text) or math.isnan(found)
@@ -56,11 +63,11 @@ _WRITTEN = st.one_of(
 def test_columns_of_usual_numbers_are_read_as_single_texts_are(texts: list[str], mark: str) -> None:
     column = TextColumn.of("x", pd.Series(texts, dtype="str"), ())
     marks = {".": ",", ",": "."}
-    both = {one: [not math.isnan(number_of(signed(text), one)) for text in column.texts] for one in marks}
+    both = {one: [not math.isnan(stated_number(signed(text), one)) for text in column.texts] for one in marks}
     assert column.decimal_marks == {one for one in marks if any(np.array(both[one]) > both[marks[one]])}
-    alone = [number_of(text, mark) for text in column.texts]
+    alone = [stated_number(text, mark) for text in column.texts]
     if not np.isnan(alone).all():
-        alone = [number_of(signed(text), mark) for text in column.texts]
+        alone = [stated_number(signed(text), mark) for text in column.texts]
     np.testing.assert_array_equal(column.parsed(mark), alone)
     usual = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?(e[+-][01]?\d\d)?", re.ASCII)
     numbers = [float(text) for text in column.texts if usual.fullmatch(text)]

@@ -19,7 +19,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from trimbench import papers
 from trimbench.papers.own_table import steps
-from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, read_costs, stored_table
+from trimbench.papers.own_table.settings import StudySettings, costs_by_feature, keep_table, read_costs, stored_table
 from trimbench.papers.own_table.steps import CANDIDATES, by_sequential_selection, informative
 from trimbench.papers.own_table.study import OwnTable, Study, prepared
 from trimbench.papers.own_table.table_reading import read_table
@@ -255,15 +255,15 @@ def test_a_study_is_not_written_into_a_folder_of_something_else(tmp_path: Path) 
 
 
 def test_costs_and_budgets() -> None:
-    assert checked_costs(None, ["a", "b"]) == {"a": 1.0, "b": 1.0}
-    assert checked_costs({"b": 2, "a": 3, "id": 9}, ["a", "b"], {"id"}) == {"a": 3.0, "b": 2.0}
+    assert costs_by_feature(None, ["a", "b"]) == {"a": 1.0, "b": 1.0}
+    assert costs_by_feature({"b": 2, "a": 3, "id": 9}, ["a", "b"], {"id"}) == {"a": 3.0, "b": 2.0}
     for costs, complaint in (
         ({"c": 1.0}, "a feature must be one of 'a', 'b', got 'c'"),
         ({"a": -1.0, "b": 1.0}, "from 0 to 1e100, got -1.0 for a"),
         ({"a": 1.0, "b": 1e308}, "got 1e.308 for b"),
     ):
         with pytest.raises(ConfigurationError, match=complaint):
-            checked_costs(costs, ["a", "b"])
+            costs_by_feature(costs, ["a", "b"])
     for changes, complaint in (
         ({"shares": [2.0]}, r"^shares must be fractions between 0 and 1, got 2.0; 20 % is 0.2"),
         ({"shares": [0.9, 0.95]}, "at most 0.9 where what goes missing depends on values"),

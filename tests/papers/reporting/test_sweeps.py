@@ -22,7 +22,7 @@ from trimbench.reproduction.reporting.sweeps import (
     Measured,
     SweepPoint,
     measured_columns,
-    number_of,
+    setting_number,
     sweep_figures,
     write_sweep,
 )
@@ -248,7 +248,7 @@ def test_the_axis_is_the_number_with_most_values() -> None:
     ],
 )
 def test_numbers_of_settings(value: Json, number: float | None) -> None:
-    assert number_of(value) == number
+    assert setting_number(value) == number
 
 
 def test_without_a_number_there_is_no_figure() -> None:
@@ -350,7 +350,7 @@ def test_the_axis_of_a_share_is_the_true_one() -> None:
     points = sweep(lambda x: [{"error": x / 2}], [0.1, 0.2], key="missing")
     for point, percent in zip(points, (25, 50), strict=True):  # what the jobs alone say
         rows = point.findings[0].rows
-        rows["dataset"], rows["missing"], rows["missing_percent"] = "a", number_of(point.swept["missing"]), percent
+        rows["dataset"], rows["missing"], rows["missing_percent"] = "a", setting_number(point.swept["missing"]), percent
     assert sweep_figures(points)[0][0].points["x"].tolist() == [25, 50]
 
 

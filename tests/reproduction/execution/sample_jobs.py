@@ -18,7 +18,7 @@ import numpy as np
 
 from trimbench.reproduction.execution import store
 from trimbench.reproduction.execution.code_hash import job_function
-from trimbench.reproduction.execution.job import COUNT, NOTHING, SHARE, fields, generator_for, job, listed
+from trimbench.reproduction.execution.job import COUNT, NOTHING, SHARE, fields, generator_for, job, list_of
 from trimbench.reproduction.execution.store import remember
 
 
@@ -230,7 +230,7 @@ def leave_a_file() -> dict[str, Any]:
     return {"path": path}
 
 
-@job(agreement=SHARE, budgets=listed(COUNT), best=fields(agreement=SHARE) | NOTHING)
+@job(agreement=SHARE, budgets=list_of(COUNT), best=fields(agreement=SHARE) | NOTHING)
 def declared(agreement: float) -> dict[str, Any]:
     return {"agreement": agreement, "budgets": [1], "best": None}
 

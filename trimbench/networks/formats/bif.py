@@ -325,16 +325,16 @@ def write_bif(path: str | Path, parts: NetworkParts) -> None:
 def _lines(parts: NetworkParts) -> Iterator[str]:
     yield "network unnamed {\n}\n"
     for node, states in parts.states.items():
-        yield f"variable {_word(node)} {{\n  type discrete [ {len(states)} ] {{ {_listed(states)} }};\n}}\n"
+        yield f"variable {_word(node)} {{\n  type discrete [ {len(states)} ] {{ {_bif_words(states)} }};\n}}\n"
     for node in parts.states:
         parents, table = parts.parents[node], parts.tables[node]
-        yield f"probability ( {' | '.join([_word(node), *([_listed(parents)] if parents else [])])} ) {{\n"
+        yield f"probability ( {' | '.join([_word(node), *([_bif_words(parents)] if parents else [])])} ) {{\n"
         if not parents:
             yield f"  table {_numbers(table.tolist())};\n"
         else:
             keys = itertools.product(*(parts.states[parent] for parent in parents))
             for key, row in zip(keys, table.reshape(-1, table.shape[-1]), strict=True):
-                yield f"  ({_listed(key)}) {_numbers(row.tolist())};\n"
+                yield f"  ({_bif_words(key)}) {_numbers(row.tolist())};\n"
         yield "}\n"
 
 
@@ -342,7 +342,7 @@ def _numbers(row: Iterable[float]) -> str:
     return ", ".join(map(repr, row))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _bif_words(names: Sequence[str]) -> str:
     return ", ".join(map(_word, names))
 
 

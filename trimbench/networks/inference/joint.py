@@ -26,7 +26,7 @@ from trimbench.networks.inference.products import (
     restricted,
     sum_out,
 )
-from trimbench.networks.values import checked_names, listed, state_name
+from trimbench.networks.values import checked_names, names_text, state_name
 
 GIB = 2**30
 NUMPY_AXES = 64
@@ -96,8 +96,8 @@ def joint_distribution(
     names = checked_names(variables, "variables")
     for name in names:
         if name not in network.nodes:
-            raise ValueError(f"variables must be among {listed(network.nodes)}, got {name!r}")
-    observed = checked_evidence(network, evidence or {}, without=names)
+            raise ValueError(f"variables must be among {names_text(network.nodes)}, got {name!r}")
+    observed = evidence_positions(network, evidence or {}, without=names)
     shape = tuple(network.cardinality(name) for name in names)
     if len(shape) > NUMPY_AXES:
         raise ContractionTooLarge(f"variables must be at most {NUMPY_AXES} (a table's axes), got {len(shape)}")
@@ -125,12 +125,12 @@ def joint_distribution(
     if observed:
         total = float(result.sum())
         if not total > 0.0:
-            raise ValueError(f"evidence must have a positive probability, got 0 for {listed(list(observed))}")
+            raise ValueError(f"evidence must have a positive probability, got 0 for {names_text(list(observed))}")
         result /= total
     return result.reshape(shape)
 
 
-def checked_evidence(
+def evidence_positions(
     network: BayesianNetwork, evidence: Mapping[str, str], *, without: Collection[str] = ()
 ) -> dict[str, int]:
     """Return the position of each observed state among the states of its node.
@@ -146,11 +146,12 @@ def checked_evidence(
     observed = {}
     for node, given in evidence.items():
         if node not in network.nodes:
-            raise ValueError(f"evidence must be on nodes among {listed(network.nodes)}, got {node!r:.60}")
+            raise ValueError(f"evidence must be on nodes among {names_text(network.nodes)}, got {node!r:.60}")
         state = state_name(given, network.states(node))
         if state not in network.states(node):
             raise ValueError(
-                f"evidence on {node!r:.60} must be one of its states {listed(network.states(node))}, got {state!r:.60}"
+                f"evidence on {node!r:.60} must be one of its states {names_text(network.states(node))}, got "
+                f"{state!r:.60}"
             )
         if node in without:
             raise ValueError(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from trimbench._typing import Vector
 from trimbench.reproduction import vocabulary as vocab
-from trimbench.reproduction.execution.job import COUNT, NUMBER, SHARE, fields, job, listed
+from trimbench.reproduction.execution.job import COUNT, NUMBER, SHARE, fields, job, list_of
 
 _MODELS = ("P1", "P2")
 _TITLE = "Classification and probability of each instance"
@@ -72,13 +72,13 @@ def _table(title: str, lines: Sequence[Mapping[str, object]], name: str) -> voca
     return vocab.Table.of(title, lines, formats, name=name)
 
 
-_MODEL = fields(prior=SHARE, positive=listed(SHARE), negative=listed(SHARE))
+_MODEL = fields(prior=SHARE, positive=list_of(SHARE), negative=list_of(SHARE))
 
 
 @job(
-    weights=listed(NUMBER),
-    instances=listed(
-        fields(x=listed(COUNT), F=SHARE, **dict.fromkeys(("P1(c | x)", "P1(x)", "P2(c | x)", "P2(x)"), SHARE))
+    weights=list_of(NUMBER),
+    instances=list_of(
+        fields(x=list_of(COUNT), F=SHARE, **dict.fromkeys(("P1(c | x)", "P1(x)", "P2(c | x)", "P2(x)"), SHARE))
     ),
     P1=_MODEL,
     P2=_MODEL,

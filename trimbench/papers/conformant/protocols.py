@@ -26,7 +26,7 @@ from trimbench.reproduction.data.declarations import DatasetDeclaration, is_here
 from trimbench.reproduction.data.encodings import BinaryEncoding, CutRule, encode_binary
 from trimbench.reproduction.data.masks import split_rows
 from trimbench.reproduction.execution.code_hash import code_version
-from trimbench.reproduction.execution.job import COUNT, NUMBER, POSITIVE, SHARE, TEXT, job, listed, seed_for
+from trimbench.reproduction.execution.job import COUNT, NUMBER, POSITIVE, SHARE, TEXT, job, list_of, seed_for
 from trimbench.reproduction.execution.store import Arrays, remember
 from trimbench.reproduction.project import project
 
@@ -253,7 +253,7 @@ def rows_at_hand(task: Task) -> EncodedRows | None:
 @job(
     {
         **dict.fromkeys(("n_train", "n_test", "n_columns", "n_features", "n_classes", *_SIZES), COUNT),
-        "class_counts": listed(COUNT),
+        "class_counts": list_of(COUNT),
         "most_values": COUNT,
         "most_valued": TEXT,
     }
@@ -469,7 +469,7 @@ class Table2:
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the data sets as the paper lists them, their encodings, and the classifiers."""
-        listed, encoded = [], []
+        printed_rows, encoded = [], []
         numbers: list[vocab.Number] = []
         for name in self.datasets:
             for encoding in self.encodings:
@@ -482,7 +482,7 @@ class Table2:
                     share = 100 * max(counts) / sum(counts)
                     values = (float(size[n_rows]) / 1000, int(size["n_classes"]), share, int(size["features"]))
                     printed = dict(zip(_PRINTED, values, strict=True))
-                    listed.append({"data": name} | printed)
+                    printed_rows.append({"data": name} | printed)
                     share = "balanced_percent" if name in _BALANCED else "unbalanced_percent"
                     quantities = ("size_thousands", "classes", share, "features")
                     found = vocab.numbers_of(name, dict(zip(quantities, printed.values(), strict=True)), sizes)
@@ -493,7 +493,7 @@ class Table2:
                 line = {"data": name, "encoding": encoding, **{title: size[key] for key, title in _COUNTED.items()}}
                 encoded.append(line | ({t: fits.iloc[0][key] for key, t in _FIT.items()} if len(fits) else {}))
         tables = (
-            vocab.Table.of("Table 2: the data sets", listed, {"data": "", **_PRINTED}),
+            vocab.Table.of("Table 2: the data sets", printed_rows, {"data": "", **_PRINTED}),
             vocab.Table.of(_ENCODED_TITLE, encoded, _ENCODED, name="encoded"),
         )
         return vocab.Outcome(tables, (), [*numbers, *self._most_values(rows)])

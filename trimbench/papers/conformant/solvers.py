@@ -18,7 +18,7 @@ from trimbench.conformant.model import ConformantModel
 from trimbench.papers.conformant.programs import ProgramSolution, solve_cvxpy, solve_gpkit
 from trimbench.papers.conformant.protocols import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.reproduction import vocabulary as vocab
-from trimbench.reproduction.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, job, listed, timed
+from trimbench.reproduction.execution.job import COUNT, NOTHING, NUMBER, POSITIVE, job, list_of, timed
 
 SolverName = Literal["newton", "gpkit", "cvxpy"]
 SOLVERS: dict[SolverName, Solver] = {"newton": "newton", "gpkit": solve_gpkit, "cvxpy": solve_cvxpy}
@@ -93,7 +93,7 @@ class Solvers:
 _SOLVED = {
     **{"n_columns": COUNT, "n_classes": COUNT, "objective": NUMBER, "residual": POSITIVE},
     **{"conformity_error": POSITIVE | NOTHING, "iterations": COUNT | NOTHING, "solver_seconds": POSITIVE},
-    **{"memory_mb": POSITIVE, "prior": listed(NUMBER), "prediction_error": POSITIVE},
+    **{"memory_mb": POSITIVE, "prior": list_of(NUMBER), "prediction_error": POSITIVE},
 }
 
 

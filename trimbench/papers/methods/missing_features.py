@@ -24,7 +24,7 @@ from trimbench.papers.conformant.protocols import EncodedRows, Task, encoded_row
 from trimbench.papers.measures import accuracy, brier_score, calibration_error, log_loss
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.masks import Missingness, split_rows
-from trimbench.reproduction.execution.job import COUNT, PERCENT, POSITIVE, SHARE, TEXT, fields, job, listed, timed
+from trimbench.reproduction.execution.job import COUNT, PERCENT, POSITIVE, SHARE, TEXT, fields, job, list_of, timed
 
 _LEAST_VARIANCE = 1e-3  # of that of the whole column
 
@@ -464,7 +464,7 @@ _MEASURED = {
     n_test=COUNT,
     n_features=COUNT,
     missing_percent=PERCENT,
-    methods=listed(fields(**_METHOD, reason=TEXT) | fields(**_METHOD, **_MEASURED)),
+    methods=list_of(fields(**_METHOD, reason=TEXT) | fields(**_METHOD, **_MEASURED)),
 )
 def compare_with_gaps(
     task: Task,

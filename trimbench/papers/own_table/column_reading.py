@@ -31,11 +31,11 @@ from trimbench.papers.own_table.table_texts import (
     is_code,
     is_date,
     is_huge,
-    number_of,
     numbers_among,
     outlying_codes,
     signed,
     stands_for_missing,
+    stated_number,
     with_units,
 )
 from trimbench.reproduction.data.dataset import Cells, Labels, cells_of, label_text
@@ -171,7 +171,7 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str | None, 
         special = [one for one in values if not math.isnan(one[2])]
     for what, found in (
         ("decimal commas were read: {} as {:.15g}", (one for one in special if mark == "," and "," in one[0])),
-        ("groups of digits were joined: {} is {:.15g}", (one for one in special if number_of(one[1]) != one[2])),
+        ("groups of digits were joined: {} is {:.15g}", (one for one in special if stated_number(one[1]) != one[2])),
         ("signs of accounting were read: {} is {:.15g}", (one for one in special if one[0] != one[1])),
     ):
         notes += [what.format(quoted(text), value) for text, _, value in itertools.islice(found, 1)]
@@ -293,7 +293,7 @@ def _key(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
         kinds = [(one, unicodedata.category(one)) for one in text]
         text = "".join("-" if kind == "Pd" else one for one, kind in kinds if kind not in ("Cf", "Cc") or one.isspace())
-    if not (math.isnan(number := number_of(text)) or is_code(text)):
+    if not (math.isnan(number := stated_number(text)) or is_code(text)):
         return repr(number)
     words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return words.strip("\"'").rstrip(" .,;:!*") or words
@@ -386,7 +386,7 @@ class TextColumn:
         tidied = [*map(str.strip, found)]
         gone.intersection_update(tidied)
         if numbers:
-            gone |= {text for text in tidied if number_of(text) in numbers and not is_code(text)}
+            gone |= {text for text in tidied if stated_number(text) in numbers and not is_code(text)}
         if not gone and tidied == found:
             return cls(name, rows, {})
         places = {text: place for place, text in enumerate(dict.fromkeys(one for one in tidied if one not in gone))}
@@ -434,14 +434,14 @@ class TextColumn:
     @functools.cached_property
     def _numbers(self) -> dict[str, NDArray[np.float64]]:
         """The number in each signed text, by the mark before decimals; NaN where there is none."""
-        return {mark: np.array([number_of(text, mark) for text in self.signed]) for mark in ".,"}
+        return {mark: np.array([stated_number(text, mark) for text in self.signed]) for mark in ".,"}
 
     @functools.cached_property
     def decimal_marks(self) -> set[str]:
         """The marks that certainly stand before decimals: with the other one, some text would be no number."""
         if self.plain is not None:  # most of them are known by the first text
             texts = (row.as_py() or "" for row in self.rows) if self.has_points else iter(())
-            return {"."} if any("." in text and math.isnan(number_of(text, ",")) for text in texts) else set()
+            return {"."} if any("." in text and math.isnan(stated_number(text, ",")) for text in texts) else set()
         if not any("." in text or "," in text for text in self.texts):
             return set()
         pairs = ((".", ","), (",", "."))
@@ -459,7 +459,7 @@ class TextColumn:
         if self.plain is not None and (mark == "," or not self.has_points):
             return None
         marked = (text for text in self.signed if mark in text)
-        return next((one for one in marked if not math.isnan(number_of(one, ".") + number_of(one, ","))), None)
+        return next((one for one in marked if not math.isnan(stated_number(one, ".") + stated_number(one, ","))), None)
 
     def missing_notes(self) -> tuple[str, ...]:
         """Return which texts count as missing, if any."""
@@ -581,7 +581,7 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
         values = column.where(column.notna(), np.nan).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     narrow = getattr(column.dtype, "numpy_dtype", column.dtype)
     if narrow in (np.float16, np.float32):  # in which -999.9 is another number
-        codes = np.array([*CODES, 1e20, *map(number_of, missing)])
+        codes = np.array([*CODES, 1e20, *map(stated_number, missing)])
         with np.errstate(over="ignore"):
             for code, rounded in zip(codes, codes.astype(narrow), strict=True):
                 values[np.isfinite(values) & (values == rounded)] = code
@@ -610,7 +610,7 @@ def _days(column: pd.Series[Any], found: str) -> NDArray[np.float64]:
 
 def _words_for_missing(column: TextColumn) -> list[str]:
     """Return which categories may stand for missing values."""
-    numbers = np.array([math.nan if is_code(text) else number_of(text) for text in column.texts])
+    numbers = np.array([math.nan if is_code(text) else stated_number(text) for text in column.texts])
     known = ~np.isnan(numbers)
     # A code beside other numbers is judged with them, below.
     are_words = known.any() and not known.all() and np.isin(numbers[known], [*CODES, *ENDS_AS_FLOATS]).all()

@@ -95,7 +95,7 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
     if chosen is None or accuracy is None:
         yield "What to keep: no trimming could be computed."
         return
-    names = _listed(chosen["features"]) or "no feature"
+    names = _joined(chosen["features"]) or "no feature"
     behind, low, high = found.difference
     told = "" if low > 0 or high < 0 else ", so there may be none"
     total = sum(found.costs.values())
@@ -116,13 +116,13 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
     suspicious = [one.name for one in found.table.card if one.name in chosen["features"] and DETERMINES in one.notes]
     if suspicious:
         yield (
-            f"Check {_listed(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} the "
+            f"Check {_joined(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} the "
             "target in this table. Leave out with drop=[...] what is known only together with the answer, or after it; "
             "all numbers here will change."
         )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _joined(names: Iterable[str]) -> str:
     return ", ".join(repr(name) if "," in name else name for name in names)
 
 
@@ -392,7 +392,7 @@ def _frontier_tables(found: Steps) -> Iterator[dict[str, object]]:
             if "failure" in one:
                 yield {**line, "reason": one["failure"]}
                 continue
-            line |= {"cost": one["cost"], "features": _listed(one["features"]), "seconds": one["method_seconds"]}
+            line |= {"cost": one["cost"], "features": _joined(one["features"]), "seconds": one["method_seconds"]}
             for name in ("agreement", "accuracy"):
                 line |= {name: one[name], f"{name} low": one[f"{name}_low"], f"{name} high": one[f"{name}_high"]}
             if one["method"] == TRIMMING:
@@ -436,21 +436,21 @@ def _confidence_tables(found: Steps) -> Iterator[tuple[object, ...]]:
     for row in found.confidence:
         errors = (row["expected_error"], *_errors(row))
         measures = (row["actual_error"] - row["expected_error"], row["log_loss"], row["calibration"])
-        kind, first = "corrected" if row["correct"] else "uncorrected", _listed(row["selected"][:5])
+        kind, first = "corrected" if row["correct"] else "uncorrected", _joined(row["selected"][:5])
         yield len(row["selected"]), kind, *errors, *measures, first
 
 
 def _explained(found: Steps) -> Iterator[tuple[object, ...]]:
     dates = {one.name for one in found.table.card if one.read_as == "date"}
 
-    def listed(values: Iterable[tuple[str, Any]]) -> str:
+    def with_values(values: Iterable[tuple[str, Any]]) -> str:
         texts = ((name, text_of(one) if name in dates else one) for name, one in values)
-        return _listed(f"{name} = {one if isinstance(one, str) else f'{one:.4g}'}" for name, one in texts)
+        return _joined(f"{name} = {one if isinstance(one, str) else f'{one:.4g}'}" for name, one in texts)
 
     for one in found.explanations:
-        kept_by = listed(one["features"]) or "no feature: nothing opposes it"
+        kept_by = with_values(one["features"]) or "no feature: nothing opposes it"
         place = (one[name] for name in ("class", "predicted", "against", "probability"))
-        yield one["row"] + 1, *place, kept_by, listed(one["opposing"])
+        yield one["row"] + 1, *place, kept_by, with_values(one["opposing"])
 
 
 def _failures(found: Steps) -> Iterator[tuple[object, ...]]:

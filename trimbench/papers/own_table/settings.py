@@ -113,7 +113,7 @@ class StudySettings(TableSettings):
         return sorted({*wanted, float(total)})
 
 
-def checked_costs(
+def costs_by_feature(
     given: Mapping[str, float] | None, features: Sequence[str], left_out: Collection[str] = ()
 ) -> dict[str, float]:
     """Return the cost of each feature, 1 by default; ConfigurationError if one is unknown, missing or not allowed.

@@ -29,7 +29,7 @@ from trimbench.papers.own_table.settings import (
     STUDY,
     StoredTable,
     StudySettings,
-    checked_costs,
+    costs_by_feature,
     keep_table,
     table_file,
     with_settings,
@@ -304,7 +304,7 @@ def prepared(
             "rows; write for example test_share=0.25"
         )
     left_out = {one.name for one in table.card if one.read_as in ("left out", "id")}
-    return OwnTable(table, checked_costs(costs, data.names, left_out), settings)
+    return OwnTable(table, costs_by_feature(costs, data.names, left_out), settings)
 
 
 def run_study(plan: OwnTable, source: str | None, target: str, where: Surroundings, say: Say) -> Study:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.papers.own_table.table_texts import CONTROL, SEARCHED, Reading, number_of, other_format
+from trimbench.papers.own_table.table_texts import CONTROL, SEARCHED, Reading, other_format, stated_number
 from trimbench.reproduction.data.cache import one_line_reason
 from trimbench.reproduction.data.errors import DeclarationError
 from trimbench.reproduction.files import NotDataError, opened
@@ -386,7 +386,7 @@ def _from_text(
     frame, repairs = _without_names_again(table)
     few = range(0, len(names), len(names) // 200 + 1)
     values = [
-        (number_of(names[place]) > -math.inf and not names[place].isdecimal())
+        (stated_number(names[place]) > -math.inf and not names[place].isdecimal())
         or pa.array(frame.iloc[:, place].array, pa.large_string()).index(names[place]).as_py() >= 0
         for place in few
     ]
@@ -592,7 +592,7 @@ def check_columns(
 
     The target and all columns that settings name must exist, none may have two roles, and some must be features.
     """
-    are_values = 2 * sum(number_of(name) > -math.inf for name in names) >= len(names)
+    are_values = 2 * sum(stated_number(name) > -math.inf for name in names) >= len(names)
     no_names = f"; the names look like values: {_NO_HEADER}" * are_values
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         what = f"every column must have a name of its own, got {shown(twice, 3)} more than once"

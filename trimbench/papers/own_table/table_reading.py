@@ -25,7 +25,7 @@ from trimbench.papers.own_table.column_reading import (
     type_of,
 )
 from trimbench.papers.own_table.table_files import SourceTable, open_source, within_memory
-from trimbench.papers.own_table.table_texts import ReadAs, Reading, TableSettings, number_of, text_of
+from trimbench.papers.own_table.table_texts import ReadAs, Reading, TableSettings, stated_number, text_of
 from trimbench.reproduction.data.dataset import Cells, Labels, canonical_order, hash_of
 from trimbench.reproduction.data.errors import DeclarationError
 from trimbench.reproduction.messages import did_you_mean, quoted, rows_in, rows_named, shown
@@ -219,7 +219,7 @@ def _classes(table: SourceTable, target: str, settings: Reading) -> tuple[Labels
     if len(column.texts) > MAX_CATEGORIES:
         got = f"got {len(column.texts):,} different values such as {shown(column.texts, 3)}"
         raise DeclarationError(f"{what}, {got}; name another column, or cut it into classes first")
-    numbers = {text: number_of(text) for text in column.texts}
+    numbers = {text: stated_number(text) for text in column.texts}
     if any(map(math.isnan, numbers.values())):
         numbers = dict.fromkeys(numbers, 0.0)
     order = sorted(column.texts, key=lambda text: (numbers[text], text))

@@ -149,7 +149,7 @@ def type_setting(column: str, kind: str) -> str:
     """
     if _PLAIN_KEY.fullmatch(column):
         return f"types.{column}={kind}"
-    if _MAPPING_KEY.fullmatch(column) and "${" not in column and math.isnan(number_of(column)):
+    if _MAPPING_KEY.fullmatch(column) and "${" not in column and math.isnan(stated_number(column)):
         return f"'types={{{_ESCAPED.sub(lambda sign: chr(92) + sign[0], column)}: {kind}}}'"
     return f"types={{{column!r}: {kind!r}}} in Python"
 
@@ -177,14 +177,14 @@ LARGEST_EXACT = 2**53  # above it, some whole numbers are no floats
 ENDS = frozenset({-(2**31), 2**31 - 1, 2**32 - 1, -(2**63), 2**63 - 1, 2**64 - 1})
 
 
-def number_of(text: str, decimal: str | None = None) -> float:
+def stated_number(text: str, decimal: str | None = None) -> float:
     """Return the number that a text states, NaN if it is not a number.
 
     Digits may be in groups only if `decimal`, the mark before the decimals, is given; otherwise that is either mark.
 
-    >>> number_of("1.5", "."), number_of("1,5", "."), number_of("1.234,5", ","), number_of("-inf", ".")
+    >>> stated_number("1.5", "."), stated_number("1,5", "."), stated_number("1.234,5", ","), stated_number("-inf", ".")
     (1.5, nan, 1234.5, -inf)
-    >>> number_of("-9.99E+02"), number_of("-999,0"), number_of("1,234.5")
+    >>> stated_number("-9.99E+02"), stated_number("-999,0"), stated_number("1,234.5")
     (-999.0, -999.0, nan)
     """
     if text[:1].isalpha() and text[0] not in "iI":
@@ -340,7 +340,7 @@ def text_of(days: float) -> str:
 @functools.lru_cache
 def numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]:
     """Return those of some texts that are numbers, or dates, each with its number."""
-    numbers = [(text, days_of(text, day_comes_first=True) if days else number_of(text)) for text in texts]
+    numbers = [(text, days_of(text, day_comes_first=True) if days else stated_number(text)) for text in texts]
     return [(text, number) for text, number in numbers if not math.isnan(number)]
 
 

@@ -12,7 +12,7 @@ from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS, QUALITY
 from trimbench.papers.selection_bias.simulation import LOSSES, gains
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.declarations import DatasetDeclaration
-from trimbench.reproduction.execution.job import COUNT, POSITIVE, job, listed, seed_for
+from trimbench.reproduction.execution.job import COUNT, POSITIVE, job, list_of, seed_for
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.fit import cross_validate_selection
@@ -145,7 +145,7 @@ def _figures(ours: pd.DataFrame, dataset: str) -> Iterator[vocab.LineFigure]:
 
 @job(
     {"n_cases": COUNT, "n_positive": COUNT, "method_seconds": POSITIVE}
-    | both({name: listed(kind) for name, kind in QUALITY.items()})
+    | both({name: list_of(kind) for name, kind in QUALITY.items()})
 )
 def leave_one_out_on_subsets(
     dataset: vocab.Input, positive: str, n_subsets: int, k: int, prior: Prior, ties: Ties, split_seed: int

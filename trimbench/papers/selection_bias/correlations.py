@@ -12,7 +12,7 @@ from scipy.special import betainc, betaln, gammaln
 from trimbench.papers.selection_bias import simulated_cases as sim
 from trimbench.papers.selection_bias.simulation import overall_tables
 from trimbench.reproduction import vocabulary as vocab
-from trimbench.reproduction.execution.job import NUMBER, SHARE, job, listed
+from trimbench.reproduction.execution.job import NUMBER, SHARE, job, list_of
 from trimbench.selection_bias.selection import select
 
 
@@ -45,7 +45,7 @@ class CorrelationTable:
         return vocab.Outcome((table,), (), numbers)
 
 
-@job(correlation=listed(listed(NUMBER)))
+@job(correlation=list_of(list_of(NUMBER)))
 def correlation_table(n0: int, n1: int) -> dict[str, vocab.Json]:
     """Compute the correlation of a binary feature with the response for all its counts, of n0 and n1 cases."""
     ones0, ones1 = np.meshgrid(np.arange(n0 + 1), np.arange(n1 + 1))
@@ -84,8 +84,9 @@ class SelectionScatter(sim.Replicated):
             cut_offs = {labels["k"]: own["gammas"].tolist() for labels, own in vocab.groups(ours, "k")}
             if test := vocab.held_against(printed, cut_offs):
                 tests[sizes["n0"], sizes["n1"]] = test
+        lines = [labels | _cut_off(ours) for labels, ours in vocab.groups(drawn, "n0", "n1", "k")]
         tables = [
-            vocab.Table.of_groups(_TITLE, vocab.groups(drawn, "n0", "n1", "k"), _CUT_OFFS),
+            vocab.Table.of(_TITLE, lines, _CUT_OFFS),
             *overall_tables(tests),
             *self._if_unrelated(printed, [sizes for sizes in (sim.INFERRED_SIZES, sim.STATED_SIZES) if sizes in tests]),
         ]
@@ -173,20 +174,28 @@ class SelectionScatter(sim.Replicated):
 
 
 _TITLE = "Cut-offs, and mean absolute correlation of the selected features in the sample and in truth"
-_CUT_OFFS = [
-    vocab.Column("replicates", "", len),
-    *vocab.means({"cut-off": "gammas"}, ".3f"),
-    vocab.Column(("low", "high"), ".3f", lambda ours: vocab.mean_of(ours["gammas"], "prediction").ends),
-    *vocab.means({"mean sample": "mean_sample", "mean true": "mean_true"}, ".3f"),
-]
+_CUT_OFFS = {
+    **dict.fromkeys(("n0", "n1", "k", "replicates"), ""),
+    **dict.fromkeys(("cut-off", "low", "high", "mean sample", "mean true"), ".3f"),
+}
+
+
+def _cut_off(ours: pd.DataFrame) -> dict[str, object]:
+    low, high = vocab.mean_of(ours["gammas"], "prediction").ends
+    return {
+        **{"replicates": len(ours), "cut-off": ours["gammas"].mean(), "low": low, "high": high},
+        **{"mean sample": ours["mean_sample"].mean(), "mean true": ours["mean_true"].mean()},
+    }
+
+
 _UNRELATED = {
     **dict.fromkeys(("n0", "n1", "k"), ""),
     **{"printed": ".2f", "below": ".3f", "features beyond": ",.1f", "probability": ".1e"},
 }
-_MEANS = {"gammas": listed(SHARE), "mean_sample": listed(SHARE), "mean_true": listed(NUMBER)}
+_MEANS = {"gammas": list_of(SHARE), "mean_sample": list_of(SHARE), "mean_true": list_of(NUMBER)}
 
 
-@job(_MEANS, _MEANS | {"true": listed(NUMBER), "sample": listed(NUMBER)})
+@job(_MEANS, _MEANS | {"true": list_of(NUMBER), "sample": list_of(NUMBER)})
 def true_and_sample_correlations(
     data: sim.ModelSettings, data_seed: int, ks: list[int], with_points: bool
 ) -> dict[str, vocab.Json]:

@@ -17,7 +17,7 @@ from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import DatasetDeclaration
 from trimbench.reproduction.data.encodings import categorize
-from trimbench.reproduction.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, fields, job, listed, number
+from trimbench.reproduction.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, fields, job, list_of, number
 
 # Both sides are decimal numbers of few digits: a smaller difference is rounding.
 _EQUAL = 1e-12
@@ -212,7 +212,7 @@ _PARAMETER = fields(
 )
 
 
-@job(n_rows=COUNT, n_positive=COUNT, parameters=listed(_PARAMETER))
+@job(n_rows=COUNT, n_positive=COUNT, parameters=list_of(_PARAMETER))
 def compare_parameters(network: vocab.Input, dataset: vocab.Input, recipe: Recipe) -> dict[str, vocab.Json]:
     """Compare every parameter in the files of a network input with the counts of a data set."""
     problem, loaded = network_of(network), vocab.dataset_of(dataset)

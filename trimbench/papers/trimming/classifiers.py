@@ -12,11 +12,11 @@ from trimbench.networks.learning import learn
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.encodings import categorize
 from trimbench.reproduction.data.masks import split_rows
-from trimbench.reproduction.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, listed, seed_for
+from trimbench.reproduction.execution.job import COUNT, FLAG, NUMBER, SHARE, TEXT, list_of, seed_for
 from trimbench.trimming.classifier import BayesianClassifier
 
 # What jobs return.
-NAMES = listed(TEXT)
+NAMES = list_of(TEXT)
 SEARCHED = {"features": NAMES, "agreement": SHARE, "n_evaluations": COUNT}
 TRIMMED = {**SEARCHED, "new_threshold": NUMBER, "optimal": FLAG}
 TESTED = {"test_agreement": SHARE, "test_accuracy": SHARE, "full_test_accuracy": SHARE}

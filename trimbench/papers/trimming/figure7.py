@@ -18,7 +18,7 @@ from trimbench.papers.networks import network_input, network_of
 from trimbench.papers.trimming.classifiers import NAMES, PROBLEM_ENTRIES, TRIMMED, Problem
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.data.encodings import categorize
-from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, listed, seed_for, timed
+from trimbench.reproduction.execution.job import COUNT, POSITIVE, SHARE, TEXT, fields, job, list_of, seed_for, timed
 from trimbench.trimming.baselines import select_features
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.decisions import feature_indices
@@ -40,7 +40,7 @@ _POINT = fields(
 )
 _COMPARED = {
     **{"engine": TEXT, "engine_seconds": POSITIVE, "method_seconds": POSITIVE},
-    **{"*_features": NAMES, "points": listed(_POINT)},
+    **{"*_features": NAMES, "points": list_of(_POINT)},
 }
 
 
@@ -215,7 +215,7 @@ def compared(
         points["kept"] = points["features"].map(" ".join)
         points["engine"] = points["engine"].map(_ENGINES)
         figures = [
-            _figure(f"{_shown(labels['network'])}{given}", ours, _named(labels["network"], suffix))
+            _figure(f"{_network_title(labels['network'])}{given}", ours, _named(labels["network"], suffix))
             for labels, ours in vocab.groups(points, "network")
         ]
         if not given:  # the curves of all networks with evidence would be a tangle
@@ -232,8 +232,9 @@ def compared(
         )
         for row in refused.to_dict("records")
     ]
+    summary = [labels | _summary(ours) for labels, ours in by_class]
     tables = [
-        vocab.Table.of_groups(f"Figure 7{given}: {_SUMMARY_TITLE}", by_class, _SUMMARY, name=suffix),
+        vocab.Table.of(f"Figure 7{given}: {_SUMMARY_TITLE}", summary, _SUMMARY, name=suffix),
         vocab.Table.of(_LINES_TITLE + given, lines, _LINE_FORMATS, name=_named("thresholds", suffix), listed=False),
         vocab.Table.of(_CLAIM_TITLE + given, _claim(points), _CLAIM_COLUMNS, name=_named("claim", suffix)),
         vocab.Table.of(_REFUSED_TITLE + given, reasons, _REFUSED_COLUMNS, name=_named("refused", suffix)),
@@ -283,13 +284,13 @@ def _figure(title: str, points: pd.DataFrame, name: str) -> vocab.LineFigure:
 def _without_features(points: pd.DataFrame) -> vocab.LineFigure:
     """Return the curves of the classifiers without features, averaged over the classes of each network."""
     curves = (
-        (_shown(labels["network"]), labels["threshold"], ours["no_feature"].mean())
+        (_network_title(labels["network"]), labels["threshold"], ours["no_feature"].mean())
         for labels, ours in vocab.groups(points, "network", "threshold")
     )
     return vocab.LineFigure.of("Agreement without any feature, mean over the classes", _AXES, curves, name="no_feature")
 
 
-def _shown(network: str) -> str:
+def _network_title(network: str) -> str:
     """Return the name of a network in titles; the substitutes are named after their data."""
     name = network.removeprefix(SUBSTITUTE)
     return f"{vocab.shown_name(name)} (substitute)" if name != network else vocab.shown_name(name)
@@ -299,17 +300,27 @@ def _count(ours: pd.DataFrame, holds: pd.Series[bool]) -> str:
     return f"{int(holds.sum())} of {len(ours)}"
 
 
+def _summary(ours: pd.DataFrame) -> dict[str, object]:
+    """Return the means over the thresholds of a network and class."""
+    return {
+        **{title: ours[result].mean() for result, title in _METHODS.items()},
+        "smallest lead": ours["lead"].min(),
+        "largest lead": ours["lead"].max(),
+        "strictly better at": _count(ours, ours["lead"] > _EQUAL),
+        "proven": _count(ours, ours["optimal"]),
+        "evaluations": ours["n_evaluations"].mean(),
+        "seconds": (ours["engine_seconds"] + ours["method_seconds"]).iloc[0],
+    }
+
+
 _AXES = ("threshold T of the original", "agreement (ECA)")
 _ENGINES = {"DenseEngine": "dense", "SddEngine": "sdd", "LogOddsEngine": "log_odds"}
 _SUMMARY_TITLE = "agreement with the original, mean over the thresholds"
-_SUMMARY = [
-    *vocab.means({title: column for column, title in _METHODS.items()}, ".4f"),
-    vocab.Column(("smallest lead", "largest lead"), ".4f", lambda ours: (ours["lead"].min(), ours["lead"].max())),
-    vocab.Column("strictly better at", "", lambda ours: _count(ours, ours["lead"] > _EQUAL)),
-    vocab.Column("proven", "", lambda ours: _count(ours, ours["optimal"])),
-    *vocab.means({"evaluations": "n_evaluations"}, ".0f"),
-    vocab.Column("seconds", ".2f", lambda ours: (ours["engine_seconds"] + ours["method_seconds"]).iloc[0]),
-]
+_SUMMARY = {
+    **dict.fromkeys((*_LABELS, "features", "budget", "engine"), ""),
+    **dict.fromkeys((*_METHODS.values(), "smallest lead", "largest lead"), ".4f"),
+    **{"strictly better at": "", "proven": "", "evaluations": ".0f", "seconds": ".2f"},
+}
 _LINES_TITLE = "Agreement with the original at each threshold"
 _LINE = {
     **{column: title for title, column in _LABELS.items()},

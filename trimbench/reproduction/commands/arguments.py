@@ -137,10 +137,10 @@ def _parser() -> argparse.ArgumentParser:
 @functools.cache
 def setting(key: str, value: str) -> Override:
     """Return the setting of a key to a text, whatever is in it."""
-    return OverridesParser.create().parse_override(f"{key}={quoted(value)}")
+    return OverridesParser.create().parse_override(f"{key}={hydra_text(value)}")
 
 
-def quoted(text: str) -> str:
+def hydra_text(text: str) -> str:
     """Return a text in quotes, from which Hydra reads it back."""
     return QuotedString(text, Quote.single).with_quotes()
 
@@ -359,7 +359,7 @@ class Composer:
         self.catalogue, self.root = catalogue, root
         # Hydra looks for the root in one folder only, and first for everything else.
         self._main, *others = sorted(catalogue.base, key=lambda folder: not (folder / f"{root}.yaml").is_file())
-        searched = ",".join(quoted(f"file://{folder.absolute()}") for folder in (*others, *catalogue.own))
+        searched = ",".join(hydra_text(f"file://{folder.absolute()}") for folder in (*others, *catalogue.own))
         self._search = [f"hydra.searchpath=[{searched}]"] if searched else []
         self._composed = functools.cache(self._compose)
         self._names, self._read = functools.cache(catalogue.names), functools.cache(load)

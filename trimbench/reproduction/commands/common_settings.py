@@ -14,7 +14,7 @@ from trimbench.reproduction.messages import brief
 from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.settings import ConfigurationError, Json, must_be, settings, validated
 
-Task = Literal[
+TaskName = Literal[
     "run",
     "report",
     "plot",
@@ -33,7 +33,7 @@ Task = Literal[
 
 def task_names() -> tuple[str, ...]:
     """Return the names of all tasks: those of the framework, then those of the project."""
-    return (*typing.get_args(Task), *project().tasks)
+    return (*typing.get_args(TaskName), *project().tasks)
 
 
 # Keys that say what is done and where: the command line alone may set them, not files from elsewhere.

@@ -78,7 +78,7 @@ class FileDeclaration(UnverifiedFile, CacheOnlyFile):
     """A file, where to get it and how to recognise it."""
 
 
-def check_one_of(own: str, path: str | None, other: str, file: object | None) -> None:
+def check_one_given(own: str, path: str | None, other: str, file: object | None) -> None:
     """Raise an error unless exactly one of a user's own file and declared files is given."""
     if (path is None) == (file is None):
         got = [] if path is None else [own, other]

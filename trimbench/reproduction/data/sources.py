@@ -33,7 +33,7 @@ from trimbench.reproduction.data.downloads import (
     FileDeclaration,
     PackageDeclaration,
     UnverifiedFile,
-    check_one_of,
+    check_one_given,
     copies_of,
     download,
     existing,
@@ -113,7 +113,7 @@ class OneFile(InFiles):
     road: ClassVar[str] = "file"
 
     def __post_init__(self) -> None:
-        check_one_of("path", self.path, "file", self.file)
+        check_one_given("path", self.path, "file", self.file)
         super().__post_init__()
 
     @property

@@ -306,7 +306,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Kind:
     return Kind(f"a number{inside}", lambda value: type(value) in (int, float) and low <= value <= high)  # type: ignore[operator]
 
 
-def listed(kind: Kind) -> Kind:
+def list_of(kind: Kind) -> Kind:
     """Return the kind of a list with values of one kind."""
     return Kind(f"a list, each {kind.words}", lambda value: isinstance(value, list) and all(map(kind.holds, value)))
 

@@ -61,7 +61,7 @@ _MOST_IN_A_ROW = 2
 _TASK_SECONDS = 0.5
 _LONGEST_SENT = 2**31  # bytes of a file that a task gets, or of its answer
 _MOST_PER_TASK = 20
-Task = Any  # how a cluster identifies a task
+TaskId = Any  # how a cluster identifies a task
 _log = logging.getLogger(__name__)
 
 
@@ -89,19 +89,19 @@ class Cluster(ABC):
         """Return the machines that are there: names as in answers of `run_task`, each with the name that people use."""
 
     @abstractmethod
-    def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> Sequence[Task]:
+    def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> Sequence[TaskId]:
         """Submit a call of `run_task` for each list of jobs, to machines other than those in `without`."""
 
     @abstractmethod
-    def wait(self, tasks: Collection[Task]) -> Collection[Task]:
+    def wait(self, tasks: Collection[TaskId]) -> Collection[TaskId]:
         """Wait a moment, and return the tasks that have ended."""
 
     @abstractmethod
-    def result(self, task: Task) -> bytes:
+    def result(self, task: TaskId) -> bytes:
         """Return the answer of `run_task`; raise TaskLost, or another error for a task that could not run."""
 
     @abstractmethod
-    def cancel(self, tasks: Collection[Task]) -> None:
+    def cancel(self, tasks: Collection[TaskId]) -> None:
         """End tasks and wait until they write nothing more."""
 
 
@@ -143,7 +143,7 @@ class _Sweep:
         self._cluster, self._on_record, self._retries = cluster, on_record, retries
         self._waiting = deque(jobs)
         self._again: deque[Job] = deque()  # each in a task of its own
-        self._running: dict[Task, tuple[Sequence[Job], Collection[str]]] = {}  # with machines that must not run them
+        self._running: dict[TaskId, tuple[Sequence[Job], Collection[str]]] = {}  # with machines that must not run them
         self._n_useless = 0.0  # tasks that could not run, until one could
         self._n_lost: Counter[Job] = Counter()
         # What jobs lacked, by machine, until it is known whose fault that was; for each machine, its last such jobs.
@@ -230,7 +230,7 @@ class _Sweep:
         each = self._seconds / self._n_done if self._n_done else _TASK_SECONDS
         return max(1, min(_MOST_PER_TASK, int(_TASK_SECONDS / max(each, 1e-3)), len(self._waiting) // (2 * room)))
 
-    def _collect(self, task: Task, jobs: Sequence[Job]) -> None:
+    def _collect(self, task: TaskId, jobs: Sequence[Job]) -> None:
         """Hand over the records of a task, or run its jobs again."""
         try:
             answer = self._cluster.result(task)
@@ -411,18 +411,18 @@ class RayCluster(Cluster):
             self._looked = time.monotonic()
         return self._machines
 
-    def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[Task]:
+    def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[TaskId]:
         """Submit one task for each list of jobs."""
         selector = {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(without))})"}} if without else {}
         run = self._run_task.options(**selector)
         return [run.remote(pickle.dumps(chunk), *self._terms) for chunk in chunks]
 
-    def wait(self, tasks: Collection[Task]) -> list[Task]:
+    def wait(self, tasks: Collection[TaskId]) -> list[TaskId]:
         """Wait until a task ends, but not for long; return all that have ended by then."""
         self._ray.wait(list(tasks), num_returns=1, timeout=_IDLE_SECONDS)
         return list(self._ray.wait(list(tasks), num_returns=len(tasks), timeout=0)[0])
 
-    def result(self, task: Task) -> bytes:
+    def result(self, task: TaskId) -> bytes:
         """Return the bytes that a task sent; Ray must not make any other object of them, which could run anything."""
         try:
             with only_data():
@@ -436,7 +436,7 @@ class RayCluster(Cluster):
             raise RuntimeError(f"a task must send back bytes, got {type(answer).__name__}")
         return answer
 
-    def cancel(self, tasks: Collection[Task]) -> None:
+    def cancel(self, tasks: Collection[TaskId]) -> None:
         """End tasks, together with the processes that run them."""
         left, limit = list(tasks), time.monotonic() + _END_SECONDS
         # Ray does not end a task that has reached its process but has not begun there, so it is asked again.
@@ -558,7 +558,7 @@ class SubmititCluster(Cluster):
         # Slurm has a queue of its own; on this machine tasks run as soon as they are submitted.
         self.room = options.workers or usable_cpus() if self._is_local else 10**9
         self._machines = machines_of(options.partition, is_local=self._is_local)
-        self._ended: dict[Task, float] = {}  # when it was seen
+        self._ended: dict[TaskId, float] = {}  # when it was seen
 
     def send(self, terms: Terms) -> Iterator[bytes]:
         """Keep what the tasks of a run need; try the nodes that are free, with one small job and not for long."""
@@ -577,11 +577,11 @@ class SubmititCluster(Cluster):
         """Return the nodes that Slurm named at the start."""
         return self._machines
 
-    def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[Task]:
+    def submit(self, chunks: Sequence[Sequence[Job]], without: Collection[str]) -> list[TaskId]:
         """Submit the lists of jobs as one job array."""
         return self._array(chunks, slurm_exclude=",".join(sorted(without)) or None)
 
-    def _array(self, chunks: Sequence[Sequence[Job]], **more: object) -> list[Task]:
+    def _array(self, chunks: Sequence[Sequence[Job]], **more: object) -> list[TaskId]:
         import submitit
 
         options, n = self._options, len(chunks)
@@ -596,7 +596,7 @@ class SubmititCluster(Cluster):
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
             raise options.refusal(error) from error
 
-    def wait(self, tasks: Collection[Task]) -> list[Task]:
+    def wait(self, tasks: Collection[TaskId]) -> list[TaskId]:
         """Return the tasks that have ended; wait a moment if there is none."""
         now, patience = time.monotonic(), 0 if self._is_local else _END_SECONDS
         # The file system may be slow to show what tasks wrote, so those without an answer get some more time.
@@ -608,7 +608,7 @@ class SubmititCluster(Cluster):
             time.sleep(_LOOK_SECONDS[self._options.cluster])
         return done
 
-    def result(self, task: Task) -> bytes:
+    def result(self, task: TaskId) -> bytes:
         """Return a task's answer, not submitit's pickle, which could run anything; if there is none, keep the logs."""
         try:
             return read_bytes(task.paths.result_pickle.with_suffix(ANSWER), _LONGEST_SENT)
@@ -619,7 +619,7 @@ class SubmititCluster(Cluster):
                     path.replace(self._lost / path.name)
             raise (RuntimeError if has_run else TaskLost)(said) from None
 
-    def cancel(self, tasks: Collection[Task]) -> None:
+    def cancel(self, tasks: Collection[TaskId]) -> None:
         """End tasks; wait until those of this machine have ended and write nothing more."""
         for task in tasks:
             with contextlib.suppress(Exception):

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from trimbench.reproduction.data.cache import is_inside
-from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, POSITIVE, TEXT, fields
-from trimbench.reproduction.execution.job import listed as each
+from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, POSITIVE, TEXT, fields, list_of
 from trimbench.reproduction.execution.store import commit_of, computed_with, environment_of, provenance
 from trimbench.reproduction.files import as_it_was, beside, read_bytes, read_csv, unlinked
-from trimbench.reproduction.reporting.tables import asked, shown
+from trimbench.reproduction.reporting.tables import asked, reproduced_text
 from trimbench.reproduction.reporting.verdicts import CAUSES, DIFFERENCES, NOT_ATTEMPTED, VERDICTS_ON, Judgement
 from trimbench.reproduction.settings import ConfigurationError, Json
 from trimbench.reproduction.vocabulary.figures import points_name
@@ -69,7 +68,7 @@ _LINK = TEXT.when("empty", operator.not_) | _FILE
 _CSV = _FILE.when("the address of a table of the run", lambda link: link.endswith((".csv", ".csv.gz")))
 _RANGES = TEXT.when("rows in ascending order, such as '0-3 7'", _are_ranges)
 _FORMAT = TEXT.when("a format of numbers of a few digits, such as '.3f'", lambda spec: not re.search("[0-9]{3}", spec))
-_SIZE = NOTHING | each(COUNT).when("width and height", lambda size: len(size) == 2)
+_SIZE = NOTHING | list_of(COUNT).when("width and height", lambda size: len(size) == 2)
 _NUMBER = fields(
     **dict.fromkeys(("cell", "row", "quantity", "subject", "reported", "source", "ours", "verdict", "reason"), TEXT),
     **dict.fromkeys(("reading", "inferred", "probability"), TEXT),
@@ -81,11 +80,12 @@ _NUMBER = fields(
 ).when("a number with its verdict", _is_judged)
 PAGE = {
     **dict.fromkeys(("name", "status", "error", "about", "commit"), TEXT),
-    **dict.fromkeys(("altered", "notes", "computed*"), each(TEXT)),
-    "numbers": each(_NUMBER).when(f"at most {_MOST_NUMBERS} numbers", lambda found: len(found) <= _MOST_NUMBERS),
-    "figures": each(fields(title=TEXT, picture=_LINK, size=_SIZE, points=_LINK)),
-    "tables": each(fields(title=TEXT, file=_CSV, formats=fields(**{"*": _FORMAT}), texts=each(TEXT))),
-    "jobs": NOTHING | fields(file=_CSV, labels=each(TEXT), texts=each(TEXT), **{"computed with": each(_RANGES)}),
+    **dict.fromkeys(("altered", "notes", "computed*"), list_of(TEXT)),
+    "numbers": list_of(_NUMBER).when(f"at most {_MOST_NUMBERS} numbers", lambda found: len(found) <= _MOST_NUMBERS),
+    "figures": list_of(fields(title=TEXT, picture=_LINK, size=_SIZE, points=_LINK)),
+    "tables": list_of(fields(title=TEXT, file=_CSV, formats=fields(**{"*": _FORMAT}), texts=list_of(TEXT))),
+    "jobs": NOTHING
+    | fields(file=_CSV, labels=list_of(TEXT), texts=list_of(TEXT), **{"computed with": list_of(_RANGES)}),
     "provenance": _LINK,
 }
 
@@ -213,7 +213,7 @@ def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
         "subject": one.subject,
         "reported": asked(one.reported),
         "source": one.reported.source,
-        "ours": shown(one),
+        "ours": reproduced_text(one),
         "verdict": one.verdict,
         "differs": one.differs,
         "cause": one.cause,

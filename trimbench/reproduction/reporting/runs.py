@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trimbench.reproduction.execution.job import NOTHING, NUMBER, TEXT, Kind, faults, fields
-from trimbench.reproduction.execution.job import listed as each
+from trimbench.reproduction.execution.job import NOTHING, NUMBER, TEXT, Kind, faults, fields, list_of
 from trimbench.reproduction.execution.store import computed_with, provenance
 from trimbench.reproduction.files import (
     beside,
@@ -350,7 +349,7 @@ _MAPPING, _TEXTS, _NUMBERS = fields(**{"*": _ANY}), fields(**{"*": TEXT}), field
 _FIGURE = fields(
     kind=TEXT,
     points=_BESIDE,
-    pictures=each(_PICTURE).when("at least one", bool),
+    pictures=list_of(_PICTURE).when("at least one", bool),
     **dict.fromkeys(("levels*", "verticals*"), _NUMBERS),
     **{"marks*": _TEXTS, "methods*": _TEXTS, "drawn_with*": _ANY, "*": TEXT},
 )
@@ -362,10 +361,10 @@ _SAID = {
     "data": _TEXTS,
     "missing": _TEXTS,
     "jobs": _TEXTS,
-    "computed_with": each(fields(**{"time*": TEXT, **_ENVIRONMENT})),
+    "computed_with": list_of(fields(**{"time*": TEXT, **_ENVIRONMENT})),
     "written_with": fields(time=TEXT, **_ENVIRONMENT),
-    "files": each(_BESIDE),
-    "figures": each(_FIGURE),
+    "files": list_of(_BESIDE),
+    "figures": list_of(_FIGURE),
     "page": _MAPPING,
 }
 _NEEDED = ("experiment", "configuration", "files", "written_with", "page")

@@ -313,7 +313,7 @@ def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[
     first over the one with most values. Before them are the experiments' own curves of all points.
     """
     experiments = experiments_of(points)
-    numbers = {key: {number_of(point.swept.get(key)) for point in points} for key in swept_keys(points)}
+    numbers = {key: {setting_number(point.swept.get(key)) for point in points} for key in swept_keys(points)}
     keys = [key for key, own in numbers.items() if None not in own and len(own) > 1]
     keys.sort(key=lambda key: -len(numbers[key]))
     keys = [key for key in keys if key != "seed"] or keys
@@ -339,7 +339,7 @@ def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[
     return figures[:MOST_FIGURES], notes
 
 
-def number_of(value: Json) -> float | None:
+def setting_number(value: Json) -> float | None:
     """Return the value of a setting as a number, also from a list of one; None if it is not a number."""
     if isinstance(value, list) and len(value) == 1:
         (value,) = value
@@ -367,7 +367,7 @@ def _figures_of(
     shared = [column for column in frames[0] if all(column in frame for frame in frames)]
     frame = pd.DataFrame(_stacked([frame[shared] for frame in frames]))
     of_row = np.repeat(np.arange(len(tables)), [len(frame) for frame in frames])
-    swept = np.array([number_of(point.swept[key]) for point, *_ in tables], dtype=float)[of_row]
+    swept = np.array([setting_number(point.swept[key]) for point, *_ in tables], dtype=float)[of_row]
     x_name, x = _true_values(key, frame, [(point, one) for point, one, _ in tables], of_row)
     labels = label_columns([one[shared] for one in frames])
     lines = _lines(frame, [label for label in labels if label != x_name], key, [point for point, *_ in tables], of_row)
@@ -407,7 +407,7 @@ def _true_values(
             return column, frame[column]
     if any(not {word, f"{word}_percent", "dataset"} <= set(one.rows) for _, one in found):
         return "", None
-    rows = [one.rows[one.rows[word] == number_of(point.swept[key])] for point, one in found]
+    rows = [one.rows[one.rows[word] == setting_number(point.swept[key])] for point, one in found]
     if any(len(set(own["dataset"])) != 1 for own in rows):
         return "", None
     return f"{word} (%)", np.array([own[f"{word}_percent"].mean() for own in rows], dtype=float)[of_row]
@@ -434,7 +434,9 @@ def _lines(
         if other != key:
             texts = [_bare(point.swept.get(other)) for point in points]
             # What a label of the row says already is not repeated: one of this name or, whatever its name, a word.
-            own = {text: [one for one in labels if number_of(text) is None or _is_named(one, other)] for text in texts}
+            own = {
+                text: [one for one in labels if setting_number(text) is None or _is_named(one, other)] for text in texts
+            }
             found[len(found)] = [
                 "" if text in {str(frame[name][row]) for name in own[text]} else f"{other} = {text}"
                 for row, text in enumerate(texts[at] for at in of_row)

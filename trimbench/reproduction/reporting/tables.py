@@ -272,7 +272,7 @@ def side_by_side(judgements: Sequence[Judgement]) -> Table:
         found = standing(one.subject, one.verdict, one.cause)
         words = [one.verdict, one.cause or ""] if one.differs else [found] * (found in ("close", "better"))
         remark = ", ".join(filter(None, words))
-        text = f"{asked(one.reported)} → {shown(one)}{f' ({remark})' * bool(remark)}"
+        text = f"{asked(one.reported)} → {reproduced_text(one)}{f' ({remark})' * bool(remark)}"
         cells.setdefault(one.reported.row, {})[one.reported.quantity] = text
     columns = list(dict.fromkeys(one.reported.quantity for one in judgements))
     lines = [{"row": row, **quantities} for row, quantities in cells.items()]
@@ -291,7 +291,7 @@ def asked(reported: Reported) -> str:
     return f"{'≤' if rule.kind == 'at_most' else '≥'} {reported.value:g}"
 
 
-def shown(judgement: Judgement) -> str:
+def reproduced_text(judgement: Judgement) -> str:
     """Return the reproduced number with four digits, or all digits of a whole number; a dash if there is none."""
     if judgement.verdict == "not attempted" or judgement.value is None:
         return "–"

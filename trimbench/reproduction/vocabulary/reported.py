@@ -87,7 +87,7 @@ class Reported:
     reading: str = ""
 
     def __post_init__(self) -> None:
-        if self.printed != _TIMEOUT and not _is_number(self.printed):
+        if self.printed != _TIMEOUT and not _is_finite_number(self.printed):
             raise ConfigurationError(
                 f"reported number {self.label} must be digits as printed, without thousands separators and units, or "
                 f"{_TIMEOUT!r}, got {self.printed!r}"
@@ -123,7 +123,7 @@ class Reported:
         return Decimal(value).quantize(printed, context=_EXACTLY) == printed
 
 
-def _is_number(text: str) -> bool:
+def _is_finite_number(text: str) -> bool:
     try:
         return Decimal(text).is_finite()
     except InvalidOperation:

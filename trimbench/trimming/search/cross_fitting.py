@@ -17,7 +17,7 @@ from trimbench.trimming.decisions import Cut
 from trimbench.trimming.problem import Choice, Limits, highest_cost
 from trimbench.trimming.result import RowsAgreement, rows_agreement
 from trimbench.trimming.search.row_scores import CodedRows, WeightedRows, pooled
-from trimbench.trimming.search.rows import TOLERANCE, RowProblem, WholeClassifier, select
+from trimbench.trimming.search.row_search import TOLERANCE, RowProblem, WholeClassifier, select
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.values import encode_compactly, plain_table
-from trimbench.trimming.decisions import HIGHEST_LOG_ODDS, NO_MASS, TIED_LOG_ODDS, TRACE, check_columns, most_probable
+from trimbench.trimming.decisions import (
+    HIGHEST_LOG_ODDS,
+    NO_MASS,
+    TIED_LOG_ODDS,
+    TRACE,
+    check_feature_columns,
+    most_probable,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -411,7 +418,7 @@ def encoded_rows(rows: pd.DataFrame | CodedRows, values: Mapping[str, Sequence[s
         )
     if isinstance(rows, CodedRows):
         return rows.codes
-    check_columns(table.columns, values)
+    check_feature_columns(table.columns, values)
     try:
         return encode_compactly(table, values).astype(np.int64)
     except ValueError as error:

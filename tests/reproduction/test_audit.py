@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from trimbench.reproduction.execution import code_hash
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.reporting.audit import Audit, AuditedJob, Compared, compared, drawn
@@ -291,12 +292,7 @@ def test_what_is_not_planned_here_is_listed_by_cause(coins: Path) -> None:
     again = said(at(coins, "task=adopt", "archive=quick.zip", code=1))
     assert "6 records not adopted: stored here already. No record was adopted." in again
     code = coins / "coins.py"
-    code.write_text(code.read_text().replace("(seed >> n) % 2", "(seed >> (n + 1)) % 2"))
-    sys.modules.pop("coins")
-    from trimbench.reproduction.execution import code_hash
-
-    for one in (code_hash.code_version, code_hash._source, code_hash._after, code_hash._targets, code_hash._bound):
-        one.cache_clear()
+    fresh(code, code.read_text().replace("(seed >> n) % 2", "(seed >> (n + 1)) % 2"))
     assert "6 records not adopted: computed by other code" in said(at(coins, "task=adopt", "archive=quick.zip", code=1))
 
 
@@ -376,3 +372,45 @@ def test_a_link_in_a_run_is_not_audited(coins: Path, tmp_path: Path) -> None:
     path.rename(tmp_path / "secret.csv.gz")
     path.symlink_to(tmp_path / "secret.csv.gz")
     assert "is a symbolic link, which is not followed" in said(at(coins, "task=audit", "run=quick", code=2))
+
+
+# --- why jobs run again
+
+
+def again(folder: Path, *words: str) -> list[str]:
+    return [line for line in at(folder, *words, code=0).out.splitlines() if " again: " in line]
+
+
+def test_a_list_and_a_run_say_why_jobs_run_again(coins: Path) -> None:
+    assert again(coins, "task=list") == again(coins) == []
+    settings = coins / "experiment/tosses/heads.yaml"
+    settings.write_text(settings.read_text().replace("tosses: 40", "tosses: 30"))
+    line = "tosses/heads: 6 jobs again: settings tosses"
+    assert again(coins, "task=list") == [line]
+    assert again(coins) == [line]
+    assert again(coins) == []
+
+
+def test_changed_code_is_named(coins: Path) -> None:
+    code = coins / "coins.py"
+    before = code.read_text().replace("(seed >> n) % 2", "side(seed, n)") + "\n\ndef side(seed, n):\n    return SIDE\n"
+    fresh(code, before.replace("SIDE", "(seed >> n) % 2"))
+    assert len(again(coins)) == 1
+    fresh(code, before.replace("SIDE", "(seed >> (n + 1)) % 2"))
+    assert again(coins, "task=list") == ["tosses/heads: 6 jobs again: code of coins:toss: coins: side"]
+    shutil.rmtree("results/jobs/code")
+    assert "an earlier version did not note of which functions" in again(coins, "task=list")[0]
+
+
+def test_jobs_that_are_new_do_not_run_again(coins: Path) -> None:
+    settings = coins / "experiment/tosses/heads.yaml"
+    settings.write_text(settings.read_text().replace("[penny, dime]", "[penny, dime, euro]"))
+    assert again(coins, "task=list") == []
+
+
+def fresh(path: Path, text: str) -> None:
+    """Write a module, and forget what is known of it: a new process would know nothing."""
+    path.write_text(text)
+    sys.modules.pop("coins", None)
+    for name in ("code_version", "_lines", "_source", "_after", "_targets", "_bound", "_file"):
+        getattr(code_hash, name).cache_clear()

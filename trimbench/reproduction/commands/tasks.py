@@ -6,7 +6,7 @@ import dataclasses
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +52,7 @@ from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.overview import Overview, write_summary
 from trimbench.reproduction.reporting.page import count
 from trimbench.reproduction.reporting.parts import Part
+from trimbench.reproduction.reporting.reasons import keep_code, reasons_to_run
 from trimbench.reproduction.reporting.runs import (
     check_run,
     described_in,
@@ -67,7 +68,7 @@ from trimbench.reproduction.reporting.runs import (
 from trimbench.reproduction.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.reproduction.reporting.tables import cut, markdown, markdown_rows
 from trimbench.reproduction.settings import ConfigurationError, Json
-from trimbench.reproduction.vocabulary.cells import Experiment, Inputs
+from trimbench.reproduction.vocabulary.cells import Cell, Experiment, Inputs
 from trimbench.reproduction.vocabulary.planning import (
     Plan,
     Surroundings,
@@ -172,6 +173,9 @@ def _run_all(tasks: Sequence[_Task], literature: Literature, where: Surroundings
     if len(plans) > 1 and where.cache_mode != "only":
         _say_data(list(plans), where.inputs.cache)
     typical = measured(invocation.catalogue, invocation.profile)
+    if where.cache_mode == "default" and not invocation.sweep:
+        for one in plans:
+            say_reasons(one.cells, one.done, one.settings, one.stem, where.store, invocation)
     expected: dict[str, float] = {}
     for one in plans:
         expected.update(expected_seconds(one.jobs, one.done, typical.get(one.name, {})))
@@ -179,6 +183,22 @@ def _run_all(tasks: Sequence[_Task], literature: Literature, where: Surroundings
     if where.cache_mode != "only":
         make_run(invocation.root / invocation.run, invocation.profile)
     run_plans(list(plans), where, conclude, label=label, expected=expected)
+    if where.cache_mode != "only":
+        keep_code([job for plan in plans for job in plan.jobs], where.store.folder)
+
+
+def say_reasons(
+    cells: Sequence[Cell],
+    stored: Iterable[str],
+    settings: Mapping[str, Json],
+    stem: str,
+    store: JobStore,
+    invocation: Invocation,
+) -> None:
+    """Say why jobs that the run has computed before run again, in a line for each cause."""
+    folder = invocation.root / invocation.run
+    for line in reasons_to_run(cells, stored, settings, folder, stem, store.folder, NO_SETTINGS):
+        say(line)
 
 
 def _say_data(plans: Sequence[Plan], cache: Cache) -> None:
@@ -235,6 +255,7 @@ def list_experiments(invocation: Invocation) -> int:
     experiments = {name: make(invocation, name, invocation.points[0]) for name in invocation.experiments}
     typical = measured(invocation.catalogue, invocation.profile)
     rows: list[list[str]] = []
+    again: list[tuple[Sequence[Cell], Mapping[str, float], Mapping[str, Json], str]] = []
     stored: dict[str, Glance | None] = {}
     expected: dict[str, float] = {}
     for name, experiment in experiments.items():
@@ -251,12 +272,17 @@ def list_experiments(invocation: Invocation) -> int:
         costs = expected_seconds(jobs.values(), done, typical.get(name, {}))
         needs = {one.place: one.declaration for cell in cells for one in cell.inputs}
         rows.append([name, *_counted(found, costs), _data(needs, where.inputs.cache)])
+        if len(done) < len(jobs):
+            known = invocation.points[0].experiments[name]
+            again.append((cells, done, known, name))
         # A job that several experiments share runs once.
         stored, expected = stored | found, costs | expected
     if len(experiments) > 1:
         rows.append(["all, shared jobs once", *_counted(stored, expected), ""])
     # Without pandas, whose import would take half a second.
     say(markdown_rows(_COLUMNS, rows, [column in _COUNTS for column in _COLUMNS], terminal_width()))
+    for one in again:
+        say_reasons(*one, where.store, invocation)
     workers = n_workers(where.executor)
     if left := Work(_to_run(stored), expected, workers).seconds_left:
         at_once = "one after the other" if workers == 1 else f"{workers} at a time"

@@ -19,7 +19,7 @@ from trimbench.reproduction.files import as_it_was, without_homes, write_csv, wr
 from trimbench.reproduction.reporting.certificate import write_certificate
 from trimbench.reproduction.reporting.comparison import is_cost, is_rounding
 from trimbench.reproduction.reporting.page import count
-from trimbench.reproduction.reporting.parts import in_ranges, read_texts
+from trimbench.reproduction.reporting.parts import as_label, in_ranges, number_in, read_texts
 from trimbench.reproduction.reporting.runs import inside_run
 from trimbench.reproduction.reporting.tables import markdown_page
 from trimbench.reproduction.settings import ConfigurationError, Json
@@ -72,13 +72,13 @@ def jobs_of_run(
     behind = {row for number in about["page"]["numbers"] for row in in_ranges(number["jobs"])}
     here: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
-        here.setdefault(tuple(_text(cell.labels.get(label)) for label in labels), []).append(cell)
+        here.setdefault(tuple(as_label(cell.labels.get(label)) for label in labels), []).append(cell)
     if {label for cell in cells for label in cell.labels} - {*labels}:  # labels that are new leave some in doubt
         here = {own: found for own, found in here.items() if len(found) == 1}
     found = []
     for place, texts in enumerate(rows.to_numpy().tolist()):
         line: dict[str, str] = dict(zip(map(str, rows), texts, strict=True))
-        own = tuple(_text(as_it_was(line[label])) for label in labels)
+        own = tuple(as_label(as_it_was(line[label])) for label in labels)
         places = here.get(own)
         mine = places.pop(0) if places else None
         if printed and place not in behind:
@@ -88,7 +88,7 @@ def jobs_of_run(
             why = f"{line['status'][:40]} there"
         values = {name: text for name, text in line.items() if name not in {*labels, *ROW_COLUMNS}}
         words = ", ".join(f"{name} = {line[name]}" for name in labels)
-        seconds = _number(line.get("seconds", ""))
+        seconds = number_in(line.get("seconds", ""))
         known = seconds if isinstance(seconds, int | float) and math.isfinite(seconds) else 0.0
         found.append(AuditedJob(stem, words, values, float(known), mine.job if mine else None, why))
     return found
@@ -151,24 +151,7 @@ def _like(text: str, mine: Json) -> Json:
         return text or None
     if isinstance(mine, bool):
         return {"True": True, "False": False}.get(text, text)
-    return text if isinstance(mine, str) else _number(text)
-
-
-def _number(text: str) -> float | int | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
-
-
-def _text(value: object) -> str:
-    """Return a label so that those of a file and those of a job are the same: 1, 1.0 and the text of either."""
-    found = _number(value) if isinstance(value, str) else value
-    if found is None or found == "" or (isinstance(found, float) and math.isnan(found)):
-        return ""
-    return str(found) if isinstance(found, bool | str) else repr(float(found))  # type: ignore[arg-type]
+    return text if isinstance(mine, str) else number_in(text)
 
 
 def _leaves(name: str, there: Json, mine: Json) -> Iterator[tuple[str, Json, Json]]:

@@ -195,10 +195,26 @@ def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = No
 
 
 def _value(cell: str) -> Json:
+    number = number_in(cell)
+    if not isinstance(number, str):
+        return number
+    return {"": None, "True": True, "False": False}.get(cell, cell)
+
+
+def number_in(text: str) -> float | int | str:
+    """Return a cell as a number, if it is one."""
     for kind in (int, float):
         with contextlib.suppress(ValueError):
-            return kind(cell)
-    return {"": None, "True": True, "False": False}.get(cell, cell)
+            return kind(text)
+    return text
+
+
+def as_label(value: object) -> str:
+    """Return a label so that those of a file and those of a job are the same: 1, 1.0 and the text of either."""
+    found = number_in(value) if isinstance(value, str) else value
+    if found is None or found == "" or (isinstance(found, float) and math.isnan(found)):
+        return ""
+    return str(found) if isinstance(found, bool | str) else repr(float(found))  # type: ignore[arg-type]
 
 
 def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:

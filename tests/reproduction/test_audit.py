@@ -412,5 +412,5 @@ def fresh(path: Path, text: str) -> None:
     """Write a module, and forget what is known of it: a new process would know nothing."""
     path.write_text(text)
     sys.modules.pop("coins", None)
-    for name in ("code_version", "_lines", "_source", "_after", "_targets", "_bound", "_file"):
+    for name in ("code_version", "_source", "_after", "_targets", "_bound", "_file"):
         getattr(code_hash, name).cache_clear()

@@ -70,7 +70,6 @@ def code_parts(function: str) -> dict[str, str]:
     return found
 
 
-@functools.cache
 def _lines(function: str) -> tuple[str, ...]:
     """Return a line for each top-level statement that a function can reach: its module, its names and its hash."""
     resolve(function)

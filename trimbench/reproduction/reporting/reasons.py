@@ -97,4 +97,4 @@ def _definitions(store: Path, before: str, function: str) -> str:
 
 
 def _file(store: Path, code: str) -> Path:
-    return store / "code" / f"{code}.json"
+    return store / "code" / f"{code}.definitions"

@@ -34,10 +34,16 @@ from trimbench.reproduction.project import project, use
 from trimbench.reproduction.settings import ConfigurationError
 
 from . import paper
-from .machine import KINDS, Fault, Killed, Machine, Program, empty
+from .machine import KINDS, Fault, Killed, Machine, Place, Program, empty
 
 # What of a hundred schedules is about: jobs and their store; whole runs; publishing.
 _SHARES = {"jobs": 75, "run": 11, "publish": 14}
+# Where these write: some faults wait for one of these places, since few steps of a program come from most of them.
+_FILES = {
+    "jobs": ("files.py", "execution/"),
+    "run": ("files.py", "execution/", "commands/", "reporting/"),
+    "publish": ("files.py", "commands/", "reporting/"),
+}
 _MINUTE = 61.0
 
 
@@ -99,6 +105,7 @@ class Ground:
     publish: Invocation
     single: Invocation
     steps: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    places: Mapping[str, list[Place]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> Ground:
@@ -120,6 +127,10 @@ class Ground:
             # Steps of a sound program, in which faults come.
             ground.steps = {"jobs": 40, "run": n_run, "publish": ground.sound(machine, publish)}
             ground.new = tree(results / "published")
+            ground.places = {
+                kind: [place for place in sorted(places()) if place[0].startswith(files)]
+                for kind, files in _FILES.items()
+            }
         assert ground.old != ground.new
         return ground
 
@@ -186,16 +197,21 @@ class Schedule:
         return self.broken
 
     def faults(self) -> list[Fault]:
-        """Return what goes wrong in a program: mostly one thing, sometimes nothing, or a second thing soon after."""
+        """Return what goes wrong in a program: mostly one thing, sometimes nothing, or a second thing after it."""
         n = self.rng.choice((0, 1, 1, 1, 1, 1, 1, 2, 2))
         last = self.ground.steps[self.kind]
         early = round(last ** self.rng.random())
         at = self.rng.choice((self.rng.randint(1, last), early, last + 1 - early))
         found = []
-        for _ in range(n):
+        for last_one in range(n - 1, -1, -1):
             kind, step = self.rng.choice(KINDS), self.rng.choice((-1, 1)) * 10 ** self.rng.uniform(0, 8)
-            found.append(Fault(kind, at, step))
-            self.story.append(f"{kind} at step {at}")
+            if last_one == 0 and self.rng.random() < 0.4:
+                file, first, _ = place = self.rng.choice(self.ground.places[self.kind])
+                found.append(Fault(kind, at if n > 1 else 1, step, place))
+                self.story.append(f"{kind} at {file}:{first}")
+            else:
+                found.append(Fault(kind, at, step))
+                self.story.append(f"{kind} at step {at}")
             at += self.rng.randint(1, 3)
         return found
 
@@ -420,7 +436,7 @@ _WRITERS = {
 }
 
 
-def places() -> dict[tuple[str, int, int], str]:
+def places() -> dict[Place, str]:
     """Return the calls that write, by file, first and last line."""
     root, found = Path(trimbench.reproduction.__file__).parent, {}
     for name in (*_MODULES, *_PARTS):

@@ -345,13 +345,15 @@ def coded(n_features: int) -> tuple[pd.DataFrame, np.ndarray]:
 def test_as_many_features_as_there_are_need_no_selection() -> None:
     for n_features in (4, CANDIDATES + 2):
         table, wanted = coded(n_features)
-        assert by_sequential_selection(table, wanted, n_features, 0) == informative(table, wanted)
-        assert by_sequential_selection(table, wanted, n_features + 1, 0) == informative(table, wanted)
-        assert len(by_sequential_selection(table, wanted, 2, 0)) == 2
+        ranked = informative(table, wanted)
+        assert sorted(ranked) == sorted(set(table.columns) - {"constant"})
+        assert by_sequential_selection(table, wanted, ranked, n_features, 0) == ranked
+        assert by_sequential_selection(table, wanted, ranked, n_features + 1, 0) == ranked
+        assert len(by_sequential_selection(table, wanted, ranked, 2, 0)) == 2
     # The most informative are all that is compared.
-    assert by_sequential_selection(table, wanted, CANDIDATES, 0) == informative(table, wanted)[:CANDIDATES]
+    assert by_sequential_selection(table, wanted, ranked, CANDIDATES, 0) == ranked[:CANDIDATES]
     with pytest.raises(ValueError, match=f"compares the {CANDIDATES} most informative .* cannot take {CANDIDATES + 1}"):
-        by_sequential_selection(table, wanted, CANDIDATES + 1, 0)
+        by_sequential_selection(table, wanted, ranked, CANDIDATES + 1, 0)
 
 
 # What a study refuses: one line that names what is wrong, what is allowed, what was got, and what to do.

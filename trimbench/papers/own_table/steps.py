@@ -111,12 +111,12 @@ def select_within(
     features, wanted = data.features.iloc[train], answers[train]
     price = None if set(costs.values()) == {1.0} else dict(costs)
     trimmed, seconds = timed(lambda: fitted(features, wanted, budget=budget, costs=price, time_limit=time_limit))
-    full, coded = _of_all_features(table, positive, test_share, rows, seed)
+    full, coded, ranked = _of_all_features(table, positive, test_share, rows, seed)
     tested = _Tested(data.features.iloc[test], answers[test], full, costs)
     found = [{**_about(trimmed), **tested.result(TRIMMING, trimmed, seconds), "model": _saved(trimmed)}]
     for name, select in (
-        (INFORMATION, functools.partial(by_information_gain, coded, wanted, budget, costs)),
-        (SEQUENTIAL, functools.partial(by_sequential_selection, coded, wanted, len(trimmed.features_), seed)),
+        (INFORMATION, functools.partial(by_information_gain, ranked, budget, costs)),
+        (SEQUENTIAL, functools.partial(by_sequential_selection, coded, wanted, ranked, len(trimmed.features_), seed)),
     ):
         try:
             chosen, seconds = timed(select)
@@ -127,13 +127,16 @@ def select_within(
 
 
 @functools.lru_cache(maxsize=1)
-def _of_all_features(table: str, positive: str | None, test_share: float, rows: int, seed: int) -> tuple[Any, Any]:
-    """Return the classifier with all features, the same for all budgets, and its categories of the training rows."""
+def _of_all_features(
+    table: str, positive: str | None, test_share: float, rows: int, seed: int
+) -> tuple[Any, pd.DataFrame, list[str]]:
+    """Return what all budgets share: the classifier of all features, its categories of the rows, the ranked features."""
     data = stored_table(table)
     train, _ = data.split(test_share, seed, most=rows)
-    features = data.features.iloc[train]
-    full = fitted(features, data.answers(positive)[train], budget=len(data.names), rows_weight=0)
-    return full, full.discretizer_.transform(features)
+    features, wanted = data.features.iloc[train], data.answers(positive)[train]
+    full = fitted(features, wanted, budget=len(data.names), rows_weight=0)
+    coded = full.discretizer_.transform(features)
+    return full, coded, informative(coded, wanted)
 
 
 def fitted(features: pd.DataFrame, wanted: NDArray[Any], **settings: Any) -> Any:
@@ -156,12 +159,10 @@ def keeping(features: pd.DataFrame, wanted: NDArray[Any], chosen: Sequence[str],
     return fitted(features, wanted, budget=len(data.names), required=chosen, forbidden=others, rows_weight=0)
 
 
-def by_information_gain(
-    coded: pd.DataFrame, wanted: NDArray[Any], budget: float, costs: Mapping[str, float]
-) -> list[str]:
-    """Return the most informative affordable features, one after the other."""
+def by_information_gain(ranked: Sequence[str], budget: float, costs: Mapping[str, float]) -> list[str]:
+    """Return the most informative affordable features, one after the other, of those that `informative` has ranked."""
     left, chosen = budget * (1 + 1e-12), list[str]()
-    for name in informative(coded, wanted):
+    for name in ranked:
         if costs[name] <= left:
             left -= costs[name]
             chosen.append(name)
@@ -177,15 +178,16 @@ def informative(coded: pd.DataFrame, wanted: NDArray[Any]) -> list[str]:
     return sorted(gains, key=lambda name: -gains[name])
 
 
-def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_features: int, seed: int) -> list[str]:
-    """Return `n_features` features, selected by scikit-learn's forward selection for `CategoricalNB`."""
+def by_sequential_selection(
+    coded: pd.DataFrame, wanted: NDArray[Any], ranked: list[str], n_features: int, seed: int
+) -> list[str]:
+    """Return `n_features` of the ranked features, selected by scikit-learn's forward selection for `CategoricalNB`."""
     from sklearn.feature_selection import SequentialFeatureSelector
     from sklearn.naive_bayes import CategoricalNB
 
-    everything = informative(coded, wanted)
-    if n_features >= len(everything):
-        return everything
-    names = everything[:CANDIDATES]
+    if n_features >= len(ranked):
+        return ranked
+    names = ranked[:CANDIDATES]
     if n_features > len(names):
         raise ValueError(f"it compares the {len(names)} most informative features and cannot take {n_features}")
     if n_features == len(names):

@@ -70,12 +70,7 @@ def notes(found: Steps) -> list[str]:
             "class and the rest."
         )
     stopped = [f"{one['budget']:g}" for one in found.trimmings if one["was_stopped"]]
-    if stopped:
-        seconds = own.seconds(len(found.costs))
-        said.append(
-            f"For the budgets {', '.join(stopped)} the search was stopped after {seconds:g} s: the selection is the "
-            "best found by then, which depends on the speed of the machine; time_limit=... gives it more time."
-        )
+    said += own.about_stopped(stopped, len(found.costs))
     results = (one for group in found.gaps for by_split in group.by_method.values() for one in by_split.values())
     said += own.about_width(len(found.costs), max((one["n_columns"] for one in results), default=0))
     return [

@@ -111,6 +111,16 @@ class StudySettings(TableSettings):
         """Return the limit of the search of each trimming."""
         return self.time_limit or (_SECONDS if n_features <= _WIDE else _SECONDS_IF_WIDE)
 
+    def about_stopped(self, budgets: Sequence[str], n_features: int) -> list[str]:
+        """Say for which budgets the search was stopped."""
+        if not budgets:
+            return []
+        return [
+            f"For the budgets {', '.join(budgets)} the search was stopped after {self.seconds(n_features):g} s: the "
+            "selection is the best found by then, which depends on the speed of the machine; time_limit=... gives it "
+            "more time."
+        ]
+
     def about_width(self, n_features: int, n_columns: int) -> list[str]:
         """Say what is done otherwise in a wide table, of which missing features have so many encoded columns."""
         said = []

@@ -130,7 +130,7 @@ def select_within(
 def _of_all_features(
     table: str, positive: str | None, test_share: float, rows: int, seed: int
 ) -> tuple[Any, pd.DataFrame, list[str]]:
-    """Return what all budgets share: the classifier of all features, its categories of the rows, the ranked features."""
+    """Return what all budgets share: the classifier of all features, its categories of rows, the ranked features."""
     data = stored_table(table)
     train, _ = data.split(test_share, seed, most=rows)
     features, wanted = data.features.iloc[train], data.answers(positive)[train]

@@ -235,7 +235,7 @@ def choose_budget(
     features, wanted = data.features.iloc[train], answers[train]
     price = None if set(costs.values()) == {1.0} else dict(costs)
     right = np.zeros((len(budgets), len(train)), dtype=bool)
-    quick = {"costs": price, "time_limit": time_limit / (FOLDS * len(budgets)), "rows_weight": 0}
+    quick: dict[str, Any] = {"costs": price, "time_limit": time_limit / (FOLDS * len(budgets)), "rows_weight": 0}
     for some, others in _folds(wanted, FOLDS, seed) if len(budgets) > 1 else ():
         if len(set(wanted[some])) == 1:  # few rows may be of one class
             right[:, others] = wanted[others] == wanted[some][0]

@@ -33,7 +33,7 @@ CONTENTS = {
     "reference/estimators": {
         "": """
             reference/expected_classifier reference/trimmed_classifier reference/conformant_classifier
-            reference/selection_corrected_nb reference/study
+            reference/selection_corrected_nb reference/displays reference/study
         """
     },
 }

@@ -268,3 +268,44 @@ def test_limits_end_in_parts() -> None:
     assert left is not None
     assert left < 0.6e9
     assert Limits().seconds_left() is None
+
+
+# `scripts/nightly` looks for new examples, and for more of them.
+N_STOPPED = 40 if settings.default is None or settings.default.derandomize else 200
+
+
+@given(seed=st.integers(0, 2**32), limit=st.sampled_from([1e-9, 1e-9, 1, 20, 300]))
+@settings(max_examples=N_STOPPED)
+def test_a_stopped_search_ends_with_what_a_whole_one_finds(seed: int, limit: float) -> None:
+    rng = np.random.default_rng(seed)
+    cardinalities = rng.integers(2, 4, rng.integers(2, 8)).tolist()
+    classifier = brute_force.random_classifier(rng, cardinalities, float(rng.choice([0.1, 0.3, 0.5, 0.8])))
+    options = brute_force.random_options(rng, classifier.features)
+    if seed % 4 == 0:  # one subset is affordable
+        options = {"budget": 1.0, "required": [classifier.features[-1]]}
+    choice = checked_choice(classifier.features, **options)
+    best = max(brute_force.potential_agreement(classifier, kept) for kept in brute_force.allowed_subsets(choice))
+    limits: dict[str, Any] = {"time_limit": limit} if limit < 1 else {"evaluation_limit": int(limit)}
+    found = tb.trim(classifier, **options, **limits)
+    for _ in range(5):
+        low, high = found.agreement_interval
+        assert low - 1e-12 <= brute_force.expected_agreement(classifier, found.kept, found.threshold) <= high + 1e-12
+        assert low - 1e-12 <= best <= found.upper_bound + 1e-12
+        if not found.may_go_on:
+            break
+        found = found.resume()
+    assert (found.optimal, found.may_go_on) == (True, False)
+    assert found.agreement_interval == (found.agreement, found.agreement)
+    assert found.agreement == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 0.05])
+def test_bounds_of_a_hurried_search_are_those_of_a_whole_one_in_the_end(seconds: float) -> None:
+    hurried, n_steps = tb.trim(random_classifier(66), 4, time_limit=seconds), 0  # too large for exact values
+    while hurried.may_go_on:
+        hurried, n_steps = hurried.resume(), n_steps + 1
+        assert n_steps < 5
+    whole = tb.trim(random_classifier(66), 4)
+    assert hurried.features == whole.features
+    assert hurried.agreement_interval == whole.agreement_interval
+    assert hurried.upper_bound <= whole.upper_bound

@@ -6,12 +6,14 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._checks import check_one_of, check_whole
+from trimbench._pictures import draw_evidence, html_of
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import ConformantDistribution, checked_row, compared_classes, lost_log_odds
 from trimbench.conformant.layout import as_row
@@ -89,6 +91,13 @@ class Explanation:
         chosen = np.isin(order, self.features)
         columns = {"feature": [names[i] for i in order], "evidence": self.evidence[order], "chosen": chosen}
         return pd.DataFrame(columns)
+
+    def _repr_html_(self) -> str:
+        """Return how notebooks show the explanation: the evidence of the strongest features."""
+        table = self.table()
+        shown = table.head(20)
+        draw = partial(draw_evidence, table=table, predicted=self.predicted, most=20)
+        return html_of(shown, draw, height=0.8 + 0.22 * len(shown))
 
     def image(self, x: ArrayLike, shape: tuple[int, int]) -> Matrix:
         """Return the values of the chosen pixels, and NaN elsewhere, as an image that ``plt.imshow`` draws.

@@ -1,5 +1,8 @@
 from .conformant import MissingAsZerosWarning as MissingAsZerosWarning
 from .conformant import NaiveConformantClassifier as NaiveConformantClassifier
+from .displays import EvidenceDisplay as EvidenceDisplay
+from .displays import StabilityDisplay as StabilityDisplay
+from .displays import TrimmingCurveDisplay as TrimmingCurveDisplay
 from .expected import ExpectedClassifier as ExpectedClassifier
 from .expected import UnseenGapsWarning as UnseenGapsWarning
 from .selection_corrected import SelectionCorrectedNB as SelectionCorrectedNB

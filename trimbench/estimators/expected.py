@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from trimbench._checks import check_one_of, is_whole
+from trimbench._pictures import draw_stability, html_of
 from trimbench._typing import Matrix, Vector
 from trimbench.acquisition.policy import Asking
 from trimbench.estimators.acquisition import ExpectedColumns, most_votes
@@ -71,6 +73,13 @@ class DecisionStability(NamedTuple):
     probability: Vector
     lower: Vector
     upper: Vector
+
+    def _repr_html_(self) -> str:
+        """Return how notebooks show it: how stable the decisions are, and the rows that are least sure."""
+        import pandas as pd
+
+        table = pd.DataFrame(self._asdict()).rename_axis("row").reset_index()
+        return html_of(table.nsmallest(10, "probability"), partial(draw_stability, stability=self.probability))
 
 
 class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]

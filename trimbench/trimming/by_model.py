@@ -160,11 +160,12 @@ def _not_worse(found: Trimming, before: Trimming) -> Trimming:
     """Return what a continued search found, or what was found before if that is certain to agree more often."""
     bound = min(found.upper_bound, before.upper_bound)
     best, go_on = found, found._go_on
-    if not found.optimal and before.agreement_interval[0] > found.agreement_interval[0]:
-        best = replace(before, n_evaluations=found.n_evaluations)
-    best = replace(
-        best, upper_bound=bound, optimal=best.optimal or bound <= best.agreement_interval[0] + AGREEMENT_TOLERANCE
-    )
+    # Features that are proven are not given up for others that are known more exactly.
+    may_replace = not found.optimal or before.features == found.features
+    if may_replace and before.agreement_interval[0] > found.agreement_interval[0]:
+        best = replace(before, n_evaluations=found.n_evaluations, optimal=found.optimal)
+    optimal = best.optimal or bound <= best.agreement_interval[0] + AGREEMENT_TOLERANCE
+    best = replace(best, upper_bound=bound, optimal=optimal, _go_on=None)
     return best if go_on is None else replace(best, _go_on=lambda more: _not_worse(go_on(more), best))
 
 
@@ -206,6 +207,7 @@ def _searched(
         upper_bound,
         found.n_evaluations,
         lambda more: _searched(classifier, choice, engine, search, more, upper_bound),
+        proven=found.proven,
     )
 
 
@@ -256,7 +258,9 @@ def _trim_certified(
     else:
         if any(buyable):  # else there is no other subset
             upper_bound = min(engine.upper_bound(choice), certain_bound(classifier, choice, limits.part(_BOUND)))
-        selection = select_forward(classifier, choice, limits.part(_SELECTION).may_go_on, stopped)
+        if stopped is None or not stopped.finished:
+            stopped = select_forward(classifier, choice, limits.part(_SELECTION).may_go_on, stopped)
+        selection = stopped
     kept = sorted(selection.kept)
     certified = engine.agreement(kept)
     if upper_bound is None:
@@ -265,12 +269,13 @@ def _trim_certified(
     limits.report(certified.low, lambda: upper_bound, selection.n_evaluations, last=True)
     interval, threshold = (certified.low, certified.high), certified.threshold
     found = trimming_of(classifier, kept, interval, upper_bound, selection.n_evaluations, threshold=threshold)
-    if not selection.finished:
-        go_on = functools.partial(_trim_certified, classifier, choice, stopped=selection)
-        return replace(found, _go_on=lambda more: _not_worse(go_on(more), found))
     n_instances = math.prod(classifier.cardinalities)
     is_large = n_instances > _MOST_SEARCHED and classifier.n_features > _FEW_FEATURES
-    if is_large or choice.is_affordable(allowed) or not fits(classifier):
+    is_last = is_large or choice.is_affordable(allowed) or not fits(classifier)
+    if not selection.finished or (is_last and engine.n_points < _POINTS):
+        go_on = functools.partial(_trim_certified, classifier, choice, stopped=selection)
+        return replace(found, _go_on=lambda more: _not_worse(go_on(more), found))
+    if is_last:
         return found
     exact = LogOddsEngine(classifier, of_any_size=True)
 
@@ -292,15 +297,20 @@ def _searched_roughly(
     kept = found.features
     upper_bound = min(found.upper_bound, before.upper_bound)
     n_evaluations = before.n_evaluations + found.n_evaluations
+    exact = LogOddsEngine(classifier, of_any_size=True)
+    seconds = exact.seconds(kept)
+    if found.proven and seconds < math.inf and limits.in_time(seconds):
+        cut = exact.best_cut(kept)
+        return exact_trimming(classifier, kept, cut, min(upper_bound, cut.agreement), n_evaluations, proven=True)
+    if engine.n_points < (n_points := _points(classifier, limits)):
+        engine = CertifiedEngine(classifier, n_points)
+    certified = engine.agreement(kept)
 
     def go_on(more: Limits) -> Trimming:
         return _searched_roughly(classifier, engine, search, before, more)
 
-    exact = LogOddsEngine(classifier, of_any_size=True)
-    if found.proven and exact.seconds(kept) < math.inf and limits.in_time(exact.seconds(kept)):
-        cut = exact.best_cut(kept)
-        return exact_trimming(classifier, kept, cut, min(upper_bound, cut.agreement), n_evaluations, go_on)
-    certified = engine.agreement(kept)
+    # The threshold is part of the answer: with more time, its agreement may be exact, or its interval narrower.
+    is_over = found.complete and engine.n_points >= _POINTS and not (found.proven and seconds < math.inf)
     interval = (certified.low, max(certified.low, min(certified.high, upper_bound)))
     result = trimming_of(
         classifier,
@@ -310,7 +320,7 @@ def _searched_roughly(
         n_evaluations,
         threshold=certified.threshold,
         proven=found.proven,
-        go_on=go_on,
+        go_on=None if is_over else go_on,
     )
     return _not_worse(result, before)
 

@@ -589,10 +589,15 @@ def tails_of_halves(
     for q in range(queries.size):
         place = 0
         positive = negative = 0.0
+        # What rounding has added to either sum so far (Kahan 1965): there may be 2^25 terms.
+        over, over_negative = 0.0, 0.0
         for j in range(other_sums.size - 1, -1, -1):
             rest = queries[q] - other_sums[j]
             while place < sums.size and sums[place] < rest:
                 place += 1
-            positive += other_masses[0, j] * tails[0, place]
-            negative += other_masses[1, j] * tails[1, place]
+            term, term_negative = other_masses[0, j] * tails[0, place] - over, other_masses[1, j] * tails[1, place]
+            term_negative -= over_negative
+            grown, grown_negative = positive + term, negative + term_negative
+            over, over_negative = (grown - positive) - term, (grown_negative - negative) - term_negative
+            positive, negative = grown, grown_negative
         out[0, q], out[1, q] = positive, negative

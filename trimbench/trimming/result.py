@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._pictures import draw_bounds, html_of
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.decisions import Cut, feature_indices
 from trimbench.trimming.problem import Limits, Progress
@@ -122,7 +124,7 @@ class Trimming:
     optimal : bool
         Whether it is proven that no trimming within the budget agrees more often (within 1e-12). Where the agreement is
         not exact, the proof is about the features, with each subset at its best threshold, and `upper_bound` is above
-        the interval's lower end.
+        the interval's lower end; if `may_go_on`, more time gives a better threshold or a narrower interval.
     n_evaluations : int
         Number of evaluations of the criterion that the search took.
     confidence : float
@@ -165,6 +167,25 @@ class Trimming:
     def __copy__(self) -> Trimming:
         return replace(self)
 
+    def _repr_html_(self) -> str:
+        """Return how notebooks show the trimming."""
+        import pandas as pd
+
+        low, high = self.agreement_interval
+        shown = {
+            "features": f"{', '.join(self.features)} ({len(self.features)} of {self.original.n_features})",
+            "threshold": "the most probable class" if self.threshold is None else f"{self.threshold:.4g}",
+            "agreement": f"{self.agreement:.4g}" + ("" if low == high else f", in [{low:.4g}, {high:.4g}]"),
+            "bound on all within the budget": f"{self.upper_bound:.4g}",
+            "proven to be the best": "yes" if self.optimal else "no",
+        }
+        if self.rows_agreement is not None:
+            low, high = self.rows_agreement.interval
+            shown["agreement on rows"] = f"{self.rows_agreement.value:.4g}, in [{low:.4g}, {high:.4g}]"
+        table = pd.DataFrame({"trimming": list(shown), "": list(shown.values())})
+        draw = partial(draw_bounds, value=self.agreement, interval=self.agreement_interval, bound=self.upper_bound)
+        return html_of(table, draw, height=1.2)
+
     @property
     def classifier(self) -> BayesianClassifier:
         """The trimmed classifier, ready to predict from `features` alone."""
@@ -201,7 +222,8 @@ class Trimming:
         Returns
         -------
         Trimming
-            This one if it is optimal or at the evaluation limit (and no rows were given), or if the search is complete.
+            This one if it is optimal, with its exact agreement, or at the evaluation limit (and no rows were given), or
+            if nothing is left to do.
         """
         return self.resumed(Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress))
 
@@ -213,9 +235,14 @@ class Trimming:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether a limit has stopped the search, so that `resume` has something left to do; not after pickling."""
+        """Whether a limit has stopped the search, so that `resume` has something left to do; not after pickling.
+
+        Features may be proven to be the best before their threshold and its agreement are known exactly.
+        """
+        low, high = self.agreement_interval
+        is_over = self.optimal and high <= low + AGREEMENT_TOLERANCE
         # The best trimming under the model need not be the best on rows.
-        return self._go_on is not None and not (self.optimal and self.rows_agreement is None)
+        return self._go_on is not None and not (is_over and self.rows_agreement is None)
 
 
 def trimming_of(
@@ -272,10 +299,12 @@ def exact_trimming(
     upper_bound: float,
     n_evaluations: int,
     go_on: Callable[[Limits], Trimming] | None = None,
+    *,
+    proven: bool = False,
 ) -> Trimming:
     """Return the trimming that keeps the features at some positions, with the exact agreement of a cut."""
     exact = (cut.agreement, cut.agreement)
-    return trimming_of(classifier, kept, exact, upper_bound, n_evaluations, cut=cut, go_on=go_on)
+    return trimming_of(classifier, kept, exact, upper_bound, n_evaluations, cut=cut, proven=proven, go_on=go_on)
 
 
 def untrimmed(classifier: BayesianClassifier, kept: Sequence[int] | None = None) -> Trimming:
@@ -286,7 +315,12 @@ def untrimmed(classifier: BayesianClassifier, kept: Sequence[int] | None = None)
 
 # What a search over feature subsets finds.
 
-# Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
+# Agreements closer than this count as equal. An agreement is a sum of products of probabilities that add up to 1. If no
+# product goes through more than n operations of floating-point numbers, rounding changes the sum by at most n * 2^-53
+# (Higham 2002, section 4.2). Here n is less than 2^12: one for each feature, at most 2^10 for terms that are added up
+# in any order, less than 2^6 for those that are added up in pairs, and 2^9 in each of the three cumulative sums (of two
+# classes, to find the best threshold, and of tails). So an agreement is at most 4.6e-13 off, and two that are equal,
+# computed in different ways or of copies of features, differ by less than this.
 AGREEMENT_TOLERANCE = 1e-12
 
 
@@ -308,6 +342,8 @@ class SearchResult:
         The threshold interval of the subset, where the search has found it.
     proven : bool
         Whether no other subset is better, though `agreement` may be a lower bound, below `upper_bound`.
+    complete : bool
+        Whether the search has nothing left to do, however much time it gets.
     """
 
     features: tuple[int, ...]
@@ -316,3 +352,4 @@ class SearchResult:
     n_evaluations: int
     cut: Cut | None = None
     proven: bool = False
+    complete: bool = False

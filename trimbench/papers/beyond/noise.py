@@ -73,14 +73,21 @@ class Noise:
         if len(methods):
             methods["gap"] = methods["actual"] - methods["expected"]
             methods["distance"] = methods["gap"].abs()
-        columns = _ERRORS + vocab.means({"log loss": "loss"}, ".3f") if "loss" in methods else _ERRORS
-        errors = vocab.Table.of_groups("Expected and actual errors", vocab.groups(methods, "data", "method"), columns)
+        columns = _ERRORS | ({"log loss": ".3f"} if "loss" in methods else {})
+        means = [labels | _errors(ours) for labels, ours in vocab.groups(methods, "data", "method")]
+        errors = vocab.Table.of("Expected and actual errors", means, columns)
         lines = [line for data, ours in vocab.groups(methods, "data") for line in _against(data["data"], ours)]
         against = vocab.Table.of("The correction against each other method", lines, _AGAINST, name="against")
+        permuted = [
+            labels
+            | {"data sets": len(ours), "share with p < 0.05": (ours["p_value"] < 0.05).mean()}
+            | {"seconds": ours["permutation_seconds"].mean()}
+            for labels, ours in vocab.groups(rows, "data")
+        ]
         tables = (
             errors,
             against,
-            vocab.Table.of_groups("Permutation test", vocab.groups(rows, "data"), _PERMUTATION, name="permutation"),
+            vocab.Table.of("Permutation test", permuted, _PERMUTATION, name="permutation"),
         )
         # On how many kinds of data the correction is better than, equal to and worse than each other method.
         counts = [
@@ -436,18 +443,26 @@ def _permutation_test(task: Task, n_permutations: int) -> float:
     return (1 + as_low) / (1 + n_permutations)
 
 
-_ERRORS = [
-    vocab.Column("data sets", "", len),
-    *vocab.means({"expected error": "expected", "actual error": "actual", "actual - expected": "gap"}, ".3f"),
-    vocab.Column("standard error", ".3f", lambda ours: vocab.standard_error(ours["gap"])),
-    *vocab.means({"mean distance": "distance"}, ".3f"),
-    *vocab.means({"seconds": "seconds"}, ".4f"),
-]
-_PERMUTATION = [
-    vocab.Column("data sets", "", len),
-    vocab.Column("share with p < 0.05", ".2f", lambda ours: (ours["p_value"] < 0.05).mean()),
-    *vocab.means({"seconds": "permutation_seconds"}, ".3f"),
-]
+def _errors(ours: pd.DataFrame) -> dict[str, object]:
+    """Return the means of a method over the data sets of a kind."""
+    return {
+        "data sets": len(ours),
+        "expected error": ours["expected"].mean(),
+        "actual error": ours["actual"].mean(),
+        "actual - expected": ours["gap"].mean(),
+        "standard error": vocab.standard_error(ours["gap"]),
+        "mean distance": ours["distance"].mean(),
+        "seconds": ours["seconds"].mean(),
+        **({"log loss": ours["loss"].mean()} if "loss" in ours else {}),
+    }
+
+
+_ERRORS = {
+    **dict.fromkeys(("data", "method", "data sets"), ""),
+    **dict.fromkeys(("expected error", "actual error", "actual - expected", "standard error", "mean distance"), ".3f"),
+    "seconds": ".4f",
+}
+_PERMUTATION = {"data": "", "data sets": "", "share with p < 0.05": ".2f", "seconds": ".3f"}
 _AGAINST = {
     **dict.fromkeys(("data", "against"), ""),
     **dict.fromkeys(("distance of the correction", "distance of the other", "difference", "standard error"), ".3f"),

@@ -25,6 +25,7 @@ from trimbench.trimming.decisions import (
     Instances,
     agreement_of,
     best_cut,
+    cumulated,
     log_odds,
     thresholds_between,
 )
@@ -42,6 +43,8 @@ _MOST_TABULATED, _AT_ONCE = 2**19, 2**18
 _MANY_LOOKUPS, _STEPS_OF_LOOKUP = 2**20, 2**5
 # Up to this many instances are sorted to find the best threshold; of more, only those next to it are looked for.
 _MOST_SORTED = 2**18
+# Most terms of a sum that are added up in any order; of more, in an order with small errors.
+_MOST_ADDED = 2**10
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,8 +224,8 @@ def sign_change(start: FloatArray, positive: FloatArray, negative: FloatArray) -
         The log-odds of f' from which on an instance of the removed features lifts it over the threshold, in increasing
         order, and P(instance | class).
     """
-    a = 2.0 * np.cumsum(positive) - 1.0
-    b = 2.0 * np.cumsum(negative) - 1.0
+    a = 2.0 * cumulated(positive) - 1.0
+    b = 2.0 * cumulated(negative) - 1.0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         at_start = np.where(a == 0, 0.0, np.exp(start) * a) + b
     favours_positive = np.flatnonzero(at_start >= 0)
@@ -290,7 +293,7 @@ class Sums:
         """Probability of this and all higher sums under each class, shape (n_instances + 1,)."""
         positive, negative = np.zeros((2, self.weight.size + 1))
         for tails, side in ((positive, self.positive), (negative, self.negative)):
-            np.cumsum(side[::-1], out=tails[-2::-1])
+            tails[-2::-1] = cumulated(side[::-1])
         return positive, negative
 
     @property
@@ -380,7 +383,13 @@ class WeightSums:
                 remaining = reached(np.subtract.outer(-other.weight, -queries[part]))
             places = np.searchsorted(table.weight, remaining)
             for side, (chances, tails) in enumerate(zip((other.positive, other.negative), table.tails, strict=True)):
-                found[side, part] = chances @ tails[places]
+                looked_up = tails[places]
+                if chances.size <= _MOST_ADDED:
+                    found[side, part] = chances @ looked_up
+                else:  # NumPy adds up a contiguous row in pairs
+                    terms = np.ascontiguousarray(looked_up.T)
+                    terms *= chances
+                    found[side, part] = terms.sum(axis=1)
         return found[0], found[1]
 
     def _tails_of_halves(

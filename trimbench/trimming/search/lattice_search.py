@@ -112,14 +112,18 @@ class LatticeSearch:
     def run(self, limits: Limits) -> SearchResult:
         """Search, or go on searching, until the optimum is proven or a limit is reached."""
         self.limits = limits
+        is_over = False
         for _ in self._steps:
             if not limits.may_go_on(self.n_evaluations):
                 break
             limits.report(max(0.0, 1.0 - self._best), self._upper_bound, self.n_evaluations)
+        else:
+            is_over = self._settle()
         loss, removed = self._guess() if self._best == math.inf else (self._best, self._best_removed)
         limits.report(1.0 - loss, self._upper_bound, self.n_evaluations, last=True)
         kept = self._others(self._gone(self._last_copies(removed)))
-        return SearchResult(tuple(kept), 1.0 - loss, self._upper_bound(), self.n_evaluations, proven=self._is_proven())
+        bound, proven = self._upper_bound(), self._is_proven()
+        return SearchResult(tuple(kept), 1.0 - loss, bound, self.n_evaluations, proven=proven, complete=is_over)
 
     def _search(self) -> Iterator[None]:
         """Search; yield whenever the search may be interrupted."""
@@ -146,6 +150,20 @@ class LatticeSearch:
                 self._frontier.clear()
                 break
             self._expand(heapq.heappop(self._frontier))
+
+    def _settle(self) -> bool:
+        """Compute exact losses for which there was no time; return whether nothing is left for which there may be."""
+        for removed in sorted(self._unresolved, key=lambda one: (one != self._best_removed, self._unresolved[one])):
+            if self._is_proven():
+                return True
+            if self._exact and self.limits.may_go_on(self.n_evaluations):
+                value = self._exact(self._others(self._gone(removed)))
+                if value is not None:
+                    self.n_evaluations += 1
+                    del self._unresolved[removed]
+                    if removed == self._best_removed or 1.0 - value < self._best - AGREEMENT_TOLERANCE:
+                        self._best, self._best_removed = 1.0 - value, removed
+        return self._is_proven() or self.limits.time_limit is None
 
     def _upper_bound(self) -> float:
         """Return an upper bound on the agreement of all allowed subsets."""

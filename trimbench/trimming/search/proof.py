@@ -80,7 +80,7 @@ class RemovalSearch:
             if self._affordable(self._start.kept):
                 value = self._root.potential_agreement()
                 self._offer(self._start.kept, value)
-                return SearchResult(self._choice.features(self._start.kept), value, value, 0)
+                return SearchResult(self._choice.features(self._start.kept), value, value, 0, proven=True)
             self._frontier.append(self._start)
             self._enumerate_few(math.comb(len(self._start.free), 2))
         while self._frontier:
@@ -103,7 +103,8 @@ class RemovalSearch:
                 self._evaluate(filled)
         features = self._choice.features(self._best or frozenset())
         self._limits.report(self._agreement, self._bound, self._n_evaluations, last=True)
-        return SearchResult(features, self._agreement, self._bound(), self._n_evaluations)
+        proven = not self._frontier
+        return SearchResult(features, self._agreement, self._bound(), self._n_evaluations, proven=proven)
 
     def _bound(self) -> float:
         """Return the highest agreement that any subset may still have."""

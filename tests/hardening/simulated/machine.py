@@ -21,7 +21,8 @@ from trimbench.reproduction.world import World, living_in
 
 _PACKAGE = str(Path(trimbench.reproduction.__file__).parent)
 # What happens at a step of a program: it is killed, the power fails, the disk is full from then on, the step fails, the
-# time of day jumps, and a file of the store loses a part of what was written without a word.
+# time of day jumps, and a file of the store loses a part of what was written without a word. An "edit", which only runs
+# survive, cuts off the last bytes of the files that say which profile a run has.
 KINDS = ("kill", "power", "full", "error", "clock", "torn")
 _TAKES_NO_ROOM = ("unlink", "remove_folder", "rename", "lock", "flush", "work")
 _START, _TICK = 1.7e9, 1e-3
@@ -193,8 +194,11 @@ class Program(World):
         self._note()
         if fault.kind == "clock":
             self.machine.time += fault.step
+        if fault.kind == "edit":
+            for file in self.machine.folder.glob("*/*/run.json"):
+                file.write_bytes(file.read_bytes()[:-3])
         if write:
-            write(size if fault.kind == "clock" else part)
+            write(size if fault.kind in ("clock", "edit") else part)
         match fault.kind:
             case "kill":
                 self.alive = False

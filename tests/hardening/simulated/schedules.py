@@ -38,12 +38,11 @@ from .machine import KINDS, Fault, Killed, Machine, Place, Program, empty
 
 # What of a hundred schedules is about: jobs and their store; whole runs; publishing.
 _SHARES = {"jobs": 75, "run": 11, "publish": 14}
-# Where these write: some faults wait for one of these places, since few steps of a program come from most of them.
-_FILES = {
-    "jobs": ("files.py", "execution/"),
-    "run": ("files.py", "execution/", "commands/", "reporting/"),
-    "publish": ("files.py", "commands/", "reporting/"),
-}
+# Where these write: some faults wait for one of these places, since few steps of a program come from most of them. Jobs
+# go through files and the store more often than all others.
+_FILES = {"jobs": ("files.py", "execution/"), "run": ("commands/", "reporting/"), "publish": ("commands/",)}
+# What ends no program, so that something else may go wrong while it is dealt with.
+_SURVIVED = ("full", "error", "error", "clock", "torn")
 _MINUTE = 61.0
 
 
@@ -202,16 +201,16 @@ class Schedule:
         last = self.ground.steps[self.kind]
         early = round(last ** self.rng.random())
         at = self.rng.choice((self.rng.randint(1, last), early, last + 1 - early))
-        found = []
-        for last_one in range(n - 1, -1, -1):
-            kind, step = self.rng.choice(KINDS), self.rng.choice((-1, 1)) * 10 ** self.rng.uniform(0, 8)
-            if last_one == 0 and self.rng.random() < 0.4:
-                file, first, _ = place = self.rng.choice(self.ground.places[self.kind])
-                found.append(Fault(kind, at if n > 1 else 1, step, place))
-                self.story.append(f"{kind} at {file}:{first}")
-            else:
-                found.append(Fault(kind, at, step))
-                self.story.append(f"{kind} at step {at}")
+        found, edits = [], ("edit",) * (self.kind == "run")
+        for follows in range(n - 1, -1, -1):
+            kind = self.rng.choice((*(_SURVIVED if follows else KINDS), *edits))
+            fault = Fault(kind, at, self.rng.choice((-1, 1)) * 10 ** self.rng.uniform(0, 8))
+            self.story.append(f"{kind} at step {at}")
+            if not follows and self.rng.random() < 0.5:
+                fault.at = at if n > 1 else 1
+                fault.place = self.rng.choice(self.ground.places[self.kind])
+                self.story[-1] = f"{kind} at {fault.place[0]}:{fault.place[1]}"
+            found.append(fault)
             at += self.rng.randint(1, 3)
         return found
 
@@ -326,7 +325,7 @@ class Schedule:
         self.litter()
         programs, sick = self.programs(), self.rng.random() < 0.2
         command = self.ground.command
-        asked = self.rng.choices([self.ground.run, self.ground.single], [4, 1], k=len(programs))
+        asked = self.rng.choices([self.ground.run, self.ground.single], [2, 1], k=len(programs))
         bodies = [
             (program, lambda program=program, one=one: command(one, program, self.broken, sick=sick))
             for program, one in zip(programs, asked, strict=True)

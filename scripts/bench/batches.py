@@ -176,11 +176,11 @@ def main() -> None:
             reading = (
                 per_pass["read categories" if name == "learn" else name] if "read" not in per_pass else per_pass["read"]
             )
-            reading = per_pass["read categories"] if name == "learn" else reading
+            reading = per_pass["read categories" if name in ("read categories", "learn") else "read"]
             print(
                 f"{name}: {many['seconds']:.1f} s of processor ({many['wall']:.1f} s) in {many['passes']} passes, "
-                f"{given.rows / per_pass[name]:,.0f} rows a second and pass, {reading / per_pass[name]:.2f} of reading's "
-                f"rate, {many['MiB']:.0f} MiB beyond the imports, growth {exponent:.2f}",
+                f"{given.rows / per_pass[name]:,.0f} rows a second, {reading / per_pass[name]:.2f} of reading's"
+                f" rate, {many['MiB']:.0f} MiB beyond the imports, growth {exponent:.2f}",
                 flush=True,
             )
 

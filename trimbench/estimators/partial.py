@@ -99,7 +99,7 @@ def categories_of(codes: NDArray[np.intp], names: Any, variable: str) -> Any:
     """Return codes as a categorical series."""
     import pandas as pd
 
-    return pd.Series(pd.Categorical.from_codes(codes, list(names)), name=variable)
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(list(names), dtype=str)), name=variable)
 
 
 class ConformantInParts:

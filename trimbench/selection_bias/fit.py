@@ -68,8 +68,8 @@ class Settings(TypedDict, total=False):
 
 @overload
 def fit_selection_corrected(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: Any,
     k: int,
     correct: bool = ...,
     ties: Ties = ...,
@@ -81,8 +81,8 @@ def fit_selection_corrected(
 
 @overload
 def fit_selection_corrected(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: Any,
     k: int,
     correct: bool = ...,
     ties: Ties = ...,
@@ -94,8 +94,8 @@ def fit_selection_corrected(
 
 
 def fit_selection_corrected(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: Any,
     k: int,
     correct: bool = True,
     ties: Ties = "exact",
@@ -270,9 +270,7 @@ def _check_left(name: str, value: Any, default: Any, kind: str, taken: dict[str,
         )
 
 
-def fitted(
-    X: ArrayLike, y: ArrayLike, k: int, how: How, calibrate: Calibrate = False, *, allow_fewer: bool = False
-) -> Any:
+def fitted(X: Any, y: Any, k: int, how: How, calibrate: Calibrate = False, *, allow_fewer: bool = False) -> Any:
     """Fit a classifier as `fit_selection_corrected` does.
 
     Parameters

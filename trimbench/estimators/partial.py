@@ -13,10 +13,11 @@ from trimbench.conformant.conform import conform_to_statistics, linear_scores
 from trimbench.conformant.rows import FeatureSums, Rows
 from trimbench.estimators.columns import checked_training_rows
 from trimbench.estimators.fitted_pipeline import FittedPipeline
-from trimbench.estimators.pipeline_values import distribution_of, free_class_variable
+from trimbench.estimators.pipeline_values import distribution_of
 from trimbench.networks.counts import CategoryCounts
 from trimbench.networks.discretize import Discretizer
 from trimbench.networks.learning import learn_from_counts
+from trimbench.networks.naive_bayes import free_class_variable
 from trimbench.networks.sums import ColumnSums
 from trimbench.networks.values import checked_names
 from trimbench.selection_bias.batches import moments_of

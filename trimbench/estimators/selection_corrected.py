@@ -158,7 +158,7 @@ class SelectionCorrectedNB(SelectionCorrectedInParts, ClassifierMixin, SelectorM
             Itself.
         """
         check_no_missing_label(y)
-        vars(self).pop("_sums", None)  # of earlier cases
+        self.__dict__.pop("_sums", None)  # of earlier cases
         table, labels = self._table(X, y)
         check_classification_targets(labels)
         if sample_weight is not None:

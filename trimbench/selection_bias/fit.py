@@ -379,9 +379,11 @@ def fitted_to_sums(
     how.prior.pseudo_counts(len(class_sizes))
     k = checked_k(k, n_features)
     if how.features == "binary":
-        learned = _from_counts(*sums, sums[1], k, how, allow_fewer)
+        binariser, counts = sums
+        learned = _from_counts(binariser, counts, counts, k, how, allow_fewer)
     elif how.features == "categorical":
-        learned = _from_categories(*sums, k, how, allow_fewer)
+        coding, counts = sums
+        learned = _from_categories(coding, counts, k, how, allow_fewer)
     else:
         _check_enough(int(class_sizes.sum()), len(class_sizes))
         learned = _from_moments(sums, sums, n_features, k, how, allow_fewer)

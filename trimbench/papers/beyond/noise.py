@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,15 @@ from scipy.special import expit, ndtri
 
 from trimbench.estimators.selection_corrected import SelectionCorrectedNB
 from trimbench.papers.measures import prediction_quality
+from trimbench.papers.methods.selected_features import (
+    PENALTIES,
+    THRESHOLDS,
+    Fit,
+    bias_corrected_error,
+    chosen_by_folds,
+    penalised_regression,
+    shrunken_centroids,
+)
 from trimbench.papers.selection_bias.simulated_cases import check_ks, class_counts, correlation
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import POSITIVE, SHARE, job, seed_for, timed
@@ -310,13 +319,7 @@ def _bias_corrected(task: Task) -> Estimate:
     for fold in range(task.n_folds):
         out = task.folds == fold
         wrong[out] = (log_odds_by_k(X[~out], y[~out], X[out], task.ks) >= 0) != y[out, None]
-    errors = []
-    for _ in range(_N_BOOTSTRAPS):
-        drawn = task.bootstrap.integers(len(y), size=len(y))
-        rest = np.setdiff1d(np.arange(len(y)), drawn)
-        if len(rest):
-            errors.append(wrong[rest, int(wrong[drawn].mean(axis=0).argmin())].mean())
-    return _best(task)._replace(expected=float(np.mean(errors)))
+    return _best(task)._replace(expected=bias_corrected_error(wrong, task.bootstrap))
 
 
 def _model(task: Task, *, correct: bool, calibrate: Calibrate = False) -> Estimate:
@@ -337,47 +340,11 @@ def _calibrated_by_platt(task: Task) -> Estimate:
         return task.stated(CalibratedClassifierCV(model, cv=folds).fit(X, y).predict_proba(X_test))
 
 
-def _shrunken_centroids(task: Task) -> Estimate:
-    from sklearn.neighbors import NearestCentroid
-
-    def fit(X: Bits, y: Integers, threshold: float) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that some features are constant, which does not matter
-            return NearestCentroid(shrink_threshold=threshold, priors="empirical").fit(X.astype(float), y)
-
-    return _chosen_by_folds(task, fit, _THRESHOLDS)
-
-
-def _penalised(task: Task) -> Estimate:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
-
-    def fit(X: Bits, y: Integers, C: float) -> Any:
-        # The weights are a sum of rows: in a basis of these, few columns are left of thousands.
-        basis = np.linalg.svd(X.astype(float), full_matrices=False)[2].T
-        return make_pipeline(
-            FunctionTransformer(lambda rows: rows @ basis), LogisticRegression(C=C, max_iter=1000)
-        ).fit(X.astype(float), y)
-
-    return _chosen_by_folds(task, fit, _PENALTIES)
-
-
-def _chosen_by_folds(task: Task, fit: Callable[[Bits, Integers, float], Any], settings: Sequence[float]) -> Estimate:
-    """Choose a setting by the cross-validated error (the first of equal ones); the error expected is what is stated."""
+def _shrinking(task: Task, fit: Fit, settings: Sequence[float]) -> Estimate:
+    """Choose a setting by the cross-validated error; the error expected is what its classifier states."""
     X, y, X_test, _ = task.split
-    wrong = np.zeros(len(settings))
-    for fold in range(task.n_folds):
-        out = task.folds == fold
-        for place, setting in enumerate(settings):
-            wrong[place] += (fit(X[~out], y[~out], setting).predict(X[out].astype(float)) != y[out]).sum()
-    return task.stated(fit(X, y, settings[int(wrong.argmin())]).predict_proba(X_test.astype(float)))
-
-
-_N_BOOTSTRAPS = 500
-# From the strongest: of equally good ones, the simplest model is chosen.
-_THRESHOLDS = (3.0, 2.5, 2.0, 1.5, 1.0, 0.5)
-_PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
+    _, model = chosen_by_folds(fit, X.astype(float), y, settings, task.folds)
+    return task.stated(model.predict_proba(X_test.astype(float)))
 
 
 # Each returns an `Estimate`.
@@ -393,8 +360,12 @@ METHODS = {
     ),
     "bias_corrected": vocab.Method("bias-corrected cross-validation (BBC-CV)", _bias_corrected),
     "platt": vocab.Method("CalibratedClassifierCV", _calibrated_by_platt),
-    "shrunken": vocab.Method("nearest shrunken centroids", _shrunken_centroids),
-    "penalised": vocab.Method("penalised logistic regression", _penalised),
+    "shrunken": vocab.Method(
+        "nearest shrunken centroids", functools.partial(_shrinking, fit=shrunken_centroids, settings=THRESHOLDS)
+    ),
+    "penalised": vocab.Method(
+        "penalised logistic regression", functools.partial(_shrinking, fit=penalised_regression, settings=PENALTIES)
+    ),
 }
 
 

@@ -120,10 +120,12 @@ def _are_integers(labels: Iterable[Any]) -> bool:
     return all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
 
 
-def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return the table and the labels of training rows."""
+def checked_training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return the table and the labels of training rows; unless `reset`, of further ones."""
     check_no_missing_label(y)
-    frame = checked_rows(estimator, X, reset=True, y=y)
+    if reset:
+        vars(estimator).pop("_sums", None)  # of earlier rows
+    frame = checked_rows(estimator, X, reset=True, y=y) if reset else checked_rows(estimator, X)
     labels = column_or_1d(y, warn=True)
     check_array(labels, ensure_2d=False, dtype=None, input_name="y")
     of_kind = {isinstance(label, str): label for label in labels.tolist()}

@@ -379,7 +379,7 @@ TABLE = "\n".join(["a,b,y", *ROWS]) + "\n"
         ("Dear all,\nthis is a letter; with commas, and so on.\n", [], "the columns are 'Dear all', 'Unnamed: 1'"),
         (TABLE + "1,2,r\n", [], "target must have each class in at least two rows, got 'r' in 1; leave such rows out"),
         (TABLE, ["data=s.csv"], "data must be an existing file, got 's.csv' (did you mean 't.csv'?)"),
-        (TABLE, ["data=."], "data must be a file, got the folder '.'; name a table in it"),
+        (TABLE, ["data=."], "data must be a file or a folder of Parquet files, got the folder '.'; name a table in it"),
         (TABLE, ["costs=target.csv"], "costs: a feature must be one of 'a', 'b', got 'y'; the target has no cost"),
         (TABLE, ["costs=unknown.csv"], "costs: a feature must be one of 'a', 'b', got 'bb' (did you mean 'b'?)"),
         (TABLE, ["costs=partial.csv"], "costs must have a cost for each of the 2 features, got none for b; write 0"),

@@ -193,7 +193,7 @@ class ChildProcesses:
         for _thread in self._threads:
             self._tasks.put(None)
         for child in list(self._children.values()):
-            child.close()  # ends it, also within a piece
+            child.end()  # also within a piece
         for thread in self._threads:
             thread.join()
 
@@ -239,11 +239,16 @@ class _Child:
             raise RuntimeError(answer[1:].decode(errors="replace"))
         return answer[1:]
 
-    def close(self) -> None:
-        """End the process."""
+    def end(self) -> None:
+        """End the process, from any thread."""
         with contextlib.suppress(OSError):
             self._given.close()
         self._thread.join()
+
+    def close(self) -> None:
+        """End the process, from the thread that asks it."""
+        self.end()
+        self._answers.close()
 
 
 def _run(given: int, answers: int) -> None:

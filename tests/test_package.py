@@ -90,12 +90,15 @@ def test_every_public_name_resolves(name: str) -> None:
 
 def test_the_estimators_resolve() -> None:
     assert estimators.__all__ == [
+        "EvidenceDisplay",
         "ExpectedClassifier",
         "IdentifierColumnWarning",
         "MissingAsZerosWarning",
         "NaiveConformantClassifier",
         "SelectionCorrectedNB",
+        "StabilityDisplay",
         "TrimmedClassifier",
+        "TrimmingCurveDisplay",
         "UnseenGapsWarning",
     ]
     for name in estimators.__all__:

@@ -19,9 +19,10 @@ from threadpoolctl import threadpool_limits
 
 from trimbench.conformant.choice import learn_mixture
 from trimbench.conformant.conform import conform, conform_to_statistics
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.model import ConformantModel
+from trimbench.conformant.rows import FeatureStatistics
 from trimbench.papers.conformant.protocols import EncodedRows, encoded_rows, fitted, make_task
 from trimbench.papers.conformant.solvers import SOLVERS, SolverName
 from trimbench.reproduction.configuration import Catalogue

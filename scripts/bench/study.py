@@ -58,7 +58,7 @@ import sys
 from trimbench.reproduction.commands import tasks
 from trimbench.papers.own_table.study import prepared
 from trimbench.papers.own_table.settings import StudySettings
-from trimbench.papers.own_table.report import card_of
+from trimbench.papers.own_table.tables import card_of
 from trimbench.reproduction.reporting.tables import markdown
 
 plan = prepared(sys.argv[1], "diagnosis", None, StudySettings(encoding="cp1252", id="patient"))

@@ -19,8 +19,9 @@ from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.kernels import mixed_scores, packed_masks, selected_sums
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.mixture import Expectation, MixturePrior, PreparedRows, Tilts, expect, learn_components
+from trimbench.conformant.rows import FeatureStatistics
 
 Array = NDArray[np.float64]
 

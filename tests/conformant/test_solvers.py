@@ -15,8 +15,9 @@ from sklearn.linear_model import LogisticRegression
 import trimbench as tb
 from tests.conformant import brute_force
 from trimbench.conformant.conform import conform_to_statistics
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_all, solve_newton
+from trimbench.conformant.rows import FeatureStatistics
 
 
 def inexact(problem: ReducedProblem) -> Solution:

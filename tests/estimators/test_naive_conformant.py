@@ -104,7 +104,7 @@ def test_contrasts_are_columns_and_give_another_class(n_components: int) -> None
 
 def test_a_function_may_be_the_solver() -> None:
     X, y = sample()
-    given, usual = NaiveConformantClassifier(solver=solve_newton), NaiveConformantClassifier()
+    given, usual = (NaiveConformantClassifier(solver=one, n_components=1) for one in (solve_newton, "newton"))
     np.testing.assert_array_equal(clone(given).fit(X, y).predict_proba(X), usual.fit(X, y).predict_proba(X))
     assert usual.model_.residual < 1e-10
 

@@ -12,7 +12,7 @@ from trimbench._checks import check_one_of, is_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import Normals
 from trimbench.conformant.distribution import Component, logsumexp
-from trimbench.conformant.layout import FeatureStatistics, has_gaps
+from trimbench.conformant.layout import has_gaps
 from trimbench.conformant.mixture import (
     Expectation,
     FilledRows,
@@ -24,9 +24,11 @@ from trimbench.conformant.mixture import (
     expect,
     has_converged,
     learn_components,
+    totals,
 )
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import joint_problem
+from trimbench.conformant.rows import FeatureStatistics, Rows
 
 Covariance = Literal["auto", "full", "diagonal"]
 Components = int | Literal["auto"]
@@ -65,7 +67,7 @@ def check_form(n_components: Any, covariance: Any) -> None:
 
 def learn_mixture(
     model: Component,
-    rows: NDArray[Any],
+    rows: NDArray[Any] | Rows,
     n_components: Components,
     smoothing: float,
     random_state: int,
@@ -79,7 +81,7 @@ def learn_mixture(
     ----------
     model : Component
         The model that was fitted to the means of all rows.
-    rows : ndarray of shape (n_rows, n_columns)
+    rows : Rows, or ndarray of shape (n_rows, n_columns)
         The rows that the statistics of the model were computed from; NaN marks a missing feature.
     n_components : int or "auto"
     smoothing : float
@@ -97,13 +99,15 @@ def learn_mixture(
     expectation-maximisation, until that makes the others no more likely. "Better" is by more than one standard error.
     The mixture that was chosen then learns from all rows, beginning where it is, or with clusters if it is large.
     """
-    if n_components != "auto" and n_components > len(rows):
-        raise ValueError(f"n_components must be at most the number of rows, {len(rows)}, got {n_components}")
+    rows = Rows.of(rows, model.layout.n_columns)
+    sample = rows.sample(random_state)
+    if n_components != "auto" and n_components > sample.n_rows:
+        raise ValueError(f"n_components must be at most the number of rows, {sample.n_rows}, got {n_components}")
     n_joint = len(model.layout.binary) + len(model.coding.real) if model.coding.real else 0
     if n_joint < 2 or (covariance == "auto" and n_joint > _MOST_JOINT):
         covariance = "diagonal"
     if covariance == "diagonal" and n_components != "auto":
-        first = clusters(model, rows, n_components, random_state)
+        first = clusters(model, sample.rows, n_components, random_state)
         return learn_components(MixturePrior.of(model, n_components, smoothing), rows, first)
     search = _Search(model, rows, smoothing, random_state)
     if covariance == "auto":
@@ -117,7 +121,7 @@ def learn_mixture(
     return search.run(n_components, covariance)
 
 
-def with_covariance(model: Component, rows: NDArray[Any], smoothing: float) -> Component:
+def with_covariance(model: Component, rows: Rows, smoothing: float) -> Component:
     """Return a component whose real-valued and binary features are jointly normal, so far without correlation."""
     statistics = FeatureStatistics.of(rows, model.layout, missing=True)
     coding = joint_problem(model.weights, model.biases, model.layout, statistics, smoothing)
@@ -167,13 +171,14 @@ class _Family:
 
 
 class _Search:
-    def __init__(self, model: Component, rows: NDArray[Any], smoothing: float, random_state: int) -> None:
+    def __init__(self, model: Component, rows: Rows, smoothing: float, random_state: int) -> None:
         self.model, self.rows, self.smoothing, self.random_state = model, rows, smoothing, random_state
-        order = np.random.default_rng(random_state).permutation(len(rows))
-        n_held_out = min(int(_HELD_OUT * len(rows)), _MOST_HELD_OUT)
+        sample = rows.sample(random_state)
+        self.few, self.n_rows, self.complete = sample.rows, sample.n_rows, not sample.has_gaps
+        n_held_out = min(int(_HELD_OUT * self.n_rows), _MOST_HELD_OUT)
         self.enough = n_held_out >= _FEWEST_ROWS
-        self.held_out = rows[order[:n_held_out]]
-        self.others = rows[order[n_held_out : n_held_out + _MOST_ROWS]]
+        self.held_out = self.few[:n_held_out]
+        self.others = self.few[n_held_out : n_held_out + _MOST_ROWS]
 
     def run(self, n_components: Components, covariance: Covariance) -> ConformantModel:
         """Return the chosen mixture, learned from all rows."""
@@ -212,32 +217,30 @@ class _Search:
 
     def _learned(self, family: _Family, n_components: int) -> ConformantModel:
         """Return the mixture of one number of components, from clusters."""
-        complete = not has_gaps(self.rows)
-        if n_components == 1 and complete and not family.n_joint:
+        if n_components == 1 and self.complete and not family.n_joint:
             return ConformantModel.of(self.model)
         family = self._informed(family)
-        prior = family.prior(n_components, len(self.rows), of_all_rows=True)
-        first = clusters(family.component, self.rows, n_components, self.random_state)
-        if n_components == 1 and complete:
-            return prior.maximise(first).model()
+        prior = family.prior(n_components, self.n_rows, of_all_rows=True)
+        if n_components == 1 and self.complete:
+            return prior.maximise(totals(family.component, self.rows)).model()
+        first = clusters(family.component, self.few, n_components, self.random_state)
         return learn_components(prior, self.rows, first)
 
     def _informed(self, family: _Family) -> _Family:
         """Return the family with the covariance of all rows."""
         if not family.n_joint:
             return family
-        filled = FilledRows.of(family.component, self.rows).sums(np.ones((len(self.rows), 1)))
-        return replace(family, second=_shrunk(filled, family.shrinkage))
+        return replace(family, second=_shrunk(totals(family.component, self.rows), family.shrinkage))
 
     def _polished(self, growth: _Growth) -> ConformantModel:
         """Return the mixture that was chosen, learned from all rows."""
         family, tilts = growth.family, growth.tilts
         if tilts.n_components == 1:
             return self._learned(family, 1)
-        prior = family.prior(tilts.n_components, len(self.rows), of_all_rows=True)
+        prior = family.prior(tilts.n_components, self.n_rows, of_all_rows=True)
         parts = PreparedRows(prior.model, self.rows, tilts.n_components)
         if tilts.n_components > _MOST_SPLIT:
-            first = clusters(family.component, self.rows, tilts.n_components, self.random_state)
+            first = clusters(family.component, self.few, tilts.n_components, self.random_state)
             tilts = prior.maximise(first, None, _ROUGH, 1)
         else:
             tilts = prior.maximise(expect(tilts, parts), tilts, _ROUGH, 1)
@@ -252,7 +255,7 @@ def improved(
     objectives: list[float] = []
     while True:
         expected = expect(tilts, parts)
-        objectives.append((expected.log_likelihood + prior.log_density(tilts)) / len(parts))
+        objectives.append((expected.log_likelihood + prior.log_density(tilts)) / expected.n_rows)
         if len(objectives) > steps or has_converged(objectives, _TOLERANCE):
             return tilts, tuple(objectives), expected
         tilts = prior.maximise(expected, tilts, _ROUGH, 1)

@@ -16,9 +16,11 @@ from trimbench._checks import is_number
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.choice import Components, Covariance, check_form, learn_mixture
 from trimbench.conformant.distribution import Component, Evidence, logsumexp
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_table, blocks, has_gaps, row_weights
+from trimbench.conformant.layout import FeatureLayout, blocks
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
+from trimbench.conformant.rows import FeatureStatistics, FeatureSums, Rows, spread_places
+from trimbench.networks.batches import in_batches
 from trimbench.networks.values import as_numbers, names_of
 
 Solver = Literal["newton"] | Callable[[ReducedProblem], Solution]
@@ -55,10 +57,11 @@ def conform(
         three attributes and no ``predict`` holds weights of your own, which are not checked. `trimbench.conform` also
         takes a fitted `BernoulliNB`, `CategoricalNB`, or a fitted pipeline that ends in one of the three, and then
         returns a `NaiveConformantClassifier` of the raw columns.
-    X : array of shape (n_rows, n_columns)
+    X : array of shape (n_rows, n_columns), or rows in batches
         Training rows; labels are not needed. The columns of a data frame are matched by name, here and in predictions.
         Columns are 0 or 1 unless they are named in `real`. NaN marks a missing feature: the model is then the one that
-        fits the observed values best.
+        fits the observed values best. Rows that do not fit into memory come in batches, see `trimbench.learn`; all but
+        one component of complete rows without covariance takes several passes over them.
     solver : "newton" or callable
         The solver of the concave problem: Newton's method (the default), or for comparison a function from a
         `trimbench.conformant.problem.ReducedProblem` to its `Solution`. `trimbench.papers.conformant.programs` has
@@ -82,11 +85,12 @@ def conform(
         as held-out rows ask for. ``"auto"`` (the default) takes what predicts the classifier's probabilities better for
         held-out rows with hidden values, and ``"diagonal"`` for more than 200 features. Without real-valued features it
         is always ``"diagonal"``. `ConformantModel.covariance` has what was taken. An extension of the paper.
-    sample_weight : array of shape (n_rows,), optional
+    sample_weight : array of shape (n_rows,), or str, optional
         How often each row counts; for complete rows, and one component without covariance, which ``"auto"`` then
-        means.
+        means. The name of a column where rows come in batches.
     random_state : int
-        Seed of the clustering that starts the search for several components, and of the choice of held-out rows.
+        Seed of the clustering that starts the search for several components, and of the choice of the rows that it
+        looks at: 12,500 at most, whatever the order of all.
 
     Returns
     -------
@@ -133,26 +137,26 @@ def conform(
     check_form(n_components, covariance)
     weights, biases, classes = linear_scores(logistic_regression)
     layout = FeatureLayout.of(len(weights), categorical, real)
-    names = getattr(logistic_regression, "feature_names_in_", names_of(X))
-    table = as_table(X, layout.n_columns, columns=names)
-    complete = not has_gaps(table)
-    counts = None if sample_weight is None else row_weights(sample_weight, len(table))
-    statistics = FeatureStatistics.of(table, layout, counts, missing=counts is None)
-    if counts is not None or (callable(solver) and complete):
+    names = getattr(logistic_regression, "feature_names_in_", None if in_batches(X) else names_of(X))
+    rows = Rows.of(X, layout.n_columns, names, sample_weight)
+    is_weighted = rows.weights is not None
+    statistics = FeatureSums.of(rows, layout, missing=not is_weighted).statistics
+    check_probabilities(logistic_regression, rows.first, weights, biases)
+    complete = statistics.complete
+    if is_weighted or (callable(solver) and complete):
         n_components = 1 if n_components == "auto" else n_components
         covariance = "diagonal" if covariance == "auto" else covariance
-    if counts is not None and (n_components != 1 or covariance != "diagonal"):
+    if is_weighted and (n_components != 1 or covariance != "diagonal"):
         raise ValueError(
             "sample_weight must be left out for incomplete rows, several components and covariance='full'; repeat the "
             "rows instead"
         )
-    check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
     if n_components == 1 and complete and covariance == "diagonal":
         return model.with_column_names(names)
     check_newton(solver, "incomplete rows, several components and a covariance")
     try:
-        found = learn_mixture(model.components[0], table, n_components, smoothing, random_state, covariance)
+        found = learn_mixture(model.components[0], rows, n_components, smoothing, random_state, covariance)
     except np.linalg.LinAlgError as error:
         raise RuntimeError(
             "covariance='full' is lost to rounding, as the weights of the classifier are too large; use "
@@ -233,6 +237,7 @@ def check_newton(solver: Any, what: str) -> None:
 
 _INSTEAD = "fit LogisticRegression to the same data, with its default (multinomial) handling of several classes"
 _SAME_PROBABILITY = 1e-6
+# Rows from across the table: if it is sorted by class, the first ones may be too certain to reveal a difference.
 _COMPARED_ROWS = 100
 
 
@@ -292,8 +297,7 @@ def check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Matr
             f"logistic_regression must give probabilities that are the softmax of its linear scores, got {name} "
             f"without predict_proba; {_INSTEAD}"
         )
-    # Rows from across the table: if it is sorted by class, the first ones may be too certain to reveal a difference.
-    few = X[np.linspace(0, len(X) - 1, min(len(X), _COMPARED_ROWS)).astype(np.intp)].astype(np.float64)
+    few = X[spread_places(len(X), _COMPARED_ROWS)].astype(np.float64)
     few = np.nan_to_num(few)  # any rows will do
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a table without column names

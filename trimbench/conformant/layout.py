@@ -111,7 +111,7 @@ def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Itera
     """
     for start in range(0, len(rows), CHUNK_ROWS):
         part = np.asarray(rows[start : start + CHUNK_ROWS], dtype=np.float64)
-        _check(part, np.isnan(part), part == 1, layout, start, missing)
+        check_values(part, np.isnan(part), part == 1, layout, start, missing)
         yield part
 
 
@@ -164,7 +164,7 @@ def blocks(
         part = np.asarray(rows[start : start + size], dtype=np.float64)
         absent, is_one = np.isnan(part), part == 1
         if not checked:
-            _check(part, absent, is_one, layout, start, missing=True)
+            check_values(part, absent, is_one, layout, start, missing=True)
         numbers = np.where(absent[:, real], 0.0, part[:, real])
         by_feature = absent if layout.n_features == layout.n_columns else absent[:, layout.first_columns]
         yield Block(slice(start, start + len(part)), is_one, by_feature, real, numbers)
@@ -191,7 +191,7 @@ def as_positions(columns: Any, name: str) -> tuple[int, ...]:
     return tuple(int(column) for column in listed)
 
 
-def _check(
+def check_values(
     part: NDArray[np.float64],
     absent: NDArray[np.bool_],
     is_one: NDArray[np.bool_],
@@ -199,6 +199,7 @@ def _check(
     start: int,
     missing: bool,
 ) -> None:
+    """Raise ValueError, with row and column, for a value that is not allowed; `start` is the first row's number."""
     if not missing:
         _refuse(absent, part, start, "must not be missing here; leave rows with missing values out, or impute them")
     right = (part == 0) | is_one | absent
@@ -227,81 +228,6 @@ def _refuse(wrong: NDArray[np.bool_], part: NDArray[np.float64], start: int, rul
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise ValueError(f"X[{start + row}, {column}] {rule}; got {float(part[row, column])!r}")
-
-
-# Statistics of the training data that naive conformant learning needs: the means of the columns.
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureStatistics:
-    """Means and variances of the columns of a training table.
-
-    Attributes
-    ----------
-    n_rows : float
-        The number of rows, or the sum of their weights.
-    means : ndarray of shape (n_columns,)
-    variances : ndarray of shape (n_columns,)
-        Around the mean, divided by the number (or total weight) of the observed values.
-    """
-
-    n_rows: float
-    means: NDArray[np.float64]
-    variances: NDArray[np.float64]
-
-    @classmethod
-    def of(
-        cls, X: ArrayLike, layout: FeatureLayout, weights: NDArray[np.float64] | None = None, *, missing: bool = False
-    ) -> FeatureStatistics:
-        """Return the statistics of a table.
-
-        Raises ValueError for no rows, or a value that is infinite, not allowed for its feature, or NaN (see `missing`).
-
-        Parameters
-        ----------
-        X : array of shape (n_rows, n_columns)
-        weights : ndarray of shape (n_rows,), optional
-            How often each row counts, if none has a missing value.
-        missing : bool
-            Whether values may be NaN. The statistics are then those of the observed values, at least one per column.
-        """
-        table = as_table(X, layout.n_columns)
-        if len(table) == 0:
-            raise ValueError("X must have at least one row, got 0")
-        real = list(layout.real)
-        total, counts = np.zeros(layout.n_columns), np.zeros(layout.n_columns)
-        for part in chunks(table, layout, missing=missing):
-            absent = np.isnan(part)
-            total += np.where(absent, 0.0, part).sum(axis=0)
-            counts += len(part) - absent.sum(axis=0)
-        if not counts.all():
-            raise ValueError(
-                f"X must have an observed value in each column, got none in column {int(np.argmin(counts))}; leave it "
-                "out, of the logistic regression as well"
-            )
-        means = total / counts
-        spread = np.zeros(layout.n_columns)
-        if real:  # two passes: the difference of two large sums would lose the variance
-            with np.errstate(over="ignore"):
-                squares = sum(
-                    np.nansum((part[:, real] - means[real]) ** 2, axis=0)
-                    for part in chunks(table, layout, missing=missing)
-                )
-            spread[real] = squares / counts[real]
-            low, high = np.nanmin(table[:, real], axis=0), np.nanmax(table[:, real], axis=0)
-            lost = np.array(real)[~np.isfinite(spread[real]) | ((spread[real] == 0) & (low < high))].tolist()
-            if lost:
-                raise ValueError(
-                    f"X must have real columns whose squares a float can hold, got column {lost[0]} with a mean of "
-                    f"{float(means[lost[0]])!r}; give it another unit, and fit the classifier to that"
-                )
-        if weights is not None:
-            means = np.average(table, axis=0, weights=weights)
-            return cls(float(weights.sum()), means, np.average((table - means) ** 2, axis=0, weights=weights))
-        discrete = np.ones(layout.n_columns, dtype=bool)
-        discrete[real] = False
-        spread[discrete] = means[discrete] * (1 - means[discrete])
-        return cls(len(table), means, spread)
 
 
 # Tables and rows of numbers from lists, arrays and data frames; missing values become NaN.

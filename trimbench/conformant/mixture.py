@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from trimbench.conformant.distribution import (
 from trimbench.conformant.layout import blocks
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import Evaluation, ReducedProblem, Solution, solve_all
+from trimbench.conformant.rows import Rows
+from trimbench.networks.sums import ExactSums
 
 # How many rows with the means of all training rows are added to each component, and to the count of each component.
 _MEAN_ROWS = 1.0
@@ -52,6 +54,8 @@ class Expectation:
         Sums of the features that are jointly normal, standardised.
     second : ndarray of shape (n_components, n_joint, n_joint)
         Sums of their products.
+    n_rows : int
+        How many rows there are.
     """
 
     counts: Vector
@@ -59,11 +63,17 @@ class Expectation:
     log_likelihood: float
     first: Matrix = field(default_factory=lambda: np.empty((0, 0)))
     second: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0, 0)))
+    n_rows: int = 0
+
+    def __add__(self, other: Expectation) -> Expectation:
+        """Return those of the rows of both, under the same mixture."""
+        pairs = ((getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
+        return Expectation(*(one + another for one, another in pairs))
 
     def of(self, places: NDArray[np.intp]) -> Expectation:
         """Return those of some components, each as often as it is named."""
         kept = (self.counts[places], self.statistics[places], self.log_likelihood)
-        return Expectation(*kept, self.first[places], self.second[places])
+        return Expectation(*kept, self.first[places], self.second[places], self.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,13 +321,12 @@ class PreparedRows:
     They are kept if the rows are few enough, and found anew each time otherwise.
     """
 
-    def __init__(self, component: Component, rows: NDArray[Any], n_components: int) -> None:
-        self._component, self._rows = component, rows
+    def __init__(self, component: Component, rows: NDArray[Any] | Rows, n_components: int) -> None:
+        self._component = component
+        self._rows = Rows.of(rows, component.layout.n_columns)
         self._width = n_components * len(component.classes)
-        self._kept = tuple(self._parts()) if rows.size <= _MOST_KEPT else None
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        in_memory = self._rows.in_memory
+        self._kept = tuple(self._parts()) if in_memory is not None and in_memory <= _MOST_KEPT else None
 
     def __iter__(self) -> Iterator[ObservedRows]:
         return self._parts() if self._kept is None else iter(self._kept)
@@ -325,48 +334,60 @@ class PreparedRows:
     def _parts(self) -> Iterator[ObservedRows]:
         component = self._component
         evidence = Evidence(component.layout, component.coding)
-        for block in evidence.blocks(self._rows, self._width, checked=True):
-            yield ObservedRows.of(evidence, block, component.weights, component.biases)
+        for part, _ in self._rows.parts():
+            for block in evidence.blocks(part, self._width, checked=True):
+                yield ObservedRows.of(evidence, block, component.weights, component.biases)
 
 
 def expect(mixture: Tilts, parts: Iterable[ObservedRows]) -> Expectation:
     """Return the expected statistics of rows under a mixture."""
     component, n_components = mixture.component, mixture.n_components
     evidence, n_classes = Evidence(component.layout, component.coding), len(component.classes)
-    counts = np.zeros(n_components)
-    statistics = np.zeros(mixture.parameters.shape)
-    hidden = np.zeros((component.layout.n_features, n_components * n_classes))
-    log_likelihood = 0.0
-    n_joint = len(component.coding.joint)
-    first, second = np.zeros((n_components, n_joint)), np.zeros((n_components, n_joint, n_joint))
+    sums = ExactSums()
     for observed in parts:
         scores = mixture.scores(observed)
         logs = scores.joint
         of_rows = logsumexp(logs)
-        log_likelihood += float((of_rows + evidence.base(observed.block)).sum())
+        log_likelihood = (of_rows + evidence.base(observed.block)).sum()
         shares = np.exp(logs - of_rows[:, None])
-        counts += shares.sum(axis=0)
-        statistics += shares.T @ observed.statistics
         of_classes = np.exp(scores.of_gaps - scores.evidence_of_gaps[:, :, None]) * shares[observed.gaps][:, :, None]
-        hidden += observed.absent.T @ of_classes.reshape(len(observed.gaps), n_components * n_classes)
-        if mixture.normals is None:
-            continue
-        values, of_complete = observed.values[observed.complete], shares[observed.complete]
-        first += of_complete.T @ values
-        for z in range(n_components):
-            second[z] += (values * of_complete[:, z : z + 1]).T @ values
-        if scores.conditionals is not None:
-            more = scores.conditionals.expected(mixture.normals, of_classes)
-            first, second = first + more[0], second + more[1]
+        hidden = observed.absent.T @ of_classes.reshape(len(observed.gaps), n_components * n_classes)
+        found = [float(len(logs)), log_likelihood, shares.sum(axis=0), shares.T @ observed.statistics, hidden]
+        if mixture.normals is not None:
+            found += _of_normals(mixture.normals, observed, scores, shares, of_classes)
+        sums.add(*found)
+    n_rows, log_likelihood, counts, statistics, hidden, *joint = sums.totals
     if hidden.any():
         owners = evidence.features[mixture.problem.owner]
         expected_rows = hidden.reshape(-1, n_components, n_classes)[owners].transpose(1, 0, 2)
         statistics += (mixture.at.moments * expected_rows).sum(axis=2)
-    return Expectation(counts, statistics, log_likelihood, first, second)
+    first, second = joint or _no_normals(n_components)
+    return Expectation(counts, statistics, float(log_likelihood), first, second, int(n_rows))
+
+
+def _no_normals(n_components: int) -> tuple[Matrix, NDArray[np.float64]]:
+    return np.zeros((n_components, 0)), np.zeros((n_components, 0, 0))
+
+
+def _of_normals(
+    normals: Normals,
+    observed: ObservedRows,
+    scores: ComponentScores,
+    shares: Matrix,
+    of_classes: NDArray[np.float64],
+) -> list[NDArray[np.float64]]:
+    """Return the expected sums of the jointly normal features of some rows, and of their products."""
+    values, of_complete = observed.values[observed.complete], shares[observed.complete]
+    first = of_complete.T @ values
+    second = np.stack([(values * one[:, None]).T @ values for one in of_complete.T])
+    if scores.conditionals is not None:
+        more = scores.conditionals.expected(normals, of_classes)
+        first, second = first + more[0], second + more[1]
+    return [first, second]
 
 
 def learn_components(
-    prior: MixturePrior, rows: NDArray[Any], first: Expectation, max_iterations: int = _MAX_ITERATIONS
+    prior: MixturePrior, rows: NDArray[Any] | Rows, first: Expectation, max_iterations: int = _MAX_ITERATIONS
 ) -> ConformantModel:
     """Learn a mixture by expectation-maximisation.
 
@@ -390,14 +411,14 @@ def learn_components(
     objectives: list[float] = []
     while True:
         expected = expect(mixture, parts)
-        objectives.append((expected.log_likelihood + prior.log_density(mixture)) / len(rows))
+        objectives.append((expected.log_likelihood + prior.log_density(mixture)) / expected.n_rows)
         if len(objectives) > max_iterations or has_converged(objectives, tolerance):
             break
         mixture = prior.maximise(expected, mixture, sweeps=sweeps)
     if sweeps == 1:
         mixture = prior.maximise(expected, mixture)
         last = expect(mixture, parts)
-        objectives.append((last.log_likelihood + prior.log_density(mixture)) / len(rows))
+        objectives.append((last.log_likelihood + prior.log_density(mixture)) / last.n_rows)
     return mixture.model(tuple(objectives))
 
 
@@ -406,10 +427,9 @@ def has_converged(objectives: Sequence[float], tolerance: float) -> bool:
     return len(objectives) > 1 and objectives[-1] - objectives[-2] < tolerance * abs(objectives[-1])
 
 
-def clusters(model: Component, rows: NDArray[Any], n_components: int, random_state: int) -> Expectation:
-    """Return the statistics of clusters of some of the rows, with means in place of what is missing."""
-    rng = np.random.default_rng(random_state)
-    few = rows if len(rows) <= _CLUSTERED_ROWS else rows[np.sort(rng.choice(len(rows), _CLUSTERED_ROWS, replace=False))]
+def clusters(model: Component, few: NDArray[Any], n_components: int, random_state: int) -> Expectation:
+    """Return the statistics of clusters of some rows, with means in place of what is missing."""
+    few = few[:_CLUSTERED_ROWS]
     filled = FilledRows.of(model, few)
     if n_components == 1:
         return filled.sums(np.ones((len(few), 1)))
@@ -420,6 +440,16 @@ def clusters(model: Component, rows: NDArray[Any], n_components: int, random_sta
         found = KMeans(n_components, n_init=1, max_iter=_CLUSTERING_STEPS, random_state=random_state % 2**32)
         labels = found.fit_predict(filled.places.astype(np.float32))
     return filled.sums(np.eye(n_components)[labels])
+
+
+def totals(model: Component, rows: Rows) -> Expectation:
+    """Return the statistics of all rows together, with means in place of what is missing."""
+    sums = ExactSums()
+    for part, _ in rows.parts():
+        one = FilledRows.of(model, part).sums(np.ones((len(part), 1)))
+        sums.add(one.counts, one.statistics, one.first, one.second)
+    counts, statistics, first, second = sums.totals
+    return Expectation(counts, statistics, -np.inf, first, second, int(counts[0]))
 
 
 @dataclass(frozen=True, eq=False)

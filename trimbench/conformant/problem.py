@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.rows import FeatureStatistics
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._checks import check_whole
+from trimbench.networks.batches import Batches, in_batches
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.counts import CategoryCounts
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import checked_names, is_missing, is_plain, plain_column, plain_table
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 Structure = Literal["naive_bayes", "tree", "mixture"]
 MissingValues = Literal["error", "ignore"]
+# A frame, or rows in batches: what `Batches.of` takes.
+Rows = Any
 # A column of at least this many rows does not hold categories if all its values differ ...
 _FEWEST_ROWS_OF_AN_IDENTIFIER = 20
 # ... nor if it has numbers with more distinct values than this share of the rows: these are measurements.
@@ -32,8 +38,8 @@ _LARGEST_SHARE_OF_NUMBERS = 0.5
 
 @overload
 def learn(
-    features: pd.DataFrame,
-    target: pd.Series,
+    features: Rows,
+    target: pd.Series | str,
     *,
     structure: Literal["naive_bayes"] = ...,
     smoothing: float = ...,
@@ -43,8 +49,8 @@ def learn(
 
 @overload
 def learn(
-    features: pd.DataFrame,
-    target: pd.Series,
+    features: Rows,
+    target: pd.Series | str,
     *,
     structure: Literal["tree"],
     smoothing: float = ...,
@@ -54,8 +60,8 @@ def learn(
 
 @overload
 def learn(
-    features: pd.DataFrame,
-    target: pd.Series,
+    features: Rows,
+    target: pd.Series | str,
     *,
     structure: Literal["mixture"],
     n_components: int = ...,
@@ -67,8 +73,8 @@ def learn(
 
 
 def learn(
-    features: pd.DataFrame,
-    target: pd.Series,
+    features: Rows,
+    target: pd.Series | str,
     *,
     structure: Structure = "naive_bayes",
     n_components: int = 2,
@@ -87,12 +93,15 @@ def learn(
 
     Parameters
     ----------
-    features : DataFrame of shape (n_rows, n_features)
+    features : DataFrame of shape (n_rows, n_features), or rows in batches
         Every distinct value of a column is a value of the feature. The values of a categorical column are its
-        categories, used or not; those of other columns are sorted.
-    target : Series of length n_rows
+        categories, used or not; those of other columns are sorted. Rows that do not fit into memory come in batches,
+        in one pass, for naive Bayes and trees: a folder of Parquet files, a `pyarrow.dataset.Dataset`, a Ray dataset,
+        or an iterator of frames or Arrow record batches (`trimbench.networks.batches.Batches`, which also selects
+        columns). The model is that of the whole table, in whatever order and parts the rows come.
+    target : Series of length n_rows, or str
         The class of each row; its name, or "class", is that of the class variable. Rows are matched by position, as
-        scikit-learn does.
+        scikit-learn does. With rows in batches, the name of the column with the class.
     structure : {"naive_bayes", "tree", "mixture"}
         A tree needs one column or more. Its smoothing depends on the root a little: another order of the columns gives
         nearly, but not exactly, the same distribution.
@@ -135,8 +144,53 @@ def learn(
     Friedman, Geiger and Goldszmidt (1997), Bayesian network classifiers, Machine Learning 29, section 4.
     """
     _check_settings(structure, n_components, smoothing, n_starts)
-    coded = _Coded.of(plain_table(features), target, missing)
+    if in_batches(features):
+        if structure == "mixture":
+            raise ValueError(
+                "structure must be 'naive_bayes' or 'tree' for rows in batches, got 'mixture', whose search needs all "
+                "rows; learn it from some of the rows"
+            )
+        return learn_from_counts(counted(features, target, structure), structure, smoothing, missing)
+    column: Any = target  # which is checked
+    coded = _Coded.of(plain_table(features), column, missing)
     return _model_of(coded, structure, n_components, smoothing, n_starts, random_state)
+
+
+def counted(batches: Any, target: Any, structure: Structure = "naive_bayes") -> CategoryCounts:
+    """Return the counts of rows in batches, which those of other rows can be added to.
+
+    Parameters
+    ----------
+    batches : source of batches
+        What `trimbench.networks.batches.Batches.of` takes.
+    target : str
+        The column with the class.
+    structure : {"naive_bayes", "tree"}
+        Trees need the counts of pairs of features.
+    """
+    parts = Batches.of(batches).labelled(target)
+    counts = (CategoryCounts.of(*part, pairs=structure == "tree") for part in parts)
+    return functools.reduce(operator.add, counts)
+
+
+def learn_from_counts(
+    counts: CategoryCounts,
+    structure: Literal["naive_bayes", "tree"] = "naive_bayes",
+    smoothing: float = 1.0,
+    missing: MissingValues = "error",
+) -> NaiveBayes | BayesianNetwork:
+    """Return the model of rows that were counted, by one process or many: see `counted` and `learn`."""
+    _check_settings(structure, 1, smoothing, 1)
+    names = checked_names(counts.columns, "names of the target and of the columns")
+    for place, (name, values) in enumerate(zip(names, counts.found, strict=True)):
+        what = f"feature {name!r}" if place else "target"
+        n_missing = int(counts.missing[place])
+        kept = counts.state_names(place)
+        _check_complete(what, n_missing, counts.n_rows, missing if place else "error")
+        _check_categories(
+            what, len(kept), counts.n_rows - n_missing, values.kind == "number", values.kind == "category"
+        )
+    return _naive_bayes(counts, smoothing) if structure == "naive_bayes" else _tree(counts, smoothing)
 
 
 def learn_from_codes(
@@ -247,7 +301,7 @@ class _Coded:
                 yield chosen, found.reshape(len(chosen), n_classes, size).astype(np.float64)
 
 
-def _naive_bayes(coded: _Coded, smoothing: float) -> NaiveBayes:
+def _naive_bayes(coded: _Coded | CategoryCounts, smoothing: float) -> NaiveBayes:
     likelihoods: list[NDArray[np.float64]] = [np.empty(0)] * len(coded.names)
     unseen = dict[int, int]()
     for chosen, counts in coded.counts_by_size():
@@ -328,27 +382,35 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
     except (TypeError, UnicodeEncodeError) as error:
         raise ValueError(f"{what} must hold categories, got cells that cannot be one: {error}") from error
     codes = np.asarray(categorical.cat.codes, dtype=np.int64)
-    if missing == "error" and (codes < 0).any():
+    n_missing = int((codes < 0).sum())
+    _check_complete(what, n_missing, codes.size, missing)
+    names = [str(value) for value in categorical.cat.categories.tolist()]
+    is_number, is_category = column.dtype.kind in "fiu", column.dtype == "category"
+    _check_categories(what, len(names), codes.size - n_missing, is_number, is_category)
+    return codes, names
+
+
+def _check_complete(what: str, n_missing: int, n_rows: int, missing: MissingValues) -> None:
+    """Raise ValueError if values are missing and may not be."""
+    if missing not in get_args(MissingValues):
+        raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
+    if missing == "error" and n_missing:
         raise ValueError(
-            f"{what} must have no missing values, got NaN in {int((codes < 0).sum())} of {codes.size} rows; drop those "
+            f"{what} must have no missing values, got NaN in {n_missing} of {n_rows} rows; drop those "
             "rows, make 'missing' a value of its own, or pass missing='ignore' (features only)"
         )
-    names = [str(value) for value in categorical.cat.categories.tolist()]
-    n_rows = int((codes >= 0).sum())
-    if _has_mostly_distinct_values(column, len(names), n_rows):
-        different = "a different value in each of" if len(names) == n_rows else f"{len(names)} different values in"
+
+
+def _check_categories(what: str, n_values: int, n_rows: int, is_number: bool, is_category: bool) -> None:
+    """Raise ValueError if a column holds identifiers or measurements, or nothing."""
+    if not is_category and _are_mostly_distinct(is_number, n_values, n_rows):
+        different = "a different value in each of" if n_values == n_rows else f"{n_values} different values in"
         raise ValueError(
             f"{what} must hold categories, got {different} {n_rows} rows; if these are numbers, "
             "cut it into intervals first (pd.cut or pd.qcut), and drop a column that only numbers the rows"
         )
-    if not names:
+    if not n_values:
         raise ValueError(f"{what} must have at least one value that is not missing, got none; drop the column")
-    return codes, names
-
-
-def _has_mostly_distinct_values(column: pd.Series, n_values: int, n_rows: int) -> bool:
-    """Return whether a column holds identifiers or measurements."""
-    return column.dtype != "category" and bool(_are_mostly_distinct(column.dtype.kind in "fiu", n_values, n_rows))
 
 
 def _are_mostly_distinct(are_numbers: bool, n_values: Any, n_rows: Any) -> Any:
@@ -446,7 +508,7 @@ def _sorted_codes(
 # Tree-augmented naive Bayes: each feature may depend on one other besides the class.
 
 
-def _tree(coded: _Coded, smoothing: float) -> BayesianNetwork:
+def _tree(coded: _Coded | CategoryCounts, smoothing: float) -> BayesianNetwork:
     if not coded.names:
         raise ValueError("features must have at least one column, got none")
     tree = _parents(_conditional_information(coded))
@@ -462,7 +524,7 @@ def _tree(coded: _Coded, smoothing: float) -> BayesianNetwork:
     return BayesianNetwork(states, parents, tables)
 
 
-def _conditional_information(coded: _Coded) -> NDArray[np.float64]:
+def _conditional_information(coded: _Coded | CategoryCounts) -> NDArray[np.float64]:
     """Return I(x_i; x_j | c) in nats from the observed frequencies, shape (n_features, n_features)."""
     n_features = len(coded.names)
     information = np.zeros((n_features, n_features))

@@ -60,6 +60,14 @@ class ClassCounts:
         numbers = np.bincount(response[rows], minlength=n_classes)
         return cls(ones, numbers[:, None] - missing)
 
+    def __add__(self, other: ClassCounts) -> ClassCounts:
+        """Return the counts of the cases of both."""
+        n_classes = max(len(self.ones), len(other.ones))
+        counts = np.zeros((2, n_classes, self.ones.shape[1]), dtype=np.int64)
+        for one in (self, other):
+            counts[:, : len(one.ones)] += one.ones, one.sizes
+        return ClassCounts(counts[0], counts[1])
+
 
 # Probabilities of the number of ones of a feature in a class, for all alphas and thetas at once.
 

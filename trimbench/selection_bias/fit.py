@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._checks import check_one_of, check_whole, is_whole
+from trimbench.networks.batches import Batches, in_batches
 from trimbench.networks.values import names_of
 from trimbench.selection_bias.binary import ClassCounts, marginals
 from trimbench.selection_bias.calibration import Recalibration
@@ -30,6 +31,8 @@ from trimbench.selection_bias.prior import Prior, log_shares
 from trimbench.selection_bias.selection import Selection, checked_k, distinct_columns, select, select_by_rank
 
 if TYPE_CHECKING:
+    from trimbench.selection_bias.categorical import Categories
+    from trimbench.selection_bias.gaussian import GaussianMoments
     from trimbench.selection_bias.mixture import MixturePosterior, MixtureSampler
 
 Kind = Literal["binary", "categorical", "gaussian"]
@@ -111,11 +114,15 @@ def fit_selection_corrected(
 
     Parameters
     ----------
-    X : array of shape (n_cases, n_features)
+    X : array of shape (n_cases, n_features), or rows in batches
         Values of the kind that `features` names. They may be missing (NaN, masked, None or the missing value of
-        pandas) if the features are binary or Gaussian, see Notes.
-    y : array of shape (n_cases,)
-        Classes 0, 1, ..., at least one case of each; two classes for "categorical" and "mixture".
+        pandas) if the features are binary or Gaussian, see Notes. Cases that do not fit into memory come in batches,
+        see `trimbench.learn`, with the classes in a column. All that is learned are sums over them, in one pass, or in
+        fourteen where medians are to be found, which are exact; a mixture and a calibration need a table, so that
+        ``calibrate="auto"`` means False.
+    y : array of shape (n_cases,), or str
+        Classes 0, 1, ..., at least one case of each; two classes for "categorical" and "mixture". The name of their
+        column where cases come in batches.
     k : int
         Number of features to select, from 1 to n_features; n_features keeps all and corrects nothing.
     correct : bool
@@ -274,6 +281,8 @@ def fitted(
         Whether to select fewer than `k` features if fewer depend on the response, and all if none does.
     """
     kind, prior = how.features, how.prior
+    if in_batches(X):
+        return _fitted_in_batches(X, y, k, how, calibrate, allow_fewer)
     table = checked_table("X", X, allow_missing=kind in ("binary", "gaussian"))
     if kind in ("categorical", "mixture"):
         response, n_classes = checked_response(y, len(table)), 2
@@ -298,10 +307,21 @@ def fitted(
     rows = checked_row_numbers("selection_rows", how.selection_rows, response)
     task = _Task(table, response, n_classes, rows, k, allow_fewer, how)
     learned = {"binary": _learn_binary, "categorical": _learn_categorical, "gaussian": _learn_gaussian}[kind](task)
+    model = _model_of(learned, how, np.bincount(response), names)
+    if not calibrates:
+        return model
+    calibration = _calibration(task, names)
+    return replace(model, calibration=calibration) if calibrate is True or calibration.gain > _LEAST_GAIN else model
+
+
+def _model_of(
+    learned: _Learned, how: How, class_sizes: NDArray[np.int64], names: tuple[str, ...] | None
+) -> SelectionCorrectedModel:
+    prior = how.prior
     log_factor, error = learned.log_factor() if how.correct else np.zeros((2, prior.n_alpha))
-    model = SelectionCorrectedModel(
+    return SelectionCorrectedModel(
         prior=prior,
-        class_sizes=np.bincount(response),
+        class_sizes=class_sizes,
         alpha_grid=prior.alphas(),
         log_adjustment=log_factor,
         log_adjustment_error=error,
@@ -310,10 +330,35 @@ def fitted(
         features=learned.features,
         column_names=names,
     )
-    if not calibrates:
-        return model
-    calibration = _calibration(task, names)
-    return replace(model, calibration=calibration) if calibrate is True or calibration.gain > _LEAST_GAIN else model
+
+
+def _fitted_in_batches(
+    X: Any, y: Any, k: int, how: How, calibrate: Calibrate, allow_fewer: bool
+) -> SelectionCorrectedModel:
+    """Fit a classifier to rows in batches, by their sums."""
+    from trimbench.selection_bias import batches
+
+    if how.features == "mixture" or calibrate is True:
+        name, got = ("calibrate", True) if calibrate is True else ("features", "mixture")
+        raise ValueError(f"{name} must be another one for rows in batches, got {got!r}, which needs all rows in memory")
+    for name in ("selection_rows", "unlabelled"):
+        if getattr(how, name) is not None:
+            raise ValueError(f"{name} must be left out for rows in batches, whose sums are those of all rows")
+    rows = batches.LabelledBatches(Batches.of(X), y, allow_missing=how.features != "categorical")
+    learned: _Learned
+    if how.features == "binary":
+        binariser, counts = batches.class_counts(rows, None if how.cuts is None else np.asarray(how.cuts, dtype=float))
+        learned = _from_counts(binariser, counts, counts, k, how, allow_fewer)
+    elif how.features == "categorical":
+        learned = _from_categories(*batches.sums_of_categories(rows, how.n_categories), k, how, allow_fewer)
+    else:
+        moments = batches.sums_of_classes(rows)
+        learned = _from_moments(moments, moments, len(moments.means[0]), k, how, allow_fewer)
+    sizes = np.array(rows.class_sizes)
+    if len(sizes) < 2 or not sizes.all():
+        raise ValueError(f"y must have cases of all classes from 0 to {max(1, len(sizes) - 1)}, got {sizes.tolist()}")
+    how.prior.pseudo_counts(len(sizes))
+    return _model_of(learned, how, sizes, tuple(rows.names))
 
 
 class _Task(NamedTuple):
@@ -340,15 +385,23 @@ class _Learned(NamedTuple):
 
 
 def _learn_binary(task: _Task) -> _Learned:
-    prior, how = task.prior, task.how
+    how = task.how
     cuts = checked_cuts(how.cuts, task.table.shape[1])
     more: Any = how.unlabelled  # which `fitted` has checked
     binariser = Binariser.fit(task.table, more, cuts)
     counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, task.rows)
-    selection = select(counts.ones, counts.sizes, task.k, allow_fewer=task.allow_fewer)
+    every = counts
     if len(task.rows) < len(task.response):
-        every = np.arange(len(task.response))
-        counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, every)
+        rows = np.arange(len(task.response))
+        every = ClassCounts.of(task.table, task.response, task.n_classes, binariser, rows)
+    return _from_counts(binariser, counts, every, task.k, how, task.allow_fewer)
+
+
+def _from_counts(
+    binariser: Binariser, selected_on: ClassCounts, counts: ClassCounts, k: int, how: How, allow_fewer: bool
+) -> _Learned:
+    prior = how.prior
+    selection = select(selected_on.ones, selected_on.sizes, k, allow_fewer=allow_fewer)
     ones, sizes = counts.ones[:, selection.features], counts.sizes[:, selection.features]
     first, places = distinct_columns(np.concatenate([ones, sizes]))
     ones, sizes = ones[:, first], sizes[:, first]
@@ -371,12 +424,18 @@ def _learn_binary(task: _Task) -> _Learned:
 def _learn_categorical(task: _Task) -> _Learned:
     from trimbench.selection_bias import categorical
 
-    alphas, how = task.prior.alphas(), task.how
-    coding = categorical.Categories.of(task.table, how.n_categories)
+    coding = categorical.Categories.of(task.table, task.how.n_categories)
     counts = categorical.category_counts(coding.codes(task.table), task.response, coding.numbers)
+    return _from_categories(coding, counts, task.k, task.how, task.allow_fewer)
+
+
+def _from_categories(coding: Categories, counts: NDArray[np.int64], k: int, how: How, allow_fewer: bool) -> _Learned:
+    from trimbench.selection_bias import categorical
+
+    alphas = how.prior.alphas()
     # By Cramer's V.
     patterns = np.vstack([counts.sum(axis=1), coding.numbers])
-    selection = select(counts[1], counts.sum(axis=0), task.k, patterns, allow_fewer=task.allow_fewer)
+    selection = select(counts[1], counts.sum(axis=0), k, patterns, allow_fewer=allow_fewer)
     factor = partial(categorical.log_category_adjustment, alphas, selection, how.ties, how.simulation)
     selected = selection.features
     learned = categorical.learn_categorical(alphas, coding, selected, counts[:, :, selected])
@@ -391,21 +450,28 @@ def _learn_gaussian(task: _Task) -> _Learned:
             f"y must have more cases than its {task.n_classes} classes for a variance within, got {len(task.rows)}; "
             "add cases"
         )
-    alphas, n_cases = task.prior.alphas(), len(task.response)
+    n_cases = len(task.response)
     moments = gaussian.GaussianMoments.of(task.table, task.response, task.n_classes, task.rows)
-    # By the F statistic, (n - C) eta^2 / ((C - 1) (1 - eta^2)). What says nothing about alpha is in no group.
-    ratios = moments.squared_ratios
-    patterns = np.vstack([np.sort(moments.sizes, axis=0), np.full(len(ratios), 2)])
-    selection = select_by_rank(ratios, ratios, patterns, task.k, moments.informative, allow_fewer=task.allow_fewer)
-    selected = selection.features
+    every = moments
     if len(task.rows) < n_cases:
-        table, every = task.table[:, selected], np.arange(n_cases)
-        kept = gaussian.GaussianMoments.of(table, task.response, task.n_classes, every)
-    else:
-        kept = moments.of_features(selected)
-    varying = np.flatnonzero(kept.scales > 0.0)
-    kept = kept.of_features(varying)
-    features = gaussian.GaussianFeatures(alphas, task.table.shape[1], selected[varying], kept)
+        every = gaussian.GaussianMoments.of(task.table, task.response, task.n_classes, np.arange(n_cases))
+    return _from_moments(moments, every, task.table.shape[1], task.k, task.how, task.allow_fewer)
+
+
+def _from_moments(
+    selected_on: GaussianMoments, moments: GaussianMoments, n_features: int, k: int, how: How, allow_fewer: bool
+) -> _Learned:
+    from trimbench.selection_bias import gaussian
+
+    alphas = how.prior.alphas()
+    # By the F statistic, (n - C) eta^2 / ((C - 1) (1 - eta^2)). What says nothing about alpha is in no group.
+    ratios = selected_on.squared_ratios
+    patterns = np.vstack([np.sort(selected_on.sizes, axis=0), np.full(len(ratios), 2)])
+    selection = select_by_rank(ratios, ratios, patterns, k, selected_on.informative, allow_fewer=allow_fewer)
+    selected = selection.features
+    varying = np.flatnonzero(moments.scales[selected] > 0.0)
+    kept = moments.of_features(selected[varying])
+    features = gaussian.GaussianFeatures(alphas, n_features, selected[varying], kept)
     factor = partial(gaussian.log_gaussian_adjustment, alphas, selection)
     return _Learned(selection, factor, gaussian.gaussian_log_likelihood(alphas, kept).sum(axis=0), features)
 

@@ -22,7 +22,8 @@ from tests.conformant.problems import Case, cases, hide, learned
 from tests.extras import needs_cvxpy, needs_gpkit
 from trimbench._extras import MissingExtraError
 from trimbench.conformant.conform import conform_to_statistics
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.rows import FeatureStatistics
 from trimbench.papers.conformant.programs import ProgramSolution, silent_descriptors, solve_cvxpy, solve_gpkit
 
 

@@ -7,14 +7,14 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
@@ -22,20 +22,22 @@ from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.papers.measures import calibration_error
 from trimbench.papers.own_table import study
-from trimbench.papers.own_table.report import (
-    Share,
-    Steps,
-    conclusions,
-    figures_of,
-    model_lines,
-    notes,
-    paired_difference,
-    tables_of,
-)
+from trimbench.papers.own_table.confidence import CALIBRATED, CORRECTED, UNCORRECTED
+from trimbench.papers.own_table.found import Judged, Steps, cross_fitted_loss, paired_difference, stability_of
+from trimbench.papers.own_table.report import conclusions, model_lines, notes
 from trimbench.papers.own_table.settings import StoredTable, StudySettings, keep_table
-from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, choose_budget, keeping, reliability
+from trimbench.papers.own_table.steps import (
+    INFORMATION,
+    MOST_FREQUENT,
+    TRIMMING,
+    choose_budget,
+    encoded,
+    keeping,
+    reliability,
+)
 from trimbench.papers.own_table.study import Study, prepared
 from trimbench.papers.own_table.table_reading import DETERMINES, ColumnCard, read_table
+from trimbench.papers.own_table.tables import figures_of, tables_of
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.masks import Missingness, split_rows
 from trimbench.reproduction.execution.job import seed_for
@@ -160,7 +162,8 @@ def test_figures_and_lines_speak_of_costs_where_there_are_some(flowers: Study, p
         code = model_lines(found, "table.csv", "species")
         assert re.findall(r"costs = .*|costs=costs", code) == lines
         assert found.chosen is not None
-        assert found.choices[0]["n_right"] == round(found.chosen["accuracy"] * found.choices[0]["n_test"])
+        ours = found.choices[0]["methods"][0]
+        assert ours["n_right"] == round(found.chosen["accuracy"] * found.choices[0]["n_test"])
         seconds = [one["method_seconds"] for one in (*methods, *found.baseline)]
         assert all(0 <= one < 60 for one in seconds)
 
@@ -233,7 +236,8 @@ def test_where_rows_are_many_those_of_the_test_part_are_kept_for_the_end(
     assert steps.accuracy.n_rows == steps.frontier[0]["n_test"]
     assert steps.chosen is not None
     assert steps.accuracy.value == steps.chosen["accuracy"]
-    mean, low, high = steps.difference
+    assert steps.judged is not None
+    mean, low, high = steps.judged.difference(TRIMMING, "naive_bayes")
     assert mean == pytest.approx(steps.chosen["accuracy"] - steps.trimmings[-1]["accuracy"])
     assert -1 <= low < mean < high <= 1
 
@@ -248,8 +252,71 @@ def test_a_difference_on_the_same_rows_is_as_wide_as_its_sample_says(cancer: Stu
     assert folds[2] - mean == pytest.approx(1.5 * (mean - low)), "as if of the rows of 1 / 2.25 times as many"
     assert (paired_difference(3, 0, 3)[2], paired_difference(0, 3, 3)[1]) == (1, -1)
     for gained, lost in ((9, 0), (0, 9), (1, 0)):
-        found = dataclasses.replace(cancer.steps, choices=[{**first, "n_gained": gained, "n_lost": lost}])
+        ours, naive_bayes = first["methods"][:2]
+        ours = {**ours, "only": {**ours["only"], "naive_bayes": gained}}
+        naive_bayes = {**naive_bayes, "only": {**naive_bayes["only"], TRIMMING: lost}}
+        methods = [ours, naive_bayes, *first["methods"][2:]]
+        found = dataclasses.replace(cancer.steps, choices=[{**first, "methods": methods}])
         assert ("so there may be none" in conclusions(found)[0]) == (gained + lost < 9)
+
+
+def test_what_people_use_is_tested_on_the_same_rows(cancer: Study) -> None:
+    """Each fold is learned from and tested anew with scikit-learn, with nothing but the rule of the folds."""
+    table, labels = features_and_classes()
+    judged = cancer.steps.judged
+    assert judged is not None
+    assert not judged.failures
+    forest, frequent = np.zeros((2, len(labels)), dtype=bool)
+    for test in np.array_split(np.random.default_rng(0).permutation(len(labels)), 5):
+        train = chosen(np.setdiff1d(np.arange(len(labels)), test), labels == "malignant", ROWS)
+        own = encoded(table.iloc[train], table.iloc[test])
+        model = RandomForestClassifier(random_state=0).fit(own.train, labels[train])
+        forest[test] = model.predict(own.test) == labels[test]
+        frequent[test] = labels[test] == pd.Series(labels[train]).mode()[0]
+    assert judged.n_right["random_forest"] == forest.sum()
+    assert judged.n_right[MOST_FREQUENT] == frequent.sum()
+    assert judged.only["random_forest", MOST_FREQUENT] == (forest & ~frequent).sum()
+    for first, second in itertools.permutations(judged.n_right, 2):
+        behind = judged.n_right[first] - judged.n_right[second]
+        assert behind == judged.only[first, second] - judged.only[second, first]
+    shown = next(one for one in tables_of(cancer.steps) if one.name == "classifiers")
+    assert "wider because folds learn from shared rows" in shown.title
+    assert shown.frame["accuracy"].is_monotonic_decreasing
+    low, accuracy, high = (shown.frame[f"accuracy{end}"] for end in (" low", "", " high"))
+    assert ((low < accuracy) & (accuracy < high)).all()
+
+
+@pytest.mark.parametrize(("only", "said"), [(12, "The best is"), (3, "No best can be told: random forest leads")])
+def test_the_best_is_said_only_where_it_can_be_told_from_the_next(cancer: Study, only: int, said: str) -> None:
+    names, n_right = (TRIMMING, "random_forest", "boosted_trees"), (80, 80 + only, 70)
+    pairs = {pair: only * (pair[0] == "random_forest") for pair in itertools.permutations(names, 2)}
+    judged = Judged(100, dict(zip(names, n_right, strict=True)), pairs, False, {"logistic_regression": "no room"})
+    found = dataclasses.replace(cancer.steps)
+    vars(found)["judged"] = judged
+    (sentence,) = (one for one in conclusions(found) if one.startswith("Beside what people use"))
+    assert f"{said}" in sentence
+    lines = next(one.frame for one in tables_of(found) if one.name == "classifiers").set_index("classifier")
+    assert lines.loc[TRIMMING, "differs from the first"] == ("yes" if only == 12 else "no")
+    assert lines.loc["logistic regression", "reason"] == "no room"
+    assert "the difference from all features is not known" in conclusions(found)[0]
+
+
+def test_the_lowest_loss_is_chosen_on_other_rows_than_it_is_measured_on(cancer: Study) -> None:
+    (group,) = cancer.steps.gaps
+    halves = {"nacl": [[1.0, 2.0], [0.3, 0.1]], "mean": [[1.5, 0.5], [0.4, 0.6]]}
+    one = group.by_method["nacl"][0]
+    rows = {name: {split: {**one, "halves": two} for split, two in enumerate(own)} for name, own in halves.items()}
+    found = dataclasses.replace(group, by_method=rows)
+    # Of the first split, one half chooses NaCL and the other half the mean; of the second, both choose NaCL.
+    assert cross_fitted_loss(found, ["nacl", "mean"]) == pytest.approx((2.0 + 1.5 + 0.1 + 0.3) / 4)
+    assert cross_fitted_loss(found, []) is None
+    rows["mean"] = {split: {"status": "failed", "reason": "no room"} for split in rows["mean"]}
+    assert cross_fitted_loss(found, ["nacl", "mean"]) is None
+    measured = group.by_method["nacl"][0]
+    n_test, n_first = cancer.findings.rows["n_test"].dropna().iloc[0], -(-142 // 2)
+    assert n_test == 142
+    mean = (n_first * measured["halves"][0] + (142 - n_first) * measured["halves"][1]) / 142
+    assert measured["log_loss"] == pytest.approx(mean)
 
 
 def test_the_accuracy_of_pure_noise_is_that_of_a_coin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,8 +329,8 @@ def test_the_accuracy_of_pure_noise_is_that_of_a_coin(tmp_path: Path, monkeypatc
         plan = prepared(noise, "y", None, StudySettings(budgets=[1], seed=seed))
         keep_table(plan.table, Cache.from_environment(offline=True))
         folds = [cell.job.parameters for cell in plan._choice() if cell.labels["fold"] is not None]
-        tested: list[Mapping[str, Any]] = [choose_budget(**one) for one in folds]
-        shares.append(Share.of(sum(one["n_right"] for one in tested), sum(one["n_test"] for one in tested), True))
+        tested: list[dict[str, Any]] = [choose_budget(**one) for one in folds]
+        shares.append(Judged.of(tested, True).share(TRIMMING))
     values = np.array([share.value for share in shares])
     assert abs(values.mean() - 0.5) < 2.5 * 0.5 / np.sqrt(80 * len(shares))
     assert sum(share.low <= 0.5 <= share.high for share in shares) >= 2
@@ -300,9 +367,9 @@ def test_methods_are_compared_by_differences_on_the_same_rows_and_splits(cancer:
 @pytest.mark.parametrize(
     ("leads", "said"),
     [
-        ([0.3], " mean 1.300. One split is not enough to compare it with mean; splits=... takes more."),
-        ([0.3, 0.3], " mean 1.300. On the same splits, it is lower than that of mean by 0.300 (0.300 to 0.300)."),
-        ([0.5, -0.1], " mean 1.200. On the same splits, it is lower than that of mean by 0.200 (-"),
+        ([0.3], " One split is not enough to compare it with mean; splits=... takes more."),
+        ([0.3, 0.3], " On the same splits, it is lower than that of mean by 0.300 (0.300 to 0.300)."),
+        ([0.5, -0.1], " On the same splits, it is lower than that of mean by 0.200 (-"),
     ],
 )
 def test_the_best_method_can_be_told_from_the_next_or_not(cancer: Study, leads: list[float], said: str) -> None:
@@ -314,7 +381,9 @@ def test_the_best_method_can_be_told_from_the_next_or_not(cancer: Study, leads: 
     }
     gaps = [dataclasses.replace(group, by_method=rows, missing=missing) for missing in (0.2, 0.4)]
     found = dataclasses.replace(cancer.steps, gaps=gaps)
-    assert [said in one for one in conclusions(found) if one.startswith("Missing features")] == [True]
+    (sentence,) = (one for one in conclusions(found) if one.startswith("Missing features"))
+    assert said in sentence
+    assert f"The others: mean {1 + np.mean(leads):.3f}{' (' if len(set(leads)) > 1 else '.'}" in sentence
     shown = next(table.frame for table in tables_of(found) if table.name == "missing")
     points = next(figure.points for figure in figures_of(found) if figure.name.startswith("missing"))
     assert not (shown["log loss low"] < 0).any()  # a log loss never is
@@ -332,11 +401,17 @@ def test_the_confidence_after_selection(cancer: Study, rows: Rows) -> None:
     shown = figures_of(cancer.steps)[-1]
     points = shown.points.set_index("series")["y"]
     assert shown.methods == {name: name.split(",")[0] for name in points.index}
-    for row in cancer.steps.confidence:
-        name = "corrected" if row["correct"] else "uncorrected"
-        assert points[f"{name}, expected"] == row["expected_error"]
-        assert points[f"{name}, actual"] == row["actual_error"]
-        model = SelectionCorrectedNB(k=5, correct=bool(row["correct"]), calibrate=False).fit(train, y)
+    found = {row["method"]: row for row in cancer.steps.confidence}
+    assert len(found) == 8
+    for method, title, how in (
+        (UNCORRECTED, "uncorrected", {"correct": False, "calibrate": False}),
+        (CORRECTED, "corrected", {"calibrate": False}),
+        (CALIBRATED, "corrected and calibrated", {}),
+    ):
+        row = found[method]
+        assert points[f"{title}, expected"] == row["expected_error"]
+        assert points[f"{title}, actual"] == row["actual_error"]
+        model = SelectionCorrectedNB(k=5, **how).fit(train, y)
         assert row["expected_error"] == pytest.approx(model.expected_error(test), rel=1e-12)
         assert row["actual_error"] == (model.predict(test) != y_test).mean()
         assert row["log_loss"] == pytest.approx(log_loss(y_test, model.predict_proba(test)), rel=1e-9)
@@ -348,13 +423,13 @@ def test_a_stated_error_that_the_correction_does_not_make_right(
 ) -> None:
     """Beyond chance: below the interval of the actual error, which begins at 0.25 here."""
     rows = [
-        {**row, "k": k, "expected_error": expected_error, "actual_error": 0.3, "accuracy_high": 0.75}
-        for k in (5, 8)
+        {**row, "expected_error": expected_error, "actual_error": 0.3, "accuracy_high": 0.75}
         for row in cancer.steps.confidence
     ]
     said = conclusions(dataclasses.replace(cancer.steps, confidence=rows))
-    assert sum(one.startswith("After selecting 5 of 8 columns: error rate 30.0 % (25.0 to ") for one in said) == 2
-    assert ("With 5 columns the stated error is too low" in said[-1]) == is_too_low
+    assert sum(one.startswith("After selecting 5 of 8 columns: error rate 30.0 % (25.0 to ") for one in said) == 1
+    assert sum("With 5 columns the stated error is too low" in one for one in said) == is_too_low
+    assert sum("BBC-CV) 30.0 % (25.0 to " in one for one in said) == 1
 
 
 def test_a_kept_column_that_determines_the_target_is_said(cancer: Study) -> None:
@@ -416,6 +491,9 @@ def test_the_explanations(cancer: Study, rows: Rows) -> None:
     for one in cancer.steps.explanations:
         expected = model.explain(table.iloc[one["row"]], against=one["against"])
         assert [name for name, _ in one["features"]] == [table.columns[i] for i in expected.features]
+        row = table.iloc[[one["row"]]]
+        assert one["stability"] == pytest.approx(model.same_decision_probability(row)[0], abs=1e-9)
+        assert one["stability"] == 1 or row.isna().any(axis=None)
 
 
 def test_explanations_count_rows_as_the_card_does_and_show_dates(cancer: Study) -> None:
@@ -451,6 +529,33 @@ def test_predictions_with_missing_features(cancer: Study) -> None:
     assert group.values("nacl", "accuracy")[0] == (model.predict(hidden) == y[test]).mean()
     expected = log_loss(y[test], model.predict_proba(hidden))
     assert group.values("nacl", "log_loss")[0] == pytest.approx(expected, rel=1e-5)
+    # Of the decisions, those of the rows without gaps of their own can be compared with what everything says.
+    whole = X.iloc[test].notna().all(axis=1).to_numpy()
+    one = group.by_method["nacl"][0]
+    stays = model.predict(hidden[whole]) == model.predict(X.iloc[test][whole])
+    assert one["stability"] == stays.mean()
+    assert one["stated_stability"] == pytest.approx(model.same_decision_probability(hidden[whole]).mean(), rel=1e-5)
+    found = stability_of(group, "nacl")
+    assert found is not None
+    stated, *share = found
+    assert (stated, *share) == (one["stated_stability"], stays.mean(), *wilson_interval(stays.sum(), whole.sum()))
+    assert stability_of(group, "mean") is None
+    shown = next(one.frame for one in tables_of(cancer.steps) if one.name == "missing").set_index("method")
+    assert shown.loc["NaCL", "stays"] == stays.mean()
+    assert np.isnan(shown.loc["mean", "stays"])
+    (sentence,) = (said for said in conclusions(cancer.steps) if said.startswith("Missing features"))
+    assert f"stay once all values are known; {100 * stated:.1f} % are stated." in sentence
+
+
+def test_splits_give_the_share_that_stays_an_interval(cancer: Study) -> None:
+    (group,) = cancer.steps.gaps
+    rows = {place: {**group.by_method["nacl"][0], "stability": one} for place, one in enumerate((0.9, 1.0))}
+    found = stability_of(dataclasses.replace(group, by_method={"nacl": rows}), "nacl")
+    assert found is not None
+    stated, mean, low, high = found
+    assert (mean, high) == (0.95, 1.0)
+    assert 0 <= low < 0.95
+    assert stated == group.by_method["nacl"][0]["stated_stability"]
 
 
 def test_the_lines_learn_the_model_again(cancer: Study, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,7 +54,7 @@ def test_a_study_from_the_command_line(command: Command, monkeypatch: pytest.Mon
     assert f"read_table('{Path('a/patients.csv').absolute()}'" in (folder / "model.py").read_text()
     assert json.loads((folder / "study.json").read_text())["configuration"]["budget"] == 4
     page = (folder / "index.html").read_text(encoding="utf-8")
-    seconds = f"{pd.read_csv(folder / 'study_rows.csv.gz')['seconds'].sum():.0f} s in 16 jobs"
+    seconds = f"{pd.read_csv(folder / 'study_rows.csv.gz')['seconds'].sum():.0f} s in 23 jobs"
     for part in ("What to keep:", "Whether to believe", "How each column was read", "Classifier(budget=4.0", seconds):
         assert part in page
     assert (folder / ".gitignore").is_file()
@@ -62,7 +62,7 @@ def test_a_study_from_the_command_line(command: Command, monkeypatch: pytest.Mon
     Path("b").mkdir()
     Path("a/patients.csv").rename("b/others.csv")
     again = command(*STUDY, "data=b/others.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
-    assert "others: 16 stored, 0 to run" in again.err
+    assert "others: 23 stored, 0 to run" in again.err
     assert Path("results/study-others/study.csv").read_bytes() == (folder / "study.csv").read_bytes()
 
 
@@ -74,8 +74,9 @@ def test_a_step_that_fails_is_a_row_and_runs_again_alone(
 
     store = shutil.copytree(flower_jobs, tmp_path / "jobs")
     records = sorted(store.glob("??/*.json"))
-    (trees,) = (path for path in records if "boosted_trees" in path.read_text())
-    assert len(records) == len(flowers.findings.rows) == 15
+    texts = {path: path.read_text() for path in records}
+    (trees,) = (path for path, text in texts.items() if "boosted_trees" in text and '"only"' not in text)
+    assert len(records) == len(flowers.findings.rows) == 22
     written = {path: path.stat().st_mtime_ns for path in records if path != trees}
     trees.unlink()
     with monkeypatch.context() as patch:
@@ -84,7 +85,7 @@ def test_a_step_that_fails_is_a_row_and_runs_again_alone(
     (failure,) = found.findings.outcome.tables[-1].frame.to_dict("records")
     assert (failure["step"], failure["of"]) == ("baseline", "classifier boosted_trees")
     assert "no such luck" in failure["reason"]
-    assert len(found.steps.baseline) == 2
+    assert len(found.steps.baseline) == 3
     assert found.code
     again = studied(iris(), "species", store)
     assert {path: path.stat().st_mtime_ns for path in written} == written
@@ -223,7 +224,15 @@ def test_advice_on_columns_can_be_copied() -> None:
 def test_a_study_from_python(flowers: Study, flower_jobs: Path, tmp_path: Path) -> None:
     shutil.copytree(flower_jobs, tmp_path / "jobs")  # only the confidence is judged anew
     found = papers.study(iris(), "species", folder=tmp_path / "study", **{**SMALL, "budgets": (2,), "selected": (4, 9)})
-    assert list(found.tables) == ["frontier", "card", "baseline", "missing", "confidence", "explanations"]
+    assert list(found.tables) == [
+        "frontier",
+        "card",
+        "classifiers",
+        "baseline",
+        "missing",
+        "confidence",
+        "explanations",
+    ]
     assert set(found.points) == {"accuracy", "agreement", "calibration", "missing_mcar", "confidence"}
     assert set(found.figures) == set(found.points)
     assert found.files[-1].name == "index.html"
@@ -237,7 +246,7 @@ def test_a_study_from_python(flowers: Study, flower_jobs: Path, tmp_path: Path) 
     assert str(found).splitlines() == list(found.conclusions)
     assert repr(found) == f"Study(features={found.features}, tables={tuple(found.tables)})"
     # All four columns were selected both times, which is shown once.
-    assert list(found.tables["confidence"]["columns selected"]) == [4, 4]
+    assert list(found.tables["confidence"]["columns selected"]) == [4] * 8
     assert sum(one.startswith("With all 4 columns: error rate") for one in found.conclusions) == 1
 
 

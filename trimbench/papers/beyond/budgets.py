@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any
 
@@ -61,7 +61,8 @@ class AccuracyByBudget(LearnedOnSplits):
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the means over the splits, and their curves."""
         title = "Trimming learned classifiers: means over the splits"
-        table = vocab.Table.of_groups(title, vocab.groups(rows, "dataset", "budget"), _MEANS)
+        lines = [labels | _means(ours) for labels, ours in vocab.groups(rows, "dataset", "budget")]
+        table = vocab.Table.of(title, lines, _MEANS)
         return vocab.Outcome(
             (table,), [self._figure(own["dataset"], ours) for own, ours in vocab.groups(rows, "dataset")]
         )
@@ -81,15 +82,24 @@ class AccuracyByBudget(LearnedOnSplits):
         )
 
 
-_MEANS = [
-    vocab.Column("splits", "", len),
-    *vocab.means({"ECA": "agreement"}, ".4f"),
-    vocab.Column("largest gap", ".1e", lambda ours: (ours["upper_bound"] - ours["agreement"]).clip(lower=0).max()),
-    vocab.Column("proven", "", lambda ours: int(ours["optimal"].sum())),
-    *vocab.means({name.replace("_", " "): name for name in TESTED}, ".4f"),
-    *vocab.means({"evaluations": "n_evaluations"}, ".0f"),
-    *vocab.means({"seconds": "method_seconds"}, ".2f"),
-]
+def _means(ours: pd.DataFrame) -> dict[str, object]:
+    return {
+        "splits": len(ours),
+        "ECA": ours["agreement"].mean(),
+        "largest gap": (ours["upper_bound"] - ours["agreement"]).clip(lower=0).max(),
+        "proven": int(ours["optimal"].sum()),
+        **{name.replace("_", " "): ours[name].mean() for name in TESTED},
+        "evaluations": ours["n_evaluations"].mean(),
+        "seconds": ours["method_seconds"].mean(),
+    }
+
+
+_MEANS = {
+    **dict.fromkeys(("dataset", "budget", "splits"), ""),
+    **{"ECA": ".4f", "largest gap": ".1e", "proven": ""},
+    **{name.replace("_", " "): ".4f" for name in TESTED},
+    **{"evaluations": ".0f", "seconds": ".2f"},
+}
 _CURVES = {
     "expected agreement (ECA)": "agreement",
     "agreement on test rows": "test_agreement",
@@ -301,8 +311,9 @@ class Scaling(LearnedOnSplits):
         is_trimming = done["method"] == "trimming"
         trimmed = _beside(done[is_trimming], vocab.unpacked(done[~is_trimming], "points"))
         by_budget = list(vocab.groups(trimmed, "data", features="n_features", budget="budget"))
-        main = vocab.Table.of_groups("Agreement with the original, certified", by_budget, _MAIN, _LABELS)
-        tests = [({name: own[name] for name in ("data", "budget")}, ours) for own, ours in by_budget]
+        lines = [labels | _certified(ours.iloc[0]) for labels, ours in by_budget]
+        main = vocab.Table.of("Agreement with the original, certified", lines, _CERTIFIED)
+        tests = [{"data": own["data"], "budget": own["budget"], **_tested(ours.iloc[0])} for own, ours in by_budget]
         seconds = [
             (row["data"], row["n_features"], by.title, row["method_seconds"])
             for method, by in BASELINES.items()
@@ -311,7 +322,7 @@ class Scaling(LearnedOnSplits):
         title = "Seconds of the baselines, for all budgets together"
         tables = (
             main,
-            vocab.Table.of_groups("Agreement and accuracy on the test rows", tests, _TESTS, name="test"),
+            vocab.Table.of("Agreement and accuracy on the test rows", tests, _ON_TEST_ROWS, name="test"),
             vocab.Table.of(
                 title, seconds, {"data": "", "features": "", "method": "", "seconds": ".2f"}, name="baselines"
             ),
@@ -335,19 +346,18 @@ def _beside(trimmed: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     return trimmed[trimmed["budget"] < trimmed["n_features"]] if len(trimmed) else trimmed
 
 
-def _shared(ours: pd.DataFrame) -> str:
-    kept, selected = ours["features"].iloc[0], ours["information_gain_features"].iloc[0]
+def _shared(row: pd.Series[Any]) -> str:
+    kept, selected = row["features"], row["information_gain_features"]
     return f"{len(set(kept) & set(selected))} of {len(kept)}" if isinstance(selected, list) else ""
 
 
-def _of_baselines(titles: Mapping[str, str], spec: str) -> list[vocab.Column]:
-    """Return columns with what the baselines reach; `titles` names the column of each quantity."""
-    columns = {
+def _of_baselines(titles: Mapping[str, str]) -> dict[str, str]:
+    """Return the results of the baselines by title; `titles` names the column of each quantity."""
+    return {
         title.format(by.title): f"{method}_{quantity}"
         for method, by in BASELINES.items()
         for quantity, title in titles.items()
     }
-    return vocab.first(columns, spec)
 
 
 def _agreement_figure(label: str, lines: pd.DataFrame) -> vocab.LineFigure:
@@ -381,22 +391,45 @@ def _against_budget(column: str, title: str, y_label: str, lines: pd.DataFrame, 
 
 _BUDGET = "budget (number of features kept)"
 _TITLES = [baseline.title for baseline in BASELINES.values()]
-_LABELS = dict.fromkeys(("data", "features", "budget"), "")
-_MAIN = [
-    *vocab.first({"trimming": "agreement_low"}, ".6f"),
-    vocab.Column("interval width", ".1e", lambda ours: (ours["agreement_high"] - ours["agreement_low"]).iloc[0]),
-    vocab.Column("gap", ".1e", lambda ours: max(0.0, (ours["upper_bound"] - ours["agreement_low"]).iloc[0])),
-    vocab.Column("proven", "", lambda ours: "yes" if ours["optimal"].iloc[0] else "no"),
-    vocab.Column("shared with information gain", "", _shared),
-    *_of_baselines(_BOUNDS, ".6f"),
-    *vocab.first({"evaluations": "n_evaluations"}),
-    *vocab.first({"seconds": "method_seconds"}, ".2f"),
-]
-_TESTS = [
-    *vocab.first({"accuracy of all features": "full_test_accuracy"}, ".4f"),
-    *vocab.first({title.format("trimming"): quantity for quantity, title in _TESTED.items()}, ".4f"),
-    *_of_baselines(_TESTED, ".4f"),
-]
+_BOUNDS_OF_BASELINES, _TESTED_OF_BASELINES = _of_baselines(_BOUNDS), _of_baselines(_TESTED)
+
+
+def _certified(row: pd.Series[Any]) -> dict[str, object]:
+    """Return what is known of a trimming, and what the baselines reach with the same budget."""
+    return {
+        "trimming": row["agreement_low"],
+        "interval width": row["agreement_high"] - row["agreement_low"],
+        "gap": max(0.0, row["upper_bound"] - row["agreement_low"]),
+        "proven": "yes" if row["optimal"] else "no",
+        "shared with information gain": _shared(row),
+        **{title: row[result] for title, result in _BOUNDS_OF_BASELINES.items()},
+        "evaluations": row["n_evaluations"],
+        "seconds": row["method_seconds"],
+    }
+
+
+_CERTIFIED = {
+    **dict.fromkeys(("data", "features", "budget"), ""),
+    **{"trimming": ".6f", "interval width": ".1e", "gap": ".1e", "proven": "", "shared with information gain": ""},
+    **dict.fromkeys(_BOUNDS_OF_BASELINES, ".6f"),
+    **{"evaluations": "", "seconds": ".2f"},
+}
+
+
+def _tested(row: pd.Series[Any]) -> dict[str, object]:
+    return {
+        "accuracy of all features": row["full_test_accuracy"],
+        **{title.format("trimming"): row[result] for result, title in _TESTED.items()},
+        **{title: row[result] for title, result in _TESTED_OF_BASELINES.items()},
+    }
+
+
+_ON_TEST_ROWS = {
+    **dict.fromkeys(("data", "budget"), ""),
+    "accuracy of all features": ".4f",
+    **dict.fromkeys((title.format("trimming") for title in _TESTED.values()), ".4f"),
+    **dict.fromkeys(_TESTED_OF_BASELINES, ".4f"),
+}
 
 
 # Best agreement against the budget, for all budgets of a declared network classifier at once.
@@ -433,9 +466,14 @@ class AgreementByBudget:
             for point in vocab.unpacked(rows, "points").to_dict("records")
         ]
         every = vocab.Table.of("Best agreement for each budget", lines, _BUDGET_FORMATS, name="budgets", listed=False)
-        smallest = vocab.Table.of_groups(
-            "Smallest budget for an agreement", vocab.groups(every.frame, "network", "T"), _SMALLEST, {"T": ".2f"}
-        )
+        reached = [
+            labels
+            | {"features": int(ours["budget"].max())}
+            | {title: int(ours["budget"][ours["ECA"] >= level - _EQUAL].min()) for title, level in _LEVELS.items()}
+            for labels, ours in vocab.groups(every.frame, "network", "T")
+        ]
+        columns = {"network": "", "T": ".2f", "features": "", **dict.fromkeys(_LEVELS, "")}
+        smallest = vocab.Table.of("Smallest budget for an agreement", reached, columns)
         figures = [self._figure(name, every.frame[every.frame["network"] == name]) for name in self.networks]
         return vocab.Outcome((smallest, every), figures)
 
@@ -448,15 +486,7 @@ class AgreementByBudget:
         )
 
 
-def _smallest_budget(level: float) -> Callable[[pd.DataFrame], int]:
-    """Return a function that finds the smallest number of features that reaches a level of agreement."""
-    return lambda ours: int(ours["budget"][ours["ECA"] >= level - _EQUAL].min())
-
-
-_SMALLEST = [
-    vocab.Column("features", "", lambda ours: int(ours["budget"].max())),
-    *(vocab.Column(f"ECA >= {level:g}", "", _smallest_budget(level)) for level in (0.9, 0.95, 0.99, 1.0)),
-]
+_LEVELS = {f"ECA >= {level:g}": level for level in (0.9, 0.95, 0.99, 1.0)}
 _BUDGET_ENTRIES = ("network", "threshold", "budget", "agreement", "new_threshold")
 _BUDGET_FORMATS = {"network": "", "T": ".2f", "budget": "", "ECA": ".4f", "T'": ".4f", "kept": ""}
 # Agreements that differ by less are equal: they are exact up to rounding.

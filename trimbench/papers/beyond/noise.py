@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,15 @@ from scipy.special import expit, ndtri
 
 from trimbench.estimators.selection_corrected import SelectionCorrectedNB
 from trimbench.papers.measures import prediction_quality
+from trimbench.papers.methods.selected_features import (
+    PENALTIES,
+    THRESHOLDS,
+    Fit,
+    bias_corrected_error,
+    chosen_by_folds,
+    penalised_regression,
+    shrunken_centroids,
+)
 from trimbench.papers.selection_bias.simulated_cases import check_ks, class_counts, correlation
 from trimbench.reproduction import vocabulary as vocab
 from trimbench.reproduction.execution.job import POSITIVE, SHARE, job, seed_for, timed
@@ -73,14 +82,21 @@ class Noise:
         if len(methods):
             methods["gap"] = methods["actual"] - methods["expected"]
             methods["distance"] = methods["gap"].abs()
-        columns = _ERRORS + vocab.means({"log loss": "loss"}, ".3f") if "loss" in methods else _ERRORS
-        errors = vocab.Table.of_groups("Expected and actual errors", vocab.groups(methods, "data", "method"), columns)
+        columns = _ERRORS | ({"log loss": ".3f"} if "loss" in methods else {})
+        means = [labels | _errors(ours) for labels, ours in vocab.groups(methods, "data", "method")]
+        errors = vocab.Table.of("Expected and actual errors", means, columns)
         lines = [line for data, ours in vocab.groups(methods, "data") for line in _against(data["data"], ours)]
         against = vocab.Table.of("The correction against each other method", lines, _AGAINST, name="against")
+        permuted = [
+            labels
+            | {"data sets": len(ours), "share with p < 0.05": (ours["p_value"] < 0.05).mean()}
+            | {"seconds": ours["permutation_seconds"].mean()}
+            for labels, ours in vocab.groups(rows, "data")
+        ]
         tables = (
             errors,
             against,
-            vocab.Table.of_groups("Permutation test", vocab.groups(rows, "data"), _PERMUTATION, name="permutation"),
+            vocab.Table.of("Permutation test", permuted, _PERMUTATION, name="permutation"),
         )
         # On how many kinds of data the correction is better than, equal to and worse than each other method.
         counts = [
@@ -303,13 +319,7 @@ def _bias_corrected(task: Task) -> Estimate:
     for fold in range(task.n_folds):
         out = task.folds == fold
         wrong[out] = (log_odds_by_k(X[~out], y[~out], X[out], task.ks) >= 0) != y[out, None]
-    errors = []
-    for _ in range(_N_BOOTSTRAPS):
-        drawn = task.bootstrap.integers(len(y), size=len(y))
-        rest = np.setdiff1d(np.arange(len(y)), drawn)
-        if len(rest):
-            errors.append(wrong[rest, int(wrong[drawn].mean(axis=0).argmin())].mean())
-    return _best(task)._replace(expected=float(np.mean(errors)))
+    return _best(task)._replace(expected=bias_corrected_error(wrong, task.bootstrap))
 
 
 def _model(task: Task, *, correct: bool, calibrate: Calibrate = False) -> Estimate:
@@ -330,47 +340,11 @@ def _calibrated_by_platt(task: Task) -> Estimate:
         return task.stated(CalibratedClassifierCV(model, cv=folds).fit(X, y).predict_proba(X_test))
 
 
-def _shrunken_centroids(task: Task) -> Estimate:
-    from sklearn.neighbors import NearestCentroid
-
-    def fit(X: Bits, y: Integers, threshold: float) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that some features are constant, which does not matter
-            return NearestCentroid(shrink_threshold=threshold, priors="empirical").fit(X.astype(float), y)
-
-    return _chosen_by_folds(task, fit, _THRESHOLDS)
-
-
-def _penalised(task: Task) -> Estimate:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
-
-    def fit(X: Bits, y: Integers, C: float) -> Any:
-        # The weights are a sum of rows: in a basis of these, few columns are left of thousands.
-        basis = np.linalg.svd(X.astype(float), full_matrices=False)[2].T
-        return make_pipeline(
-            FunctionTransformer(lambda rows: rows @ basis), LogisticRegression(C=C, max_iter=1000)
-        ).fit(X.astype(float), y)
-
-    return _chosen_by_folds(task, fit, _PENALTIES)
-
-
-def _chosen_by_folds(task: Task, fit: Callable[[Bits, Integers, float], Any], settings: Sequence[float]) -> Estimate:
-    """Choose a setting by the cross-validated error (the first of equal ones); the error expected is what is stated."""
+def _shrinking(task: Task, fit: Fit, settings: Sequence[float]) -> Estimate:
+    """Choose a setting by the cross-validated error; the error expected is what its classifier states."""
     X, y, X_test, _ = task.split
-    wrong = np.zeros(len(settings))
-    for fold in range(task.n_folds):
-        out = task.folds == fold
-        for place, setting in enumerate(settings):
-            wrong[place] += (fit(X[~out], y[~out], setting).predict(X[out].astype(float)) != y[out]).sum()
-    return task.stated(fit(X, y, settings[int(wrong.argmin())]).predict_proba(X_test.astype(float)))
-
-
-_N_BOOTSTRAPS = 500
-# From the strongest: of equally good ones, the simplest model is chosen.
-_THRESHOLDS = (3.0, 2.5, 2.0, 1.5, 1.0, 0.5)
-_PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
+    _, model = chosen_by_folds(fit, X.astype(float), y, settings, task.folds)
+    return task.stated(model.predict_proba(X_test.astype(float)))
 
 
 # Each returns an `Estimate`.
@@ -386,8 +360,12 @@ METHODS = {
     ),
     "bias_corrected": vocab.Method("bias-corrected cross-validation (BBC-CV)", _bias_corrected),
     "platt": vocab.Method("CalibratedClassifierCV", _calibrated_by_platt),
-    "shrunken": vocab.Method("nearest shrunken centroids", _shrunken_centroids),
-    "penalised": vocab.Method("penalised logistic regression", _penalised),
+    "shrunken": vocab.Method(
+        "nearest shrunken centroids", functools.partial(_shrinking, fit=shrunken_centroids, settings=THRESHOLDS)
+    ),
+    "penalised": vocab.Method(
+        "penalised logistic regression", functools.partial(_shrinking, fit=penalised_regression, settings=PENALTIES)
+    ),
 }
 
 
@@ -436,18 +414,26 @@ def _permutation_test(task: Task, n_permutations: int) -> float:
     return (1 + as_low) / (1 + n_permutations)
 
 
-_ERRORS = [
-    vocab.Column("data sets", "", len),
-    *vocab.means({"expected error": "expected", "actual error": "actual", "actual - expected": "gap"}, ".3f"),
-    vocab.Column("standard error", ".3f", lambda ours: vocab.standard_error(ours["gap"])),
-    *vocab.means({"mean distance": "distance"}, ".3f"),
-    *vocab.means({"seconds": "seconds"}, ".4f"),
-]
-_PERMUTATION = [
-    vocab.Column("data sets", "", len),
-    vocab.Column("share with p < 0.05", ".2f", lambda ours: (ours["p_value"] < 0.05).mean()),
-    *vocab.means({"seconds": "permutation_seconds"}, ".3f"),
-]
+def _errors(ours: pd.DataFrame) -> dict[str, object]:
+    """Return the means of a method over the data sets of a kind."""
+    return {
+        "data sets": len(ours),
+        "expected error": ours["expected"].mean(),
+        "actual error": ours["actual"].mean(),
+        "actual - expected": ours["gap"].mean(),
+        "standard error": vocab.standard_error(ours["gap"]),
+        "mean distance": ours["distance"].mean(),
+        "seconds": ours["seconds"].mean(),
+        **({"log loss": ours["loss"].mean()} if "loss" in ours else {}),
+    }
+
+
+_ERRORS = {
+    **dict.fromkeys(("data", "method", "data sets"), ""),
+    **dict.fromkeys(("expected error", "actual error", "actual - expected", "standard error", "mean distance"), ".3f"),
+    "seconds": ".4f",
+}
+_PERMUTATION = {"data": "", "data sets": "", "share with p < 0.05": ".2f", "seconds": ".3f"}
 _AGAINST = {
     **dict.fromkeys(("data", "against"), ""),
     **dict.fromkeys(("distance of the correction", "distance of the other", "difference", "standard error"), ".3f"),

@@ -240,8 +240,10 @@ class PriorCalibration:
         if len(sets):
             sets["gap"] = sets["actual_error"] - sets["expected_error"]
         groups = list(vocab.groups(sets, "model", "correction"))
-        errors = vocab.Table.of_groups("Overconfidence on data sets from the prior", groups, _ERRORS)
-        ranks = vocab.Table.of_groups("Ranks of the true alpha", groups, _rank_columns(self.n_bins), name="ranks")
+        lines = [labels | _errors(ours) for labels, ours in groups]
+        errors = vocab.Table.of("Overconfidence on data sets from the prior", lines, _ERRORS)
+        lines = [labels | _ranks(ours, self.n_bins) for labels, ours in groups]
+        ranks = vocab.Table.of("Ranks of the true alpha", lines, _RANKS, name="ranks")
         names = list(dict.fromkeys(labels["model"] for labels, _ in groups))
         shown = [names[start : start + _MODELS_SHOWN] for start in range(0, len(names), _MODELS_SHOWN)]
         figures = [_errors_figure(errors.frame, models, f"errors_{i}" if i else "") for i, models in enumerate(shown)]
@@ -259,27 +261,40 @@ def _within(ours: pd.DataFrame) -> str:
     return "yes" if abs(ours["gap"].mean()) <= 2 * vocab.standard_error(ours["gap"]) else "no"
 
 
-_ERRORS = [
-    vocab.Column("data sets", "", len),
-    *vocab.means({"expected error": "expected_error", "actual error": "actual_error", "overconfidence": "gap"}, ".4f"),
-    vocab.Column("standard error", ".4f", lambda ours: vocab.standard_error(ours["gap"])),
-    vocab.Column("within 2 standard errors of 0", "", _within),
-]
+def _errors(ours: pd.DataFrame) -> dict[str, object]:
+    return {
+        "data sets": len(ours),
+        "expected error": ours["expected_error"].mean(),
+        "actual error": ours["actual_error"].mean(),
+        "overconfidence": ours["gap"].mean(),
+        "standard error": vocab.standard_error(ours["gap"]),
+        "within 2 standard errors of 0": _within(ours),
+    }
 
 
-def _rank_columns(n_bins: int) -> list[vocab.Column]:
+_ERRORS = {
+    **dict.fromkeys(("model", "correction", "data sets"), ""),
+    **dict.fromkeys(("expected error", "actual error", "overconfidence", "standard error"), ".4f"),
+    "within 2 standard errors of 0": "",
+}
+
+
+def _ranks(ours: pd.DataFrame, n_bins: int) -> dict[str, object]:
     from scipy.stats import kstest
 
-    def outside(ours: pd.DataFrame) -> str:
-        counts, (low, high) = _counts(ours["rank"], n_bins), _band(len(ours), n_bins)
-        return f"{int(((counts < low) | (counts > high)).sum())} of {n_bins}"
+    counts, (low, high) = _counts(ours["rank"], n_bins), _band(len(ours), n_bins)
+    return {
+        "data sets": len(ours),
+        "mean rank": ours["rank"].mean(),
+        "bins outside their band": f"{int(((counts < low) | (counts > high)).sum())} of {n_bins}",
+        "p-value (uniform ranks)": float(kstest(ours["rank"], "uniform").pvalue),
+    }
 
-    return [
-        vocab.Column("data sets", "", len),
-        *vocab.means({"mean rank": "rank"}, ".3f"),
-        vocab.Column("bins outside their band", "", outside),
-        vocab.Column("p-value (uniform ranks)", ".2g", lambda ours: float(kstest(ours["rank"], "uniform").pvalue)),
-    ]
+
+_RANKS = {
+    **dict.fromkeys(("model", "correction", "data sets"), ""),
+    **{"mean rank": ".3f", "bins outside their band": "", "p-value (uniform ranks)": ".2g"},
+}
 
 
 def _counts(ranks: pd.Series[float], n_bins: int) -> NDArray[np.int64]:

@@ -223,7 +223,9 @@ class Rows(LearnedOnSplits):
         places = {"data": "data", "features": "n_features", "rows": "n_train", "budget": "budget"}
         by_method = list(vocab.groups(methods, **places, **{"selected by": "selected by"}))
         agreement, accuracy = (
-            vocab.Table.of_groups(f"{title} on the test rows", by_method, _leads(column), name=name)
+            vocab.Table.of(
+                f"{title} on the test rows", [own | _leads(ours, column) for own, ours in by_method], _LEADS, name=name
+            )
             for column, (title, name) in _QUANTITIES.items()
         )
         leading = pd.concat([agreement.frame.assign(quantity="agreement"), accuracy.frame.assign(quantity="accuracy")])
@@ -232,12 +234,15 @@ class Rows(LearnedOnSplits):
         promises = vocab.groups(methods[methods["method"].isin(_WITH_ROWS)], "data", "selected by")
         summary = vocab.groups(leading, "quantity", "selected by")
         every = vocab.groups(methods, "data", "split", "selected by")
+        summaries = [labels | _summary(ours) for labels, ours in summary]
+        promised = [labels | _promise(ours) for labels, ours in promises]
+        single = [labels | _single(ours.iloc[0]) for labels, ours in every]
         tables = (
             agreement,
             accuracy,
-            vocab.Table.of_groups("Against trimming by the model", summary, _SUMMARY, name="summary"),
-            vocab.Table.of_groups("What the rows promised", promises, _PROMISES, name="promise"),
-            vocab.Table.of_groups("Each split", every, _SINGLE, name="splits", listed=False),
+            vocab.Table.of("Against trimming by the model", summaries, _SUMMARY, name="summary"),
+            vocab.Table.of("What the rows promised", promised, _PROMISES, name="promise"),
+            vocab.Table.of("Each split", single, _SINGLE, name="splits", listed=False),
         )
         figures = [
             _figure(agreement.frame, _WITH_ROWS, "", "rows and blend"),
@@ -254,55 +259,82 @@ def _mean(ours: pd.DataFrame, values: pd.Series[float]) -> vocab.Mean:
     return vocab.mean_of(values, test_per_train=float(ours["n_test"].iloc[0] / ours["n_train"].iloc[0]))
 
 
-def _leads(column: str) -> list[vocab.Column]:
-    """Return columns with the mean of a result over the splits, and its lead over trimming by the model on the same."""
-
-    def spread(ours: pd.DataFrame) -> tuple[float, ...]:
-        mean, low, high = _mean(ours, ours[column]).with_ends
-        # The interval ignores that shares lie between 0 and 1.
-        return mean, float(np.maximum(low, 0.0)), float(np.minimum(high, 1.0))
-
-    def lead(ours: pd.DataFrame) -> pd.Series[float] | None:
-        return None if (ours["method"] == "model").all() else ours[column] - ours[f"{column}{_OF_MODEL}"]
-
-    def interval(ours: pd.DataFrame) -> tuple[float | None, ...]:
-        return (None,) * 3 if (leads := lead(ours)) is None else _mean(ours, leads).with_ends
-
-    def counts(ours: pd.DataFrame) -> tuple[int | None, ...]:
-        return (None,) * 2 if (leads := lead(ours)) is None else (int((leads > 0).sum()), int((leads < 0).sum()))
-
-    return [
-        vocab.Column("splits", "", len),
-        vocab.Column(("mean", "low", "high"), ".4f", spread),
-        vocab.Column(("lead", "lead low", "lead high"), "+.4f", interval),
-        vocab.Column(("wins", "losses"), ".0f", counts),
-    ]
+def _leads(ours: pd.DataFrame, column: str) -> dict[str, object]:
+    """Return the mean of a result over the splits, and its lead over trimming by the model on the same."""
+    mean, low, high = _mean(ours, ours[column]).with_ends
+    # The interval ignores that shares lie between 0 and 1.
+    line = {"splits": len(ours), "mean": mean, "low": float(np.maximum(low, 0.0)), "high": float(np.minimum(high, 1.0))}
+    if (ours["method"] == "model").all():
+        return {**line, **dict.fromkeys(_LEAD)}
+    leads = ours[column] - ours[f"{column}{_OF_MODEL}"]
+    counts = (int((leads > 0).sum()), int((leads < 0).sum()))
+    return {**line, **dict(zip(_LEAD, (*_mean(ours, leads).with_ends, *counts), strict=True))}
 
 
-_SUMMARY = [
-    vocab.Column("data sets", "", len),
-    *vocab.means({"mean lead": "lead"}, "+.4f"),
-    vocab.Column(("ahead", "behind"), "", lambda ours: ((ours["lead"] > 0).sum(), (ours["lead"] < 0).sum())),
-    vocab.Column("certainly ahead", "", lambda ours: (ours["lead low"] > 0).sum()),
-    vocab.Column("certainly behind", "", lambda ours: (ours["lead high"] < 0).sum()),
-    vocab.Column(("splits won", "splits lost"), "", lambda ours: tuple(ours[["wins", "losses"]].sum().astype(int))),
-]
-_PROMISES = [
-    *vocab.means({"weight of the rows": "rows_weight"}, ".2f"),
-    *vocab.means({"apparent": "apparent", "cross-fitted": "cross_fitted", "test rows": "test_agreement"}, ".4f"),
-    vocab.Column(
-        ("optimism", "optimism low", "optimism high"),
-        "+.4f",
-        lambda ours: _mean(ours, ours["cross_fitted"] - ours["test_agreement"]).with_ends,
-    ),
-]
-_SINGLE = [
-    *vocab.first({"agreement": "test_agreement", "accuracy": "test_accuracy"}, ".4f"),
-    *vocab.first({"accuracy of all features": "full_test_accuracy"}, ".4f"),
-    *vocab.first({"weight of the rows": "rows_weight"}, ".2f"),
-    vocab.Column("features", "", lambda ours: " ".join(ours["features"].iloc[0])),
-    *vocab.first({"seconds": "method_seconds"}, ".2f"),
-]
+_LEAD = ("lead", "lead low", "lead high", "wins", "losses")
+_LEADS = {
+    **dict.fromkeys(("data", "features", "rows", "budget", "selected by", "splits"), ""),
+    **dict.fromkeys(("mean", "low", "high"), ".4f"),
+    **dict.fromkeys(_LEAD[:3], "+.4f"),
+    **dict.fromkeys(_LEAD[3:], ".0f"),
+}
+
+
+def _summary(ours: pd.DataFrame) -> dict[str, object]:
+    """Return how a method compares with trimming by the model on all data sets."""
+    return {
+        "data sets": len(ours),
+        "mean lead": ours["lead"].mean(),
+        "ahead": (ours["lead"] > 0).sum(),
+        "behind": (ours["lead"] < 0).sum(),
+        "certainly ahead": (ours["lead low"] > 0).sum(),
+        "certainly behind": (ours["lead high"] < 0).sum(),
+        "splits won": int(ours["wins"].sum()),
+        "splits lost": int(ours["losses"].sum()),
+    }
+
+
+_SUMMARY = {
+    **{"quantity": "", "selected by": "", "data sets": "", "mean lead": "+.4f"},
+    **dict.fromkeys(("ahead", "behind", "certainly ahead", "certainly behind", "splits won", "splits lost"), ""),
+}
+
+
+def _promise(ours: pd.DataFrame) -> dict[str, object]:
+    """Return what the rows promised of a trimming by them, and what it kept on test rows."""
+    optimism, low, high = _mean(ours, ours["cross_fitted"] - ours["test_agreement"]).with_ends
+    return {
+        "weight of the rows": ours["rows_weight"].mean(),
+        "apparent": ours["apparent"].mean(),
+        "cross-fitted": ours["cross_fitted"].mean(),
+        "test rows": ours["test_agreement"].mean(),
+        **{"optimism": optimism, "optimism low": low, "optimism high": high},
+    }
+
+
+_PROMISES = {
+    **{"data": "", "selected by": "", "weight of the rows": ".2f"},
+    **dict.fromkeys(("apparent", "cross-fitted", "test rows"), ".4f"),
+    **dict.fromkeys(("optimism", "optimism low", "optimism high"), "+.4f"),
+}
+
+
+def _single(row: pd.Series[Any]) -> dict[str, object]:
+    return {
+        "agreement": row["test_agreement"],
+        "accuracy": row["test_accuracy"],
+        "accuracy of all features": row["full_test_accuracy"],
+        "weight of the rows": row["rows_weight"],
+        "features": " ".join(row["features"]),
+        "seconds": row["method_seconds"],
+    }
+
+
+_SINGLE = {
+    **dict.fromkeys(("data", "split", "selected by"), ""),
+    **dict.fromkeys(("agreement", "accuracy", "accuracy of all features"), ".4f"),
+    **{"weight of the rows": ".2f", "features": "", "seconds": ".2f"},
+}
 
 
 def _figure(table: pd.DataFrame, methods: Sequence[str], name: str, what: str) -> vocab.LineFigure:

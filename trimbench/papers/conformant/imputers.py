@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
@@ -112,15 +112,13 @@ class EmMice(Sweep):
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the means over the masks."""
         done = vocab.successes(rows)
-        groups = [
-            ({"data": labels["data"]}, ours)
-            for labels, ours in vocab.groups(rows, "missing", "method", "fit_on", data="dataset")
-        ]
-        groups.sort(key=lambda group: (group[0]["data"], *group[1][["missing_percent", "cross_entropy"]].mean()))
+        every = vocab.groups(rows, "dataset", "missing", "method", "fit_on")
+        lines = [{"data": labels["dataset"]} | _means(labels, ours) for labels, ours in every]
+        lines.sort(key=lambda line: (line["data"], line["missing (%)"], line["cross entropy"]))
         # A hundredth of a dozen features is none of them.
-        shown = [(labels, ours) for labels, ours in groups if ours["missing_percent"].any()]
-        nothing = list(dict.fromkeys(labels["data"] for labels, ours in groups if not ours["missing_percent"].any()))
-        table = vocab.Table.of_groups("Fidelity, accuracy and cost", shown, _COLUMNS)
+        shown = [line for line in lines if line["missing (%)"]]
+        nothing = list(dict.fromkeys(line["data"] for line in lines if not line["missing (%)"]))
+        table = vocab.Table.of("Fidelity, accuracy and cost", shown, _COLUMNS)
         return vocab.Outcome((table,), (), _numbers(done), self._notes(nothing))
 
     def _notes(self, nothing: list[str]) -> list[str]:
@@ -145,15 +143,27 @@ class EmMice(Sweep):
 
 
 _PARTS = {"train": "training rows", "test": "incomplete test rows"}
-_COLUMNS = [
-    *vocab.means({"missing (%)": "missing_percent"}, ".1f"),
-    vocab.Column("method", "", lambda ours: METHODS[ours["method"].iloc[0]]),
-    vocab.Column("fitted to", "", lambda ours: _PARTS[ours["fit_on"].iloc[0]]),
-    vocab.Column("masks", "", len),
-    *vocab.means({"cross entropy": "cross_entropy", "accuracy": "accuracy", "weighted F1": "f1_weighted"}, ".4f"),
-    *vocab.means({"fit (s)": "fit_seconds"}, ".2f"),
-    *vocab.means({"ms per row": "ms_per_row"}, ".3f"),
-]
+_COLUMNS = {
+    **{"data": "", "missing (%)": ".1f"},
+    **dict.fromkeys(("method", "fitted to", "masks"), ""),
+    **dict.fromkeys(("cross entropy", "accuracy", "weighted F1"), ".4f"),
+    **{"fit (s)": ".2f", "ms per row": ".3f"},
+}
+
+
+def _means(labels: Mapping[str, Any], ours: pd.DataFrame) -> dict[str, Any]:
+    """Return the means of a method over the masks."""
+    return {
+        "missing (%)": ours["missing_percent"].mean(),
+        "method": METHODS[labels["method"]],
+        "fitted to": _PARTS[labels["fit_on"]],
+        "masks": len(ours),
+        "cross entropy": ours["cross_entropy"].mean(),
+        "accuracy": ours["accuracy"].mean(),
+        "weighted F1": ours["f1_weighted"].mean(),
+        "fit (s)": ours["fit_seconds"].mean(),
+        "ms per row": ours["ms_per_row"].mean(),
+    }
 
 
 def _numbers(done: pd.DataFrame) -> list[vocab.Number]:

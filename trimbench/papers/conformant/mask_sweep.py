@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.conform import conform, conform_to_statistics
-from trimbench.conformant.layout import CHUNK_ROWS, FeatureLayout, FeatureStatistics
+from trimbench.conformant.layout import CHUNK_ROWS, FeatureLayout
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import Solution
+from trimbench.conformant.rows import FeatureStatistics
 from trimbench.papers.conformant.protocols import (
     EncodedRows,
     Encoding,

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from trimbench.conformant.conform import Solver, conform_to_statistics
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.model import ConformantModel
+from trimbench.conformant.rows import FeatureStatistics
 from trimbench.papers.conformant.programs import ProgramSolution, solve_cvxpy, solve_gpkit
 from trimbench.papers.conformant.protocols import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.reproduction import vocabulary as vocab

@@ -225,7 +225,28 @@ def _by_conforming(training: Training, n_components: Components, covariance: Cov
         places = np.searchsorted(start.classes_, training.labels)  # among the classes that training rows have
         rows = IncompleteRows(training.rows, places, layout, training.inverse_penalty, training.smoothing)
         found = fit_incomplete(start, rows, n_components, training.seed, covariance)
-    return lambda gaps: _of_all_classes(found.predict_proba(gaps), found.classes, training.n_classes)
+    return Conforming(found, training.n_classes)
+
+
+@dataclass(frozen=True, eq=False)
+class Conforming:
+    """The predictions of a conformant model, and how likely its decisions are to stay."""
+
+    model: Any
+    n_classes: int
+
+    def __call__(self, gaps: Matrix) -> Matrix:
+        """Return the probabilities of the classes."""
+        return _of_all_classes(self.model.predict_proba(gaps), self.model.classes, self.n_classes)
+
+    @property
+    def states_stability(self) -> bool:
+        """Whether `stability` has an answer: not for a model with a covariance."""
+        return bool(self.model.normals is None)
+
+    def stability(self, gaps: Matrix) -> Vector:
+        """Return the probability that each row keeps its class once all of its features are known."""
+        return np.asarray(self.model.same_decision_probability(gaps))
 
 
 def _by_imputing(training: Training, name: ImputerName) -> Predict:

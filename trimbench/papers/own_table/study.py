@@ -13,18 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimbench.estimators.trimmed import TrimmedClassifier
-from trimbench.papers.own_table.report import (
-    Share,
-    Steps,
-    Studied,
-    card_of,
-    conclusions,
-    figures_of,
-    model_lines,
-    notes,
-    render_study,
-    tables_of,
-)
+from trimbench.papers.own_table.confidence import CHOOSING, judge_confidence
+from trimbench.papers.own_table.found import Share, Steps, Studied
+from trimbench.papers.own_table.report import conclusions, model_lines, notes, render_study
 from trimbench.papers.own_table.settings import (
     STUDY,
     StoredTable,
@@ -41,11 +32,11 @@ from trimbench.papers.own_table.steps import (
     choose_budget,
     explain_rows,
     judge_classifier,
-    judge_confidence,
     predict_with_gaps,
     select_within,
 )
 from trimbench.papers.own_table.table_reading import read_table
+from trimbench.papers.own_table.tables import card_of, figures_of, tables_of
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.code_hash import JobFunction
@@ -117,8 +108,8 @@ class Study:
     def tables(self) -> dict[str, pd.DataFrame]:
         """What each step found, by name.
 
-        The names are ``"frontier"``, ``"card"``, ``"baseline"``, ``"missing"``, ``"confidence"``, ``"explanations"``,
-        and ``"failures"`` if a step has no result.
+        The names are ``"frontier"``, ``"card"``, ``"classifiers"``, ``"baseline"``, ``"missing"``, ``"confidence"``,
+        ``"explanations"``, and ``"failures"`` if a step has no result.
         """
         return {one.name or _MAIN: one.frame for one in self.findings.outcome.tables}
 
@@ -191,9 +182,15 @@ class OwnTable(Studied):
         frontier = [self._cell("frontier", select_within, {"budget": one}, **self._trimming) for one in budgets]
         baseline = [self._cell("baseline", judge_classifier, {"classifier": one}, rows=own.rows) for one in CLASSIFIERS]
         confidence = [
-            self._cell("confidence", judge_confidence, {"k": k, "correct": correct}, rows=own.rows)
-            for k in own.selected
-            for correct in (True, False)
+            *(
+                self._cell("confidence", judge_confidence, {"method": method}, {"k": k}, ks=[k], rows=own.rows)
+                for k in own.selected
+                for method in self.selecting
+            ),
+            *(
+                self._cell("confidence", judge_confidence, {"method": method}, ks=own.selected, rows=own.rows)
+                for method in CHOOSING
+            ),
         ]
         explained = self._cell("explanations", explain_rows, {}, n_rows=own.explained, rows=own.rows)
         rest = [*baseline, *confidence, *([explained] if own.explained else [])]

@@ -84,8 +84,9 @@ class SelectionScatter(sim.Replicated):
             cut_offs = {labels["k"]: own["gammas"].tolist() for labels, own in vocab.groups(ours, "k")}
             if test := vocab.held_against(printed, cut_offs):
                 tests[sizes["n0"], sizes["n1"]] = test
+        lines = [labels | _cut_off(ours) for labels, ours in vocab.groups(drawn, "n0", "n1", "k")]
         tables = [
-            vocab.Table.of_groups(_TITLE, vocab.groups(drawn, "n0", "n1", "k"), _CUT_OFFS),
+            vocab.Table.of(_TITLE, lines, _CUT_OFFS),
             *overall_tables(tests),
             *self._if_unrelated(printed, [sizes for sizes in (sim.INFERRED_SIZES, sim.STATED_SIZES) if sizes in tests]),
         ]
@@ -173,12 +174,20 @@ class SelectionScatter(sim.Replicated):
 
 
 _TITLE = "Cut-offs, and mean absolute correlation of the selected features in the sample and in truth"
-_CUT_OFFS = [
-    vocab.Column("replicates", "", len),
-    *vocab.means({"cut-off": "gammas"}, ".3f"),
-    vocab.Column(("low", "high"), ".3f", lambda ours: vocab.mean_of(ours["gammas"], "prediction").ends),
-    *vocab.means({"mean sample": "mean_sample", "mean true": "mean_true"}, ".3f"),
-]
+_CUT_OFFS = {
+    **dict.fromkeys(("n0", "n1", "k", "replicates"), ""),
+    **dict.fromkeys(("cut-off", "low", "high", "mean sample", "mean true"), ".3f"),
+}
+
+
+def _cut_off(ours: pd.DataFrame) -> dict[str, object]:
+    low, high = vocab.mean_of(ours["gammas"], "prediction").ends
+    return {
+        **{"replicates": len(ours), "cut-off": ours["gammas"].mean(), "low": low, "high": high},
+        **{"mean sample": ours["mean_sample"].mean(), "mean true": ours["mean_true"].mean()},
+    }
+
+
 _UNRELATED = {
     **dict.fromkeys(("n0", "n1", "k"), ""),
     **{"printed": ".2f", "below": ".3f", "features beyond": ",.1f", "probability": ".1e"},

@@ -94,8 +94,9 @@ class Mixture:
         """Return errors, losses and diagnostics of the chains, and their figures."""
         errors, losses = comparison_tables(("n",), rows, self.n_features)
         stacked = sim.by_correction(rows)
-        lines = [({"k": labels["k"]}, ours) for labels, ours in vocab.groups(stacked, "k", "correction")]
-        diagnostics = vocab.Table.of_groups("Markov chains", lines, _CHAIN_COLUMNS, name="chains")
+        groups = list(vocab.groups(stacked, "k", "correction"))
+        lines = [{"k": labels["k"], **_chain(ours, labels["correction"])} for labels, ours in groups]
+        diagnostics = vocab.Table.of("Markov chains", lines, _CHAIN_COLUMNS, name="chains")
         notes = [
             f"{self.n_chains} chains of {self.n_draws} sweeps after {self.n_warmup} each; true log(alpha) "
             f"{math.log(self.alpha):.2f}. R-hat and effective sample size are the worst of log(alpha), log(alpha0) and "
@@ -103,7 +104,7 @@ class Mixture:
             "are stuck at different values. Converged: replicates in which every R-hat is at most "
             f"{R_HAT_LIMIT} and every effective sample size at least {LEAST_SAMPLE_SIZE:.0f}."
         ]
-        lagging = [f"k = {k['k']} {ours['correction'].iloc[0]}" for k, ours in lines if not ours["converged"].all()]
+        lagging = [f"k = {one['k']} {one['correction']}" for one, ours in groups if not ours["converged"].all()]
         if lagging:
             notes.append(
                 f"Warning: the chains have not converged in every replicate of {', '.join(lagging)}. These lines are "
@@ -117,20 +118,23 @@ class Mixture:
         return vocab.Outcome((errors, losses, diagnostics), figures, numbers, notes)
 
 
-def _extreme(result: str, kind: str) -> Callable[[pd.DataFrame], float]:
-    """Return a function that gives the largest or smallest value of some rows; NaN if any is not defined."""
-    return lambda ours: float(pd.to_numeric(ours[result]).agg(kind, skipna=False))
+def _chain(ours: pd.DataFrame, correction: str) -> dict[str, object]:
+    """Return the diagnostics of the replicates; NaN where one of them is not defined."""
+    return {
+        "replicates": len(ours),
+        "correction": correction,
+        "mean log(alpha)": ours["mean_log_alpha"].mean(),
+        "largest R-hat": float(pd.to_numeric(ours["r_hat"]).max(skipna=False)),
+        "smallest effective sample size": float(pd.to_numeric(ours["effective_sample_size"]).min(skipna=False)),
+        "converged": f"{int(ours['converged'].sum())} of {len(ours)}",
+        "seconds": ours["seconds"].mean(),
+    }
 
 
-_CHAIN_COLUMNS = [
-    vocab.Column("replicates", "", len),
-    *vocab.first({"correction": "correction"}),
-    *vocab.means({"mean log(alpha)": "mean_log_alpha"}, ".2f"),
-    vocab.Column("largest R-hat", ".3f", _extreme("r_hat", "max")),
-    vocab.Column("smallest effective sample size", ".0f", _extreme("effective_sample_size", "min")),
-    vocab.Column("converged", "", lambda ours: f"{int(ours['converged'].sum())} of {len(ours)}"),
-    *vocab.means({"seconds": "seconds"}, ".1f"),
-]
+_CHAIN_COLUMNS = {
+    **{"k": "", "replicates": "", "correction": "", "mean log(alpha)": ".2f", "largest R-hat": ".3f"},
+    **{"smallest effective sample size": ".0f", "converged": "", "seconds": ".1f"},
+}
 _CHAINS = {
     **{"seconds": POSITIVE, "mean_log_alpha": NUMBER, "converged": FLAG},
     **{"r_hat": POSITIVE | NOTHING, "effective_sample_size": POSITIVE | NOTHING},

@@ -101,27 +101,33 @@ def comparison_tables(sizes: Sequence[str], rows: pd.DataFrame, n_features: int)
     methods = sim.by_correction(rows)
     if len(methods):
         methods["gap"] = methods["actual_error"] - methods["expected_error"]
-    groups = [
-        ({label: value for label, value in labels.items() if label != "correction"}, ours)
-        for labels, ours in vocab.groups(methods, *sizes, "k", "correction")
+    groups = list(vocab.groups(methods, *sizes, "k", "correction"))
+    errors = [
+        {**labels, "replicates": len(ours), "cut-off": ours["gamma"].mean() if labels["k"] < n_features else None}
+        | _with_errors(ours, _ERRORS)
+        | {"within 2 se": _within(ours)}
+        for labels, ours in groups
     ]
-    of_line = [vocab.Column("replicates", "", len), *vocab.first({"correction": "correction"})]
-    cut_off = vocab.Column(
-        "cut-off", ".3f", lambda ours: ours["gamma"].mean() if (ours["k"] < n_features).all() else None
-    )
-    losses = [column for loss in LOSSES for column in _with_error(loss.title, loss.key)]
+    losses = [{**labels, "replicates": len(ours), **_with_errors(ours, _LOSSES)} for labels, ours in groups]
+    of_line = dict.fromkeys((*sizes, "k", "replicates", "correction"), "")
+    error_formats = {**of_line, "cut-off": ".3f", **_formats(_ERRORS), "within 2 se": ""}
     return (
-        vocab.Table.of_groups(
-            "Expected and actual error rates, means over replicates", groups, [*of_line, cut_off, *_ERRORS]
-        ),
-        vocab.Table.of_groups(_LOSSES_TITLE, groups, [*of_line, *losses], name="losses"),
+        vocab.Table.of("Expected and actual error rates, means over replicates", errors, error_formats),
+        vocab.Table.of(_LOSSES_TITLE, losses, of_line | _formats(_LOSSES), name="losses"),
     )
 
 
-def _with_error(title: str, result: str, error_title: str = "") -> list[vocab.Column]:
-    """Return the columns of a mean over replicates and of its standard error."""
-    error = vocab.Column(error_title or f"{title} se", ".4f", lambda ours: vocab.standard_error(ours[result]))
-    return [*vocab.means({title: result}, ".4f"), error]
+def _with_errors(ours: pd.DataFrame, results: Mapping[str, tuple[str, str]]) -> dict[str, float]:
+    """Return means over replicates and their standard errors; `results` maps each result to the titles of both."""
+    return {
+        title: value
+        for result, titles in results.items()
+        for title, value in zip(titles, (ours[result].mean(), vocab.standard_error(ours[result])), strict=True)
+    }
+
+
+def _formats(results: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    return dict.fromkeys((title for titles in results.values() for title in titles), ".4f")
 
 
 def _within(ours: pd.DataFrame) -> str:
@@ -131,12 +137,12 @@ def _within(ours: pd.DataFrame) -> str:
 
 
 _LOSSES_TITLE = "Average minus log probability (AMLP) and average squared error, means over replicates"
-_ERRORS = [
-    *_with_error("expected error", "expected_error"),
-    *_with_error("actual error", "actual_error"),
-    *_with_error("actual - expected", "gap", "se of difference"),
-    vocab.Column("within 2 se", "", _within),
-]
+_ERRORS = {
+    "expected_error": ("expected error", "expected error se"),
+    "actual_error": ("actual error", "actual error se"),
+    "gap": ("actual - expected", "se of difference"),
+}
+_LOSSES = {loss.key: (loss.title, f"{loss.title} se") for loss in LOSSES}
 
 
 def gains(rows: pd.DataFrame) -> dict[str, float]:
@@ -458,6 +464,7 @@ def prediction_seconds(
 
 # Of the curve of a density: its number of points, and how far it extends beyond what is visible.
 _N_POINTS, _MARGIN = 600, 0.5
+_COVERED = "truth in central 95 %"
 
 
 @vocab.settings
@@ -483,19 +490,16 @@ class AlphaPosterior(sim.Replicated):
         """Return posterior means and coverage, and a figure for each k."""
         truth = math.log(self.alpha)
         methods = sim.by_correction(rows)
-        columns = [
-            vocab.Column("replicates", "", len),
-            vocab.Column("true log(alpha)", ".3f", lambda ours: truth),
-            *vocab.means({"posterior mean": "mean_log_alpha"}, ".3f"),
-            vocab.Column("se", ".3f", lambda ours: vocab.standard_error(ours["mean_log_alpha"])),
-            vocab.Column(
-                "truth in central 95 %",
-                ".2f",
-                lambda ours: float(np.mean([_covers(*_density(*one), truth) for one in _curves(ours)])),
-            ),
+        lines = [
+            {**labels, "replicates": len(ours), "true log(alpha)": truth}
+            | {"posterior mean": ours["mean_log_alpha"].mean(), "se": vocab.standard_error(ours["mean_log_alpha"])}
+            | {_COVERED: float(np.mean([_covers(*_density(*one), truth) for one in _curves(ours)]))}
+            for labels, ours in vocab.groups(methods, "k", "correction")
         ]
+        formats = dict.fromkeys(("k", "correction", "replicates"), "")
+        formats |= {**dict.fromkeys(("true log(alpha)", "posterior mean", "se"), ".3f"), _COVERED: ".2f"}
         title = "Posterior of log(alpha): means over replicates, and how often its central 95 % hold the truth"
-        table = vocab.Table.of_groups(title, vocab.groups(methods, "k", "correction"), columns)
+        table = vocab.Table.of(title, lines, formats)
         shown = methods[methods["replicate"] == 0] if len(methods) else methods
         figures = [
             _figure_alpha_posterior(ours, labels["k"], self.n_features, truth)

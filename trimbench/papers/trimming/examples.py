@@ -323,8 +323,8 @@ class Table4:
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the agreement and the interval of best thresholds."""
         title = _TITLE if self.threshold is None else _TITLE_AT.format(self.threshold)
-        columns = vocab.first(dict(zip(_RESULTS, _RESULTS, strict=True)), ".2f")
-        table = vocab.Table.of_groups(title, vocab.groups(rows, "example"), columns)
+        lines = vocab.successes(rows).reindex(columns=["example", *_RESULTS]).to_dict("records")
+        table = vocab.Table.of(title, lines, {"example": "", **dict.fromkeys(_RESULTS, ".2f")})
         found = [
             number
             for line in table.frame.to_dict("records")

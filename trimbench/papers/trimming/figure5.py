@@ -86,6 +86,13 @@ class Figure5(LearnedOnSplits):
                 held[place] = found
         setups = {"data": "name", "set-up": "setup"}
         picks = vocab.groups(vocab.stacked(rows, "subset", PICKS), **setups, subset="subset")
+        tests = [{**labels, "splits": len(ours), **_spreads(ours, _TESTED_TITLES)} for labels, ours in picks]
+        by_labels = list(vocab.groups(rows, **setups))
+        remarks = [labels | _spreads(ours, _REMARKED_TITLES) for labels, ours in by_labels]
+        claims = [
+            {**labels, "splits": len(ours), **{name: value(ours) for name, value in _CLAIMS.items()}}
+            for labels, ours in by_labels
+        ]
         overall = [
             {"data": name, "set-up": setup, "splits": one.n_replications, **one.columns}
             | {"smallest, any": min(probability.value for probability in one.together.values())}
@@ -99,9 +106,9 @@ class Figure5(LearnedOnSplits):
         ]
         sizes = [line for name in self.datasets for line in self._sizes(name, by_setup, printed)]
         tables = (
-            vocab.Table.of_groups(_TITLE, picks, _TESTS),
-            vocab.Table.of_groups(_REMARKS_TITLE, vocab.groups(rows, **setups), _REMARKS, name="remarks"),
-            vocab.Table.of_groups(_CLAIMS_TITLE, vocab.groups(rows, **setups), _CLAIM_COLUMNS, name="claims"),
+            vocab.Table.of(_TITLE, tests, _TESTS),
+            vocab.Table.of(_REMARKS_TITLE, remarks, _REMARKS, name="remarks"),
+            vocab.Table.of(_CLAIMS_TITLE, claims, _CLAIM_COLUMNS, name="claims"),
             vocab.Table.of(_OVERALL_TITLE, overall, _OVERALL, name="overall"),
             vocab.Table.of(_TAILS_TITLE, tails, _TAILS, name="tails"),
             vocab.Table.of(_SIZES_TITLE, sizes, _SIZES, name="test_sizes"),
@@ -319,13 +326,25 @@ def _rows_of(name: str, by_setup: _BySetup) -> dict[str, int]:
     return {str(first["dataset"]): int(first["n_rows"]) for first in found}
 
 
-def _spread(quantity: str, title: str) -> vocab.Column:
-    """Return a column with three titles: a mean and the ends of its prediction interval."""
-    return vocab.Column(
-        (title, f"{title} low", f"{title} high"),
-        ".1f" if quantity.endswith("percent") else ".4f",
-        lambda ours: _mean(ours[quantity], quantity).with_ends,
-    )
+def _spreads(ours: pd.DataFrame, titles: Mapping[str, str]) -> dict[str, float]:
+    """Return the mean of each quantity, by title, and the ends of its prediction interval."""
+    return {
+        column: value
+        for quantity, title in titles.items()
+        for column, value in zip(_with_ends(title), _mean(ours[quantity], quantity).with_ends, strict=True)
+    }
+
+
+def _with_ends(title: str) -> tuple[str, str, str]:
+    return title, f"{title} low", f"{title} high"
+
+
+def _spread_formats(titles: Mapping[str, str]) -> dict[str, str]:
+    return {
+        column: ".1f" if quantity.endswith("percent") else ".4f"
+        for quantity, title in titles.items()
+        for column in _with_ends(title)
+    }
 
 
 def _mean(values: pd.Series[float], quantity: str) -> vocab.Mean:
@@ -345,8 +364,10 @@ def _percent_of(ours: pd.DataFrame, holds: Callable[[Any], Any]) -> float:
     return 100 * float(holds(ours["optimal_eca_accuracy"] - ours["optimal_accuracy_accuracy"]).mean())
 
 
-_TESTS = [vocab.Column("splits", "", len), *(_spread(quantity, f"test {quantity}") for quantity in _TESTED)]
-_REMARKS = [_spread(quantity, quantity) for quantity in _OF_ALL]
+_TESTED_TITLES = {quantity: f"test {quantity}" for quantity in _TESTED}
+_TESTS = dict.fromkeys(("data", "set-up", "subset", "splits"), "") | _spread_formats(_TESTED_TITLES)
+_REMARKED_TITLES = dict(zip(_OF_ALL, _OF_ALL, strict=True))
+_REMARKS = dict.fromkeys(("data", "set-up"), "") | _spread_formats(_REMARKED_TITLES)
 # What section 6.1 claims about a data set in words.
 _CLAIMS: Mapping[str, Callable[[pd.DataFrame], float]] = {
     "more_accurate_percent": lambda ours: _percent_of(ours, lambda lead: lead > 0),
@@ -354,10 +375,10 @@ _CLAIMS: Mapping[str, Callable[[pd.DataFrame], float]] = {
     "agreement_lead": lambda ours: _lead(ours, "optimal_eca", "agreement"),
     "accuracy_lead": lambda ours: _lead(ours, "optimal_accuracy", "accuracy"),
 }
-_CLAIM_COLUMNS = [
-    vocab.Column("splits", "", len),
-    *(vocab.Column(name, ".0f" if name.endswith("percent") else ".4f", value) for name, value in _CLAIMS.items()),
-]
+_CLAIM_COLUMNS = {
+    **dict.fromkeys(("data", "set-up", "splits"), ""),
+    **{name: ".0f" if name.endswith("percent") else ".4f" for name in _CLAIMS},
+}
 
 
 # Agreement and accuracy of every feature subset of a classifier that is learned on a split.

@@ -232,8 +232,9 @@ def compared(
         )
         for row in refused.to_dict("records")
     ]
+    summary = [labels | _summary(ours) for labels, ours in by_class]
     tables = [
-        vocab.Table.of_groups(f"Figure 7{given}: {_SUMMARY_TITLE}", by_class, _SUMMARY, name=suffix),
+        vocab.Table.of(f"Figure 7{given}: {_SUMMARY_TITLE}", summary, _SUMMARY, name=suffix),
         vocab.Table.of(_LINES_TITLE + given, lines, _LINE_FORMATS, name=_named("thresholds", suffix), listed=False),
         vocab.Table.of(_CLAIM_TITLE + given, _claim(points), _CLAIM_COLUMNS, name=_named("claim", suffix)),
         vocab.Table.of(_REFUSED_TITLE + given, reasons, _REFUSED_COLUMNS, name=_named("refused", suffix)),
@@ -299,17 +300,27 @@ def _count(ours: pd.DataFrame, holds: pd.Series[bool]) -> str:
     return f"{int(holds.sum())} of {len(ours)}"
 
 
+def _summary(ours: pd.DataFrame) -> dict[str, object]:
+    """Return the means over the thresholds of a network and class."""
+    return {
+        **{title: ours[result].mean() for result, title in _METHODS.items()},
+        "smallest lead": ours["lead"].min(),
+        "largest lead": ours["lead"].max(),
+        "strictly better at": _count(ours, ours["lead"] > _EQUAL),
+        "proven": _count(ours, ours["optimal"]),
+        "evaluations": ours["n_evaluations"].mean(),
+        "seconds": (ours["engine_seconds"] + ours["method_seconds"]).iloc[0],
+    }
+
+
 _AXES = ("threshold T of the original", "agreement (ECA)")
 _ENGINES = {"DenseEngine": "dense", "SddEngine": "sdd", "LogOddsEngine": "log_odds"}
 _SUMMARY_TITLE = "agreement with the original, mean over the thresholds"
-_SUMMARY = [
-    *vocab.means({title: column for column, title in _METHODS.items()}, ".4f"),
-    vocab.Column(("smallest lead", "largest lead"), ".4f", lambda ours: (ours["lead"].min(), ours["lead"].max())),
-    vocab.Column("strictly better at", "", lambda ours: _count(ours, ours["lead"] > _EQUAL)),
-    vocab.Column("proven", "", lambda ours: _count(ours, ours["optimal"])),
-    *vocab.means({"evaluations": "n_evaluations"}, ".0f"),
-    vocab.Column("seconds", ".2f", lambda ours: (ours["engine_seconds"] + ours["method_seconds"]).iloc[0]),
-]
+_SUMMARY = {
+    **dict.fromkeys((*_LABELS, "features", "budget", "engine"), ""),
+    **dict.fromkeys((*_METHODS.values(), "smallest lead", "largest lead"), ".4f"),
+    **{"strictly better at": "", "proven": "", "evaluations": ".0f", "seconds": ".2f"},
+}
 _LINES_TITLE = "Agreement with the original at each threshold"
 _LINE = {
     **{column: title for title, column in _LABELS.items()},

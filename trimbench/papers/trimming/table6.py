@@ -66,10 +66,10 @@ def counts(found: pd.DataFrame, networks: Sequence[str], timed_out: Collection[s
     ]
     columns = dict.fromkeys(("networks", "FS-SDD's features"), "") | dict.fromkeys(every, ".0f")
     columns |= {"better": "", "of": "", "percent": ".1f"}
-    return vocab.Table.of(_TITLE, lines, columns, name="strictly_better")
+    return vocab.Table.of(_BETTER_TITLE, lines, columns, name="strictly_better")
 
 
-_TITLE = "Thresholds at which the trimming agrees strictly more often than FS-SDD's features, by network"
+_BETTER_TITLE = "Thresholds at which the trimming agrees strictly more often than FS-SDD's features, by network"
 
 
 # Algorithm 1 of the trimming paper as printed, to count its evaluations.
@@ -253,16 +253,13 @@ class Table6:
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
         """Return the table, averaged over the thresholds, and the share of strictly better trimmings."""
         printed, done = vocab.printed_numbers("trimming/table6"), vocab.successes(rows)
-        title = "Table 6: seconds and evaluations, mean over the thresholds"
-        main = vocab.Table.of_groups(title, vocab.groups(rows, "network"), self._columns())
-        evaluations = vocab.Table.of_groups(
-            _EVALUATIONS_TITLE, vocab.groups(rows, "network"), self._counted(printed), name="evaluations"
-        )
+        main = vocab.Table(_TITLE, self._main(done), _FORMATS)
+        evaluations = self._evaluations(done, printed)
         better = strictly_better(done)
         timed_out = [row for (row, _), one in printed.items() if math.isinf(one.value)]
         # Without all instances, the share is not known, and without all networks, neither is the largest.
         ratios = _ratios(main, printed)
-        numbers = [*self._numbers(main, rows), *(_claims(better, ratios, done) if len(done) == len(rows) else ())]
+        numbers = [*self._numbers(main, done), *(_claims(better, ratios, done) if len(done) == len(rows) else ())]
         whole = main.frame.dropna(subset=[_TRIM_EVALUATIONS] if len(main.frame) else [])
         if len(whole) == len(self.networks):
             largest = whole.sort_values("n_features")["network"].iloc[-1]
@@ -273,71 +270,65 @@ class Table6:
             ]
         return vocab.Outcome((main, evaluations, counts(better, self.networks, timed_out), ratios), (), numbers)
 
-    def _mean(self, method: str, column: str) -> Callable[[pd.DataFrame], float]:
-        """Return a function that averages a result of a method over the thresholds; NaN unless all are there."""
+    def _main(self, done: pd.DataFrame) -> pd.DataFrame:
+        """Return the sizes of each network, the means of both methods, and how many subsets the budget allows."""
+        sizes = done.reindex(columns=["network", "n_features", "budget"]).groupby("network", sort=False).first()
+        for method in _PRINTED:
+            means = self._means(done, method)
+            sizes = sizes.assign(**{f"{method}_{quantity}": means[column] for quantity, column in _MEASURED.items()})
+        subsets = [math.comb(*map(int, line)) for line in sizes[["n_features", "budget"]].to_numpy()]
+        return sizes.assign(subsets=subsets).reset_index()
 
-        def mean(ours: pd.DataFrame) -> float:
-            own = ours[ours["method"] == method].reindex(columns=[column])
-            return float(own[column].mean()) if len(own) == len(self.thresholds) else math.nan
+    def _means(self, done: pd.DataFrame, method: str) -> pd.DataFrame:
+        """Return the means of a method's results over the thresholds, by network; NaN unless all are there."""
+        results = [*dict.fromkeys((*_MEASURED.values(), *_LITERAL_MEANS.values()))]
+        own = done[done["method"] == method].reindex(columns=["network", *results]).groupby("network")
+        whole = own[results].mean()[own.size() == len(self.thresholds)]
+        return whole.reindex(pd.Index(done["network"].unique(), name="network"))
 
-        return mean
+    def _counted(self, done: pd.DataFrame) -> pd.DataFrame:
+        """Return the jobs and evaluations of Algorithm 1 at the threshold where they are counted, by network."""
+        jobs = done[(done["method"] == _LITERAL) & (done["threshold"] == self.counted_threshold)]
+        return jobs.reindex(columns=["network", "job", "n_evaluations"]).dropna().set_index("network")
 
-    def _literal_count(self, ours: pd.DataFrame) -> float:
-        """Return the evaluations of Algorithm 1 at the threshold where they are counted; NaN without them."""
-        at = ours[(ours["method"] == _LITERAL) & (ours["threshold"] == self.counted_threshold)]
-        return float(at["n_evaluations"].iloc[0]) if len(at) else math.nan
+    def _evaluations(self, done: pd.DataFrame, printed: Mapping[tuple[str, str], vocab.Reported]) -> vocab.Table:
+        """Return the printed evaluations beside ours and those of Algorithm 1."""
+        by_network = {network: one.value for (network, what), one in printed.items() if what == _TRIM_EVALUATIONS}
+        ours, literal = self._means(done, "eca_trim"), self._means(done, _LITERAL)
+        frame = pd.DataFrame({"printed": ours.index.map(by_network), "ours, mean": ours["n_evaluations"]})
+        if self.counted_threshold in self.thresholds:
+            frame[f"Algorithm 1 at T = {self.counted_threshold:g}"] = self._counted(done)["n_evaluations"].astype(float)
+        frame = frame.assign(**{title: literal[entry] for title, entry in _LITERAL_MEANS.items()})
+        formats = dict.fromkeys(map(str, frame), ".0f") | dict.fromkeys(("ours, mean", *_LITERAL_MEANS), ".1f")
+        return vocab.Table(_EVALUATIONS_TITLE, frame.reset_index(), formats, "evaluations")
 
-    def _columns(self) -> list[vocab.Column]:
-        """Return the columns of the main table, in the paper's order."""
-        return [
-            *vocab.first({name: name for name in ("n_features", "budget")}),
-            *(
-                vocab.Column(f"{method}_{quantity}", specs[quantity], self._mean(method, column))
-                for method, specs in _PRINTED.items()
-                for quantity, column in _MEASURED.items()
-            ),
-            vocab.Column("subsets", "", lambda ours: math.comb(*map(int, ours[["n_features", "budget"]].iloc[0]))),
-        ]
-
-    def _counted(self, printed: Mapping[tuple[str, str], vocab.Reported]) -> list[vocab.Column]:
-        """Return the columns of the printed evaluations beside ours and those of Algorithm 1."""
-
-        def as_printed(ours: pd.DataFrame) -> float:
-            found = printed.get((ours["network"].iloc[0], _TRIM_EVALUATIONS))
-            return math.nan if found is None else found.value
-
-        at = vocab.Column(f"Algorithm 1 at T = {self.counted_threshold:g}", ".0f", self._literal_count)
-        return [
-            vocab.Column("printed", ".0f", as_printed),
-            vocab.Column("ours, mean", ".1f", self._mean("eca_trim", "n_evaluations")),
-            *([at] if self.counted_threshold in self.thresholds else []),
-            *(vocab.Column(title, ".1f", self._mean(_LITERAL, entry)) for title, entry in _LITERAL_MEANS.items()),
-        ]
-
-    def _numbers(self, main: vocab.Table, rows: pd.DataFrame) -> Iterator[vocab.Number]:
+    def _numbers(self, main: vocab.Table, done: pd.DataFrame) -> Iterator[vocab.Number]:
         """Yield the numbers of each network; its evaluations are explained by those of Algorithm 1."""
         setup = (
             "Algorithm 1, known values not computed again, features in reverse order of the file, "
             f"T = {self.counted_threshold:g}"
         )
-        lines = main.frame.to_dict("records")
-        for line, (labels, ours) in zip(lines, vocab.groups(rows, "network"), strict=True):
-            name, count = labels["network"], self._literal_count(ours)
-            at = ours[(ours["method"] == _LITERAL) & (ours["threshold"] == self.counted_threshold)]
+        counted = self._counted(done)
+        for line in main.frame.to_dict("records"):
+            name = line["network"]
+            ours = done[done["network"] == name]
             yield from vocab.numbers_of(
                 name, {quantity: line[quantity] for quantity in ("n_features", "subsets")}, ours
             )
             for method in _PRINTED:
                 own = ours[ours["method"] == method]
                 for quantity in (f"{method}_{measured}" for measured in _MEASURED):
-                    is_counted = quantity == _TRIM_EVALUATIONS and not math.isnan(count)
-                    explanation = vocab.Explanation(setup, count, jobs=tuple(at["job"])) if is_counted else None
+                    explanation = None
+                    if quantity == _TRIM_EVALUATIONS and name in counted.index:
+                        job, count = counted.loc[name]
+                        explanation = vocab.Explanation(setup, float(count), jobs=(job,))
                     yield vocab.number_of(name, quantity, line[quantity], own, explanation=explanation)
 
 
 _MEASURED = {"seconds": "method_seconds", "evaluations": "n_evaluations"}
 # The methods that the paper prints, with the formats of their printed quantities.
 _PRINTED = {"fs_sdd": {"seconds": ".4f", "evaluations": ".0f"}, "eca_trim": {"seconds": ".4f", "evaluations": ".1f"}}
+_FORMATS = {f"{method}_{quantity}": one for method, formats in _PRINTED.items() for quantity, one in formats.items()}
 _TWO = ("eca_trim", "fs_sdd")
 _LITERAL = "algorithm_1"
 _LITERAL_MEANS = {
@@ -346,6 +337,7 @@ _LITERAL_MEANS = {
     "mean, known values computed again": "n_evaluations_repeated",
 }
 _TRIM_EVALUATIONS = "eca_trim_evaluations"
+_TITLE = "Table 6: seconds and evaluations, mean over the thresholds"
 _EVALUATIONS_TITLE = "Evaluations of the criterion: printed, by our search, and by Algorithm 1"
 
 

@@ -48,4 +48,4 @@ from trimbench.reproduction.vocabulary.reported import (
     interpolated,
     printed_numbers,
 )
-from trimbench.reproduction.vocabulary.tables import Column, Table, first, means, shown_name
+from trimbench.reproduction.vocabulary.tables import Table, shown_name

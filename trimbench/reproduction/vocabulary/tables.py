@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -88,66 +88,6 @@ class Table:
                 raise ValueError(f"lines of {title!r} must have the columns {columns}, got {strange} besides")
         printed = {column: spec for column, spec in formats.items() if spec} if isinstance(formats, Mapping) else {}
         return cls(title, pd.DataFrame(content, columns=columns), printed, name, listed)
-
-    @classmethod
-    def of_groups(
-        cls,
-        title: str,
-        groups: Iterable[tuple[Mapping[str, object], pd.DataFrame]],
-        columns: Sequence[Column],
-        labels: Mapping[str, str] | None = None,
-        *,
-        name: str = "",
-        listed: bool = True,
-    ) -> Table:
-        """Return a table with a line for each group of rows: its labels, and then the columns.
-
-        `labels` are the formats of labels that have one.
-        """
-        lines = [dict(own) | {k: v for column in columns for k, v in column.of(ours).items()} for own, ours in groups]
-        formats = dict.fromkeys(lines[0] if lines else (), "") | dict(labels or {})
-        for column in columns:
-            formats |= dict.fromkeys(column.titles, column.format)
-        return cls.of(title, lines, formats, name=name, listed=listed)
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its title, the format of its values, and the function from a group of rows to its value.
-
-    With several titles, the function returns as many values; None leaves a cell empty.
-    """
-
-    title: str | tuple[str, ...]
-    format: str
-    value: Callable[[pd.DataFrame], Any]
-
-    @property
-    def titles(self) -> tuple[str, ...]:
-        """Its titles, one or several."""
-        return (self.title,) if isinstance(self.title, str) else self.title
-
-    def of(self, rows: pd.DataFrame) -> dict[str, object]:
-        """Return its values by title."""
-        value = self.value(rows)
-        return {self.title: value} if isinstance(self.title, str) else dict(zip(self.title, value, strict=True))
-
-
-def means(columns: Mapping[str, str], specification: str) -> list[Column]:
-    """Return columns with the means of results, in one format; `columns` maps titles to results."""
-    return _columns(columns, specification, lambda values: values.mean())
-
-
-def first(columns: Mapping[str, str], specification: str = "") -> list[Column]:
-    """Return columns with the results of the first row, in one format; `columns` maps titles to results."""
-    return _columns(columns, specification, lambda values: values.iloc[0])
-
-
-def _columns(columns: Mapping[str, str], specification: str, value: Callable[[Any], Any]) -> list[Column]:
-    def of(name: str) -> Callable[[pd.DataFrame], Any]:
-        return lambda rows: value(rows[name])
-
-    return [Column(title, specification, of(name)) for title, name in columns.items()]
 
 
 def shown_name(name: str, otherwise: str = "") -> str:

@@ -1,0 +1,310 @@
+"""Rows in batches, in any order and partition, give what the whole table gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from trimbench.conformant.logistic_regression import fit_logistic_regression
+from trimbench.conformant.rows import RowSample
+from trimbench.networks.batches import Batches, in_batches
+from trimbench.networks.learning import counted, learn_from_counts
+from trimbench.selection_bias.prior import Prior
+
+ROWS = st.integers(0, 10_000)
+
+
+def parts(frame: pd.DataFrame, seed: int) -> list[pd.DataFrame]:
+    """Return the rows of a frame in random order and parts, some of them empty."""
+    rng = np.random.default_rng(seed)
+    ends = np.sort(rng.integers(0, len(frame) + 1, rng.integers(0, 6)))
+    shuffled = frame.iloc[rng.permutation(len(frame))]
+    return [shuffled.iloc[a:b] for a, b in zip([0, *ends], [*ends, len(frame)], strict=True)]
+
+
+def categories(seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 60))
+    frame = pd.DataFrame(
+        {
+            "bytes": rng.integers(-1, 3, n).astype(np.int8),
+            "years": rng.choice([1990, 2020, 2021], n),
+            "floats": rng.choice([0.0, 2.0, np.nan], n),
+            "halves": rng.choice([0.5, 0.75, 1e9], n),
+            "truth": rng.random(n) < 0.5,
+            "text": rng.choice(["b", "Z", "a"], n),
+            "objects": rng.choice(np.array(["b", "a", None], dtype=object), n),
+            "categories": pd.Categorical(rng.choice(["x", "y"], n), categories=["z", "y", "x"]),
+            "class": rng.integers(0, 3, n),
+        }
+    )
+    return frame.assign(
+        floats=frame["floats"].where(np.arange(n) > 1, 1.0), objects=frame["objects"].where(frame.index > 0, "a")
+    )
+
+
+@given(seed=ROWS, structure=st.sampled_from(["naive_bayes", "tree"]))
+@settings(max_examples=30, deadline=None)
+def test_a_learned_model_is_that_of_the_whole_table(seed: int, structure: Any) -> None:
+    frame = categories(seed)
+    whole: Any = tb.learn(frame.drop(columns="class"), frame["class"], structure=structure, missing="ignore")
+    batches = parts(frame, seed)
+    found: Any = tb.learn(iter(batches), "class", structure=structure, missing="ignore")
+    halves = [counted(some, "class", structure) for some in (batches[::2], batches[1::2]) if sum(map(len, some))]
+    added: Any = learn_from_counts(sum(halves[1:], halves[0]), structure, missing="ignore")
+    assert found.to_dict() == added.to_dict() == whole.to_dict()
+
+
+def test_whole_numbers_with_gaps_are_the_same_numbers_in_every_batch() -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"x": [1, 2, None, 1], "y": ["a", "b", "a", "b"]})
+    frame = table.to_pandas()
+    whole = tb.learn(frame[["x"]], frame["y"], missing="ignore")
+    batches = [table.slice(0, 2).to_batches()[0], table.slice(2)]
+    assert tb.learn(batches, "y", missing="ignore").to_dict() == whole.to_dict()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pytest.importorskip("pyarrow")
+    for place, part in enumerate(parts(categories(3), 1)):
+        part.to_parquet(tmp_path / f"{place}.parquet")
+    return tmp_path
+
+
+def test_sources_of_batches_hold_the_same_rows(folder: Path) -> None:
+    from pyarrow import dataset, parquet
+
+    class Ray:
+        def iter_batches(self, *, batch_size: int, batch_format: str) -> Iterator[Any]:
+            return iter([parquet.read_table(folder).slice(0, 20), parquet.read_table(folder).slice(20)])
+
+        def select_columns(self, columns: list[str]) -> Ray:
+            return self
+
+    columns = ["bytes", "text"]
+    frame = categories(3)
+    expected = tb.learn(frame[columns], frame["class"]).to_dict()
+    sources = [folder, str(folder), dataset.dataset(folder), Ray(), lambda: iter([frame]), [frame]]
+    for source in sources:
+        assert in_batches(source)
+        assert tb.learn(Batches.of(source, columns), "class").to_dict() == expected
+    single = parquet.ParquetFile(max(folder.iterdir(), key=lambda path: path.stat().st_size))
+    assert sum(map(len, Batches.of(single, columns))) == single.metadata.num_rows
+
+
+@pytest.mark.parametrize("table", [np.eye(2), pd.DataFrame({"x": [1]}), [[0, 1]], {"x": [1]}, pd.Series([1])])
+def test_a_table_is_not_taken_for_batches(table: Any) -> None:
+    assert not in_batches(table)
+
+
+FRAME = pd.DataFrame({"x": ["a", "b"], "y": [0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tb.learn([FRAME], FRAME["y"]), "must be the name of a column, got Series"),
+        (lambda: tb.learn([FRAME], "z"), "must be a column of the batches, got 'z'"),
+        (lambda: tb.learn([FRAME, FRAME[["x"]]], "y"), r"columns \['x', 'y'\], got \['x'\] after 2 rows"),
+        (lambda: tb.learn([FRAME[:0]], "y"), "at least one row"),
+        (lambda: tb.learn([FRAME], "y", structure="mixture"), "'naive_bayes' or 'tree' for rows in batches"),
+        (lambda: tb.learn([FRAME.assign(x=["a", None])], "y"), "feature 'x' must have no missing values"),
+        (lambda: tb.learn([FRAME.assign(x=[1.0, np.inf])], "y"), "feature 'x' must hold finite numbers"),
+        (
+            lambda: tb.learn([FRAME.assign(x=np.arange(2) + k) for k in range(0, 40, 2)], "y"),
+            "got 40 different|got a different",
+        ),
+        (lambda: tb.learn([FRAME, np.eye(2)], "y"), "data frame or an Arrow record batch, got ndarray"),
+        (lambda: Batches.of(3), "rows in batches must be"),
+        (lambda: [list(once) for once in [Batches.of(iter([FRAME]))] * 2], "used up after one pass"),
+    ],
+)
+def test_what_is_wrong_with_batches_is_said(call: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_identifiers_do_not_fill_memory() -> None:
+    frames = (pd.DataFrame({"x": np.arange(40_000) * 1.5 + k, "y": 0}) for k in (0, 1e6))
+    with pytest.raises(ValueError, match="'x' must hold categories, got 80000 different values"):
+        tb.learn(frames, "y")
+
+
+# Conformant models: sums with more digits than a float, and a sample that does not depend on the order.
+
+
+class Case:
+    """A classifier, rows with binary, categorical and real columns, and a partition of them in random order."""
+
+    def __init__(self, seed: int, gaps: bool, n_rows: int = 60) -> None:
+        rng = np.random.default_rng(seed)
+        n = n_rows
+        labels = rng.integers(0, 2, n)
+        group = np.eye(3)[rng.integers(0, 3, n)]
+        real = rng.normal(size=(n, 2)) * [1.0, 1e-3] + [1e5, 0.0] + labels[:, None] * [1.0, 1e-3]
+        X = np.column_stack([rng.random((n, 3)) < 0.3 + 0.4 * labels[:, None], group, real]).astype(float)
+        X[n // 2 :] = X[: n - n // 2]  # copies
+        names = [f"x{place}" for place in range(X.shape[1])]
+        scaled = X * [1, 1, 1, 1, 1, 1, 1, 1e3] - [0, 0, 0, 0, 0, 0, 1e5, 0]
+        fitted = fit_logistic_regression(scaled, labels)
+        slopes = fitted.coef_ * [1, 1, 1, 1, 1, 1, 1, 1e3]
+        self.classifier = WithNames(slopes, fitted.intercept_ - 1e5 * slopes[:, 6], np.array(names))
+        self.layout: dict[str, Any] = {"categorical": [[3, 4, 5]], "real": [6, 7]}
+        if gaps:
+            hidden = rng.random((n, 6)) < 0.2
+            X[hidden[:, [0, 1, 2, 3, 3, 3, 4, 5]]] = np.nan
+        self.X = pd.DataFrame(X, columns=names)
+        self.weights = rng.integers(0, 4, n) + rng.random(n)
+
+
+class WithNames:
+    """Weights of a classifier."""
+
+    def __init__(self, coef: Any, intercept: Any, names: Any) -> None:
+        self.coef_, self.intercept_, self.feature_names_in_, self.classes_ = coef, intercept, names, np.array([0, 1])
+
+
+def assert_same(one: tb.ConformantModel, other: tb.ConformantModel, rows: pd.DataFrame) -> None:
+    hidden = rows.copy()
+    hidden.loc[::2, ["x0", "x3", "x4", "x5", "x6"]] = np.nan
+    assert (one.n_components, one.covariance) == (other.n_components, other.covariance)
+    for name in ("predict_proba", "log_likelihood"):
+        for some in (rows, hidden):
+            ours, theirs = getattr(one, name)(some), getattr(other, name)(some)
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * max(1.0, np.abs(ours).max()))
+
+
+@given(seed=ROWS)
+@settings(max_examples=25, deadline=None)
+def test_one_component_is_that_of_the_whole_table(seed: int) -> None:
+    case = Case(seed, gaps=False)
+    form: dict[str, Any] = {"n_components": 1, "covariance": "diagonal", **case.layout}
+    whole = tb.conform(case.classifier, case.X, **form)
+    assert_same(tb.conform(case.classifier, iter(parts(case.X, seed)), **form), whole, case.X)
+    weighted = tb.conform(case.classifier, case.X, sample_weight=case.weights, **case.layout)
+    batches = parts(case.X.assign(w=case.weights), seed)
+    assert_same(tb.conform(case.classifier, batches, sample_weight="w", **case.layout), weighted, case.X)
+
+
+@given(
+    seed=ROWS,
+    gaps=st.booleans(),
+    form=st.sampled_from([(1, "diagonal"), (1, "full"), (3, "diagonal"), (2, "full"), ("auto", "auto")]),
+)
+@settings(max_examples=8, deadline=None)
+def test_a_mixture_is_that_of_the_whole_table(seed: int, gaps: bool, form: Any) -> None:
+    case = Case(seed, gaps)
+    form = {"n_components": form[0], "covariance": form[1], **case.layout}
+    whole = tb.conform(case.classifier, case.X, **form)
+    assert_same(tb.conform(case.classifier, parts(case.X, seed), **form), whole, case.X)
+
+
+@given(seed=ROWS, most=st.integers(1, 80))
+@settings(max_examples=50, deadline=None)
+def test_a_sample_does_not_depend_on_order_and_parts(seed: int, most: int) -> None:
+    frame = pd.DataFrame(np.random.default_rng(seed).integers(0, 4, (60, 2)).astype(float)).replace(3.0, np.nan)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("trimbench.conformant.rows.MOST_SAMPLED", most)
+        whole = RowSample.of(frame.to_numpy(), seed)
+        first, *rest = (RowSample.of(part.to_numpy(), seed) for part in parts(frame, seed))
+        added = sum(rest, first)
+        np.testing.assert_array_equal(added.rows, whole.rows)
+        np.testing.assert_array_equal(added.copies, whole.copies)
+        assert (added.n_rows, added.has_gaps) == (whole.n_rows, whole.has_gaps)
+        if len(whole.copies) < most:  # it holds every row
+            kept = pd.DataFrame(whole.distinct.repeat(whole.copies, axis=0))
+            assert sorted(map(str, kept.to_numpy())) == sorted(map(str, frame.to_numpy()))
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_sums_of_columns_have_all_digits(unit: float) -> None:
+    from fractions import Fraction
+
+    from trimbench.networks.sums import ColumnSums
+
+    rng = np.random.default_rng(1)
+    values, weights = (rng.normal(size=403) + 1e9) * unit, rng.random(403)
+    values[::7] = np.nan
+    found = sum(
+        (ColumnSums.of([values[k : k + 50]], weights[k : k + 50]) for k in range(50, 403, 50)),
+        ColumnSums.of([values[:50]], weights[:50]),
+    )
+    seen = [(Fraction(x), Fraction(w)) for x, w in zip(values, weights, strict=True) if x == x]
+    total = sum(w for _, w in seen)
+    mean = sum(w * x for x, w in seen) / total
+    spread = sum(w * (x - mean) ** 2 for x, w in seen) / Fraction(2) ** int(2 * found.exponents[0])
+    assert found.counts[0] == float(total)
+    assert found.means[0] == float(mean)
+    np.testing.assert_allclose(found.squares[0], float(spread), rtol=1e-12)
+
+
+def test_several_components_need_batches_that_come_again() -> None:
+    case = Case(0, gaps=False)
+    with pytest.raises(ValueError, match="used up after one pass"):
+        tb.conform(case.classifier, iter([case.X]), n_components=2, **case.layout)
+    for wrong, message in (
+        ([case.X.iloc[:, 1:]], "columns"),
+        ([case.X.assign(x0=2.0)], r"X\[0, 0\] must be 0, 1 or NaN"),
+        ([case.X, case.X.assign(x6=np.inf)], r"X\[60, 6\] must be finite"),
+        ([case.X.assign(x0="a")], "column 'x0' must hold numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tb.conform(case.classifier, wrong, **case.layout)
+
+
+# Classifiers with correction for selection.
+
+
+PRIOR = Prior(n_alpha=3)
+
+
+@given(seed=ROWS, kind=st.sampled_from(["binary", "medians", "categorical", "gaussian"]), gaps=st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_a_corrected_classifier_is_that_of_the_whole_table(seed: int, kind: str, gaps: bool) -> None:
+    rng = np.random.default_rng(seed)
+    labels = np.append([0, 1], rng.integers(0, 2 if kind == "categorical" else 3, 58))
+    strength = rng.random(5)
+    if kind == "binary":
+        X = (rng.random((60, 5)) < 0.2 + 0.3 * labels[:, None] * strength).astype(float)
+    elif kind == "categorical":
+        X = rng.integers(0, [2, 3, 4, 5, 2], (60, 5)).astype(float)
+    else:
+        X = rng.normal(size=(60, 5)) * [1, 1e-3, 1, 1e3, 1] + [1e6, 0, 0, 0, -5] + labels[:, None] * strength
+        X[:, 2] = np.where(X[:, 2] > 0, 3.0, -2.0)
+    if gaps and kind != "categorical":
+        X[rng.random(X.shape) < 0.2] = np.nan
+    kept: Any = "binary" if kind == "medians" else kind
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    try:
+        whole = tb.fit_selection_corrected(frame, labels, 2, features=kept, prior=PRIOR, calibrate=False)
+    except ValueError as error:  # features may be independent of the class
+        with pytest.raises(ValueError, match=f"^{re.escape(str(error))}$"):
+            tb.fit_selection_corrected(parts(frame.assign(y=labels), seed), "y", 2, features=kept, prior=PRIOR)
+        return
+    found = tb.fit_selection_corrected(parts(frame.assign(y=labels), seed), "y", 2, features=kept, prior=PRIOR)
+    np.testing.assert_array_equal(found.selected, whole.selected)
+    np.testing.assert_allclose(found.predict_proba(frame), whole.predict_proba(frame), rtol=0, atol=1e-12)
+    assert found.column_names == whole.column_names
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"calibrate": True}, "calibrate must be another one for rows in batches"),
+        ({"features": "mixture"}, "features must be another one for rows in batches"),
+        ({"selection_rows": [0]}, "selection_rows must be left out for rows in batches"),
+    ],
+)
+def test_what_needs_all_rows_says_so(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tb.fit_selection_corrected([FRAME], "y", 1, **settings)

@@ -183,15 +183,15 @@ def is_running(pid: int) -> bool:
 def test_children_answer_fail_are_killed_and_end_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # where this module is
     with ChildProcesses(1) as executor:
-        first = int(executor.submit(number_of_process, b"").result(120))
-        assert int(executor.submit(number_of_process, b"").result(120)) == first != os.getpid()
+        first = int(executor.submit(number_of_process, b"").result(300))
+        assert int(executor.submit(number_of_process, b"").result(300)) == first != os.getpid()
         with pytest.raises(RuntimeError, match="KeyError: 'a mistake'"):
-            executor.submit(fail, b"").result(120)
+            executor.submit(fail, b"").result(300)
         lost = executor.submit(sleep_for_long, b"")
         threading.Timer(0.2, os.kill, (first, signal.SIGKILL)).start()
         with pytest.raises(EOFError, match="a worker has ended"):
-            lost.result(120)
-        second = int(executor.submit(number_of_process, b"").result(120))
+            lost.result(300)
+        second = int(executor.submit(number_of_process, b"").result(300))
         assert second != first
         executor.submit(sleep_for_long, b"")
         time.sleep(0.2)
@@ -199,20 +199,20 @@ def test_children_answer_fail_are_killed_and_end_with_the_block(monkeypatch: pyt
 
 
 def test_a_proof_by_children_of_which_one_is_killed_is_that_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    classifier = brute_force.beta_classifier(30, 2.0)
+    classifier = brute_force.beta_classifier(28, 2.0)
     alone = tb.trim(classifier, 14)
-    assert tb.trim(classifier, 14, n_jobs=2).features == alone.features
     killed: list[int] = []
 
     class Killing(ChildProcesses):
         def submit(self, function: Callable[..., bytes], /, *args: Any) -> Future[bytes]:
-            if len(killed) < 1:
-                killed.append(int(super().submit(_pid_of_worker, *args).result(120)))
+            if not killed:
+                killed.append(int(super().submit(_pid_of_worker, *args).result(300)))
                 os.kill(killed[0], signal.SIGKILL)
             return super().submit(function, *args)
 
-    with Killing(2) as executor:
-        found = tb.trim(classifier, 14, n_jobs=2, executor=executor)
+    monkeypatch.setattr(sharing, "ChildProcesses", Killing)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    found = tb.trim(classifier, 14, n_jobs=2)
     assert (found.features, found.agreement, found.upper_bound) == (alone.features, alone.agreement, alone.upper_bound)
     assert (found.threshold_interval, found.optimal) == (alone.threshold_interval, True)
     assert killed

@@ -29,8 +29,7 @@ from trimbench.estimators import (
     SelectionCorrectedNB,
     TrimmedClassifier,
 )
-from trimbench.estimators.columns import Column, ColumnEncoder, column_name
-from trimbench.estimators.conformant import warn_of_zeros
+from trimbench.estimators.columns import Column, ColumnEncoder, column_name, warn_of_zeros
 from trimbench.estimators.pipeline_values import Density, Model, learned
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import UnknownValuesWarning

@@ -266,9 +266,9 @@ def test_the_address_asked_for_joins_again(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(remote, "_asked_for", ["head:6379"])
     monkeypatch.setattr(os, "environ", variables := {"RAY_USAGE_STATS_ENABLED": "1"})
     for executor in same:
-        assert executor.connected_ray() is made
+        assert executor._connected_ray() is made
     with pytest.raises(ExecutorError, match=r"got 'other:6379': it is connected to 127\.0\.0\.1:1 already"):
-        other.connected_ray()
+        other._connected_ray()
     assert variables == {"RAY_USAGE_STATS_ENABLED": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "."}, "what is set stays"
 
 

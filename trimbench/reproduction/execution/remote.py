@@ -340,9 +340,9 @@ class RayExecutor(RemoteExecutor):
     @contextmanager
     def connected(self) -> Iterator[RayCluster]:
         """Provide the cluster for one run."""
-        yield RayCluster(self.connected_ray(), self, _ray_logs())
+        yield RayCluster(self._connected_ray(), self, _ray_logs())
 
-    def connected_ray(self) -> Any:
+    def _connected_ray(self) -> Any:
         """Return the module of Ray, connected to a cluster."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # it prints the logs of lost machines, which we name

@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 CONTENTS = {
     "index": {
         "": "installation tutorial findings gallery architecture",
-        "Tours": "tours/trimming tours/conformant tours/selection_bias",
+        "Tours": "tours/trimming tours/conformant tours/selection_bias tours/gaps",
         "How to": """
             howto/how-to-choose howto/study howto/own-classifier howto/trim-on-rows howto/classifier-with-gaps
             howto/missing-features howto/ask-next howto/selected-features howto/own-data howto/own-network

@@ -182,7 +182,9 @@ def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
         return f"{fitted(about)}\n\n{_described(composer, given, groups, chosen)}\n"
     families = itertools.groupby(catalogue.names("experiment"), lambda name: name.rpartition("/")[0])
     choices = [(f"experiment={one}/", [name.rpartition("/")[2] for name in names]) for one, names in families]
-    choices += [(f"{group}=", catalogue.names(group)) for group in ("executor", "profile")]
+    executors, profiles = (catalogue.names(group) for group in ("executor", "profile"))
+    # On one line, so that the help fits a screen.
+    choices.append(("executor=", [", ".join(executors) + ("; profile=" + ", ".join(profiles) if profiles else "")]))
     lines = "\n".join(fitted(f"  {word:<{_COLUMN}} {', '.join(names)}", 6) for word, names in choices)
     ours = project()
     width = len(ours.command) + _COLUMN + 8  # where the descriptions begin

@@ -60,7 +60,7 @@ $COMMAND -m experiment=... alpha=30,300   run it for each value of a setting
 $COMMAND task=report (or task=plot)       write tables (or figures) again
 $COMMAND task=compare runs=[a,b]          what differs between two runs
 $COMMAND task=check against=published     what changed by more than noise
-$COMMAND task=audit (or task=adopt)       check a run by sampling (or take it over)
+$COMMAND task=audit (or task=adopt)       check a run by sampling (or take it)
 $COMMAND task=verdict reported=a values=b  judge numbers from elsewhere$FURTHER
 $SETTINGS
 Options: --cfg job, --config-dir, --project, --allow-code, --shell-completion.

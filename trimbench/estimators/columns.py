@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -120,10 +120,12 @@ def _are_integers(labels: Iterable[Any]) -> bool:
     return all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
 
 
-def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return the table and the labels of training rows."""
+def checked_training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return the table and the labels of training rows; unless `reset`, of further ones."""
     check_no_missing_label(y)
-    frame = checked_rows(estimator, X, reset=True, y=y)
+    if reset:
+        vars(estimator).pop("_sums", None)  # of earlier rows
+    frame = checked_rows(estimator, X, reset=True, y=y) if reset else checked_rows(estimator, X)
     labels = column_or_1d(y, warn=True)
     check_array(labels, ensure_2d=False, dtype=None, input_name="y")
     of_kind = {isinstance(label, str): label for label in labels.tolist()}
@@ -164,29 +166,37 @@ def column_names(given: Any, names: Sequence[Any], what: str) -> list[str]:
     """
     if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
         raise ValueError(f"{what} must be a sequence of names or positions of columns, got {str(given)[:80]!r}")
-    return [column_name(label, names, what) for label in given]
+    find = _finder(names, what)
+    return [find(label) for label in given]
 
 
-def column_name(label: Any, labels: Sequence[Any], what: str) -> str:
-    """Return the name of a column that is given by name or position; an integer is a name where names are integers.
+def _finder(labels: Sequence[Any], what: str) -> Callable[[Any], str]:
+    """Return what finds the name of a column by its name or position; an integer is a name where names are integers.
 
-    Raises ValueError if there is no such column, or the text of a number is the name of another.
+    It raises ValueError if there is no such column, or the text of a number is the name of another. The names are
+    listed once, not for each of thousands of columns.
     """
     names = [str(name) for name in labels]
-    if _are_integers([label]) and not _are_integers(labels):
-        if not 0 <= label < len(names):
-            raise ValueError(f"{what} must have positions from 0 to {len(names) - 1}, got {int(label)}")
-        if str(label) in names and names[label] != str(label):
-            raise ValueError(
-                f"{what} must say which column it means, got {int(label)}: the name of a column is {str(label)!r}, and "
-                f"that at this position is {names[label]!r}; write either name as text"
-            )
-        return names[int(label)]
-    if str(label) not in names:
-        shown = names[:8]
-        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-        raise ValueError(f"{what} must name columns among {shown}{more}, got {str(label)[:80]!r}")
-    return str(label)
+    known, by_integers = frozenset(names), _are_integers(labels)
+
+    def find(label: Any) -> str:
+        text = str(label)
+        if _are_integers([label]) and not by_integers:
+            if not 0 <= label < len(names):
+                raise ValueError(f"{what} must have positions from 0 to {len(names) - 1}, got {int(label)}")
+            if text in known and names[label] != text:
+                raise ValueError(
+                    f"{what} must say which column it means, got {int(label)}: the name of a column is {text!r}, and "
+                    f"that at this position is {names[label]!r}; write either name as text"
+                )
+            return names[int(label)]
+        if text not in known:
+            shown = names[:8]
+            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+            raise ValueError(f"{what} must name columns among {shown}{more}, got {text[:80]!r}")
+        return text
+
+    return find
 
 
 def cost_by_name(costs: Any, names: Sequence[Any], groups: Mapping[str, Any] | None) -> Any:
@@ -195,10 +205,8 @@ def cost_by_name(costs: Any, names: Sequence[Any], groups: Mapping[str, Any] | N
         costs = costs.to_dict()
     if not isinstance(costs, Mapping):
         return costs
-    return {
-        label if groups and label in groups else column_name(label, names, "costs"): cost
-        for label, cost in costs.items()
-    }
+    find = _finder(names, "costs")
+    return {label if groups and label in groups else find(label): cost for label, cost in costs.items()}
 
 
 def groups_by_name(groups: Any, names: Sequence[Any]) -> dict[str, list[str]] | None:

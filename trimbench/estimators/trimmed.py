@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 import warnings
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -31,6 +32,7 @@ from trimbench.estimators.columns import (
     groups_by_name,
     selectable,
 )
+from trimbench.estimators.partial import TrimmedInParts
 from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.pipeline_values import Density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight
 
 
-class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """A Bayesian classifier on the few columns with which it most often decides as it would with all of them.
 
     It learns a distribution over all columns, which are cut into categories, and keeps the columns within the budget
@@ -182,6 +184,43 @@ class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator): 
         sklearn.exceptions.ConvergenceWarning
             When the time limit stopped the search; it says what is certified about the result, and how to go on.
         """
+        self._trim(*self._learn(X, y))
+        return self
+
+    def fit_budgets(self, X: Any, y: ArrayLike, budgets: Sequence[float]) -> list[TrimmedClassifier]:
+        """Return a fitted classifier for each of several budgets, as `fit` returns it for one.
+
+        The distribution is learned once, which takes most of the time where there are thousands of columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        y : array of shape (n_rows,)
+        budgets : sequence of float
+            They take the place of `budget`.
+
+        Returns
+        -------
+        list of TrimmedClassifier
+            New ones, one for each budget, in the order given; this one stays as it is.
+
+        Raises
+        ------
+        ValueError
+            As `fit` does.
+        """
+        learned_once = clone(self)
+        parts = learned_once._learn(X, y)
+        found = []
+        for budget in budgets:
+            own = copy.copy(learned_once)
+            own.budget = budget
+            own._trim(*parts)
+            found.append(own)
+        return found
+
+    def _learn(self, X: Any, y: ArrayLike) -> tuple[BayesianClassifier, list[str], CodedRows]:
+        """Learn the distribution, and return its classifier, the names of the columns and the rows."""
         check_one_of("density", self.density, get_args(Density))
         frame, labels = checked_training_rows(self, X, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -196,8 +235,7 @@ class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator): 
         class_names = checked_names([str(label) for label in self.classes_], "labels of y", of_values=True)
         columns = CodedColumns(coded, names, [list(rule.categories) for rule in self.discretizer_.rules])
         model, target = learned(self.density, columns, codes, class_names, self.smoothing, self.n_components)
-        self._trim(distribution_of(model, target, self.threshold, names), names, CodedRows(coded))
-        return self
+        return distribution_of(model, target, self.threshold, names), names, CodedRows(coded)
 
     @classmethod
     def from_fitted(cls, model: Any, *, target: str | None = None, rows: Any = None, **settings: Any) -> Any:
@@ -249,7 +287,8 @@ class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator): 
         constant = [rule.name for rule in self.discretizer_.rules if len(rule.categories) == 1]
         if len(constant) < len(names):
             # Columns that say nothing must not fill the budget.
-            forbidden += [name for name in constant if name not in {*required, *forbidden}]
+            named = {*required, *forbidden}
+            forbidden += [name for name in constant if name not in named]
         began = time.perf_counter()
         found = trim(
             classifier,

@@ -12,10 +12,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.rows import RowSample
+from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.networks.batches import Batches, in_batches
 from trimbench.networks.learning import counted, learn_from_counts
 from trimbench.selection_bias.prior import Prior
@@ -308,3 +311,86 @@ def test_a_corrected_classifier_is_that_of_the_whole_table(seed: int, kind: str,
 def test_what_needs_all_rows_says_so(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tb.fit_selection_corrected([FRAME], "y", 1, **settings)
+
+
+# partial_fit: calls with parts of the rows, of which the first decides where numbers are cut.
+
+
+def patients(seed: int) -> tuple[pd.DataFrame, Any]:
+    rng = np.random.default_rng(seed)
+    y = np.append(["no", "yes", "no"], rng.choice(["no", "yes"], 117))
+    age = 40 + 10.0 * (y == "yes") + rng.normal(size=120) * 10
+    smokes = np.where(rng.random(120) < 0.3 + 0.4 * (y == "yes"), "yes", "no")
+    return pd.DataFrame({"age": age, "smokes": smokes, "sex": rng.choice(["f", "m"], 120)}), y
+
+
+@pytest.mark.parametrize(
+    ("estimator", "columns"),
+    [
+        (TrimmedClassifier(budget=2, rows_weight=0), ["age", "smokes", "sex"]),
+        (TrimmedClassifier(budget=2, rows_weight=0, density="tree_augmented"), ["age", "smokes", "sex"]),
+        (SelectionCorrectedNB(k=1, features="gaussian", calibrate=False, n_alpha=5), ["age"]),
+        (SelectionCorrectedNB(k=1, cuts=[45.0], calibrate=False, n_alpha=5), ["age"]),
+    ],
+)
+def test_parts_teach_what_the_whole_table_does(estimator: Any, columns: list[str]) -> None:
+    X, y = patients(1)
+    first, whole = clone(estimator), clone(estimator)
+    if isinstance(estimator, TrimmedClassifier):  # what the first call decides must be the same
+        X["age"] = X["age"] > 45
+        X.loc[[0, 1, 2, 3], "smokes"], X.loc[[0, 1, 2, 3], "sex"] = ["yes", "no", "yes", "no"], ["f", "m", "m", "f"]
+        X.loc[[0, 1], "age"] = [True, False]
+    X = X[columns]
+    for start, end in ((0, 40), (40, 41), (41, 120)):
+        first.partial_fit(X[start:end], y[start:end], classes=["no", "yes"])
+    whole.fit(X, y)
+    np.testing.assert_allclose(first.predict_proba(X), whole.predict_proba(X), rtol=0, atol=1e-12)
+    first.fit(X, y).partial_fit(X[:50], y[:50], classes=["no", "yes"])
+    alone = clone(estimator).partial_fit(X[:50], y[:50], classes=["no", "yes"])
+    np.testing.assert_array_equal(first.predict_proba(X), alone.predict_proba(X))
+
+
+def test_parts_teach_the_features_of_a_given_classifier() -> None:
+    X, y = patients(2)
+    numbers = X[["age"]].assign(smokes=(X["smokes"] == "yes").astype(float))
+    regression = LogisticRegression().fit(numbers, y)
+    form: dict[str, Any] = {"n_components": 1, "covariance": "diagonal", "estimator": regression}
+    whole = NaiveConformantClassifier(**form).fit(numbers, y)
+    parted = NaiveConformantClassifier(**form)
+    for part in (slice(0, 50), slice(50, 120)):
+        parted.partial_fit(numbers[part], y[part], classes=["no", "yes"])
+    gaps = numbers.mask(np.random.default_rng(0).random(numbers.shape) < 0.4)
+    np.testing.assert_allclose(parted.predict_proba(gaps), whole.predict_proba(gaps), rtol=0, atol=1e-12)
+    assert (parted.n_rows_of_regression_, parted.n_rows_seen_) == (50, 120)
+
+
+@pytest.mark.parametrize("estimator", [TrimmedClassifier(), SelectionCorrectedNB(), NaiveConformantClassifier()])
+def test_what_partial_fit_refuses(estimator: Any) -> None:
+    X, y = patients(3)
+    X = X[["age"]]
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        clone(estimator).partial_fit(X, y)
+    begun = clone(estimator).partial_fit(X, y, classes=["no", "yes"])
+    with pytest.raises(ValueError, match="y must hold only the classes of the first call"):
+        begun.partial_fit(X, np.full(len(X), "maybe"))
+    with pytest.raises(ValueError, match="at least two labels"):
+        clone(estimator).partial_fit(X, y, classes=["no"])
+    wrong = {TrimmedClassifier: {"rows_weight": 1.0}, SelectionCorrectedNB: {"calibrate": True}}
+    with pytest.raises(ValueError, match="partial_fit"):
+        clone(estimator).set_params(**wrong.get(type(estimator), {"n_components": 2})).partial_fit(X, y, ["no", "yes"])
+
+
+def test_a_folder_of_parquet_files_is_studied_by_a_sample(tmp_path: Path, monkeypatch: Any) -> None:
+    pytest.importorskip("pyarrow")
+    from trimbench.papers.own_table import folders
+    from trimbench.papers.own_table.table_reading import read_table
+
+    X, y = patients(4)
+    for place in range(3):
+        X.assign(ill=y)[40 * place : 40 * (place + 1)].to_parquet(tmp_path / f"{place}.parquet")
+    assert len(read_table(tmp_path, "ill").labels) == 120
+    monkeypatch.setattr(folders, "SAMPLED_ROWS", 50)
+    table = read_table(tmp_path, "ill")
+    assert len(table.labels) == 50
+    assert any("50 rows were drawn at random from 120 in 3 files" in line for line in table.repairs)
+    assert table.sha256 == read_table(tmp_path, "ill").sha256

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 import trimbench
 from trimbench.reproduction import children
 from trimbench.reproduction.children import run, run_python, safe_environment, safe_path, starting
+from trimbench.reproduction.project import project
 from trimbench.trimming.engines import sdd
 from trimbench.trimming.engines.sdd import CircuitError, compile_network, encode
 
@@ -154,6 +156,22 @@ def test_no_search_path_of_a_child_leads_there(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "git").chmod(0o755)
     run(["git", "--version"], capture_output=True, check=False)
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_relative_folder_of_the_cache_is_the_same_for_a_child_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = replace(project(), cache_variable="SOME_CACHE")
+    monkeypatch.setattr("trimbench.reproduction.project._project", other)
+    monkeypatch.chdir(tmp_path)
+    for given, wanted in (("cache", f"{tmp_path}/cache"), ("/data", "/data"), ("~/data", "~/data"), ("", "")):
+        monkeypatch.setenv("SOME_CACHE", given)
+        assert safe_environment()["SOME_CACHE"] == wanted
+        with starting():  # as a cluster of Ray is started
+            assert os.environ["SOME_CACHE"] == wanted
+        assert os.environ["SOME_CACHE"] == given
+    monkeypatch.delenv("SOME_CACHE")
+    assert "SOME_CACHE" not in safe_environment()
 
 
 def test_a_child_of_python_finds_what_this_process_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@ from .conformant.explanations import Explanation as Explanation
 from .conformant.logistic_regression import fit_logistic_regression as fit_logistic_regression
 from .conformant.model import ConformantModel as ConformantModel
 from .estimators.conform import conform as conform
-from .estimators.expected import expect as expect
+from .estimators.expect import expect as expect
 from .estimators.trim import trim as trim
 from .networks.bayesian_network import BayesianNetwork as BayesianNetwork
 from .networks.learning import learn as learn

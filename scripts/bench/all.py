@@ -1,8 +1,8 @@
 """Run the benchmarks that compare with something else, and write one table: `scripts/bench/run all`.
 
-Takes about nine minutes on an idle machine; every figure is a ratio within the run. Each benchmark runs in a process of
-its own, on one core; what fails, or takes too long, is a row that says so. `scripts/bench/run all trimming rows` runs
-only those two.
+Takes about eleven minutes on an idle machine; every figure is a ratio within the run. Each benchmark runs in a process
+of its own, on one core; what fails, or takes too long, is a row that says so. `scripts/bench/run all trimming rows`
+runs only those two.
 """
 
 from __future__ import annotations

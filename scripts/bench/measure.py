@@ -118,14 +118,18 @@ def against_printed(quantity: str, against: str, call: Call, printed: float, rep
 
 def growth(quantity: str, sizes: Sequence[int], call_of: Callable[[int], Call], repetitions: int = 5) -> Row:
     """Fit the exponent of time in the size: the slope of the logarithms of both."""
-    times = repeated([call_of(size) for size in sizes], repetitions)
+    return growth_of(quantity, sizes, repeated([call_of(size) for size in sizes], repetitions))
+
+
+def growth_of(quantity: str, sizes: Sequence[int], times: NDArray[np.float64]) -> Row:
+    """Fit the exponent to measured times, of shape (repetitions, n_sizes)."""
     logs = np.log(np.array(sizes, dtype=np.float64))
     exponent = float(np.polyfit(logs, np.log(np.median(times, axis=0)), 1)[0])
     slopes = np.array([np.polyfit(logs, np.log(turn), 1)[0] for turn in times])
     ratio = 2.0**exponent
-    spread = _quartile_distance(2.0**slopes) / ratio
+    spread = _quartile_distance(2.0**slopes) / ratio if len(times) > 1 else None
     against = ", ".join(f"{size:,}" for size in sizes)
-    return Row(quantity, against, exponent, 1.0, "exponent", ratio, spread, repetitions)
+    return Row(quantity, against, exponent, 1.0, "exponent", ratio, spread, len(times))
 
 
 def version_of(package: str) -> str | None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.impute import KNNImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.naive_bayes import BernoulliNB
@@ -104,6 +105,19 @@ def test_imputers_fill_what_is_missing_and_nothing_else(
     impute = fit_imputer(name, empty, **settings)  # type: ignore[arg-type]
     assert np.isfinite(impute(empty)).all()
     np.testing.assert_array_equal(impute(np.ones((1, gaps.shape[1]))), 1.0)  # observed after all
+
+
+def test_nearest_neighbours_of_complete_rows_are_those_of_scikit_learn() -> None:
+    rng = np.random.default_rng(1)
+    numbers = rng.normal(size=(40, 30))
+    few = (rng.random((40, 30)) < 0.3).astype(np.float64)  # many rows are equally near
+    for table in (numbers, few):
+        rows = np.vstack([table[:5], rng.normal(size=(20, 30)), np.full((1, 30), np.nan)])
+        rows[2:, :] = np.where(rng.random((len(rows) - 2, 30)) < 0.5, np.nan, rows[2:, :])
+        for n_neighbours in (1, 10, 40, 99):
+            filled = fit_imputer("knn", table, n_neighbours=n_neighbours)(rows)
+            theirs = KNNImputer(n_neighbors=min(n_neighbours, 40)).fit(table).transform(rows)
+            np.testing.assert_allclose(filled, theirs, rtol=1e-12, atol=1e-12)
 
 
 def test_imputers_that_look_at_other_columns_do_better() -> None:

@@ -29,8 +29,7 @@ from trimbench.estimators import (
     SelectionCorrectedNB,
     TrimmedClassifier,
 )
-from trimbench.estimators.columns import Column, ColumnEncoder, column_name
-from trimbench.estimators.conformant import warn_of_zeros
+from trimbench.estimators.columns import Column, ColumnEncoder, column_names, warn_of_zeros
 from trimbench.estimators.pipeline_values import Density, Model, learned
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import UnknownValuesWarning
@@ -64,11 +63,11 @@ def test_text_with_different_values_in_most_rows_names_rows(n_values: int, is_le
 
 def test_eight_names_are_shown_and_the_others_counted() -> None:
     names = [f"c{i}" for i in range(10)]
-    assert column_name("c9", names, "costs") == column_name(9, names, "costs") == "c9"
+    assert column_names(["c9"], names, "costs") == column_names([9], names, "costs") == ["c9"]
     with pytest.raises(ValueError, match=r"costs must name columns among \['c0', .* 'c7'\] and 2 more, got 'age'"):
-        column_name("age", names, "costs")
+        column_names(["age"], names, "costs")
     with pytest.raises(ValueError, match=r"among \['c0', .* 'c7'\], got 'c8'"):
-        column_name("c8", names[:8], "costs")
+        column_names(["c8"], names[:8], "costs")
 
 
 def test_two_cases_are_enough_to_learn_from() -> None:

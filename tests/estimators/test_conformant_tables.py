@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from trimbench.estimators import IdentifierColumnWarning, MissingAsZerosWarning, NaiveConformantClassifier
-from trimbench.estimators.conformant import one_hot_groups
+from trimbench.estimators.columns import one_hot_groups
 from trimbench.networks.discretize import UnknownValuesWarning
 
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import trimbench as tb
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
-from trimbench.estimators.columns import column_name
+from trimbench.estimators.columns import column_names
 from trimbench.selection_bias.mixture import MixtureSampler
 
 
@@ -159,13 +159,13 @@ def test_integers_as_names_are_names(estimator: Any, names: list[int]) -> None:
 
 
 def test_integers_among_parameters_mean_names_or_positions_or_are_refused() -> None:
-    assert column_name(2, [0, 2, 1], "forbidden") == column_name("2", ["a", "2"], "forbidden") == "2"
-    assert column_name(1, ["0", "1"], "costs") == "1"
-    assert column_name(2, ["a", "b", "c"], "costs") == "c"
+    assert column_names([2], [0, 2, 1], "forbidden") == column_names(["2"], ["a", "2"], "forbidden") == ["2"]
+    assert column_names([1], ["0", "1"], "costs") == ["1"]
+    assert column_names([2], ["a", "b", "c"], "costs") == ["c"]
     with pytest.raises(ValueError, match=r"forbidden must name columns among \['5', '7'\], got '1'"):
-        column_name(1, [5, 7], "forbidden")
+        column_names([1], [5, 7], "forbidden")
     with pytest.raises(ValueError, match="must say which column it means, got 1: the name of a column is '1', and"):
-        column_name(1, ["1", "0"], "forbidden")
+        column_names([1], ["1", "0"], "forbidden")
     X, y = symptoms()
     numbered = X.set_axis([2, 0, 1], axis=1)
     kept = TrimmedClassifier(1, forbidden=[2], rows_weight=0).fit(numbered, y)

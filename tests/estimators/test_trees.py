@@ -71,8 +71,9 @@ def test_the_expectation_of_trees_is_the_sum_over_all_completions(seed: int, mon
     forest = Forest.of(classifier)
     assert forest is not None
     expected = np.array([enumerated(classifier, density, row) for row in rows])
-    if seed % 2:
-        monkeypatch.setattr(trees, "_MANY", 0)  # compiled
+    if seed % 3:
+        monkeypatch.setattr(trees, "_MANY", 0)  # compiled: rows walk, or are swept
+        monkeypatch.setattr(trees, "_SWEPT_IN_A_WALK", [0, np.inf][seed % 3 - 1])
     found = forest.expected(density, rows)
     assert np.abs(found - expected).max() < 1e-12
     monkeypatch.setattr(trees, "_SHARES", 50)  # in parts
@@ -90,14 +91,44 @@ def test_bounds_of_compiled_and_plain_paths_are_the_same() -> None:
         assert (one[inner] == other[inner]).all()
 
 
-def test_deep_trees_have_room() -> None:
+@pytest.mark.parametrize("in_a_walk", [0, np.inf])
+def test_deep_trees_have_room(in_a_walk: float, monkeypatch: pytest.MonkeyPatch) -> None:
     # One threshold after another, with everything missing: as many waiting nodes as the tree is deep.
     X = np.arange(300.0)[:, None]
     classifier = ExtraTreeClassifier(random_state=0, max_features=1).fit(X, np.arange(300) % 2)
     density = ProductMixture(1).fit(X, Margins.of(X, [0]), 0)
     row = np.array([np.nan])
+    monkeypatch.setattr(trees, "_MANY", 0)
+    monkeypatch.setattr(trees, "_SWEPT_IN_A_WALK", in_a_walk)
     found = Forest.of(classifier).expected(density, np.stack([row, row]))
     assert found == pytest.approx(np.stack([enumerated(classifier, density, row)] * 2), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["add_walked", "add_swept"])
+def test_compiled_passes_of_many_rows_are_the_plain_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # More rows than are walked or swept at once, pure and mixed leaves, and components that count in few rows.
+    rng = np.random.default_rng(1)
+    X, y = drawn(rng, 300)
+    for classifier in (RandomForestClassifier(4, random_state=0), RandomForestClassifier(4, max_leaf_nodes=9)):
+        forest = Forest.of(classifier.fit(X, y))
+        density = ProductMixture(6).fit(X, Margins.of(X, [0] * 5), 0)
+        rows = drawn(rng, 700)[0]
+        rows[rng.random(rows.shape) < 0.5] = np.nan
+        monkeypatch.setattr(trees, "_MANY", 10**9)
+        plain = forest.expected(density, rows)
+        monkeypatch.setattr(trees, "_MANY", 0)
+        monkeypatch.setattr(trees, "_SWEPT_IN_A_WALK", 0 if name == "add_walked" else np.inf)
+        assert np.abs(forest.expected(density, rows) - plain).max() < 1e-12
+
+
+def test_as_many_nodes_are_visited_as_rows_can_get_to() -> None:
+    X = np.array([[0.0], [1.0], [2.0]])
+    forest = Forest.of(DecisionTreeClassifier().fit(X, [0, 1, 2]))  # one split after the other
+    arrays = (forest.roots, forest.features, forest.thresholds, forest.left, forest.right)
+    of_first = tree_kernels.n_visits(*arrays, np.array([[0.0]], dtype=np.float32))
+    of_second = tree_kernels.n_visits(*arrays, np.array([[2.0]], dtype=np.float32))
+    assert of_first + of_second == 3
+    assert tree_kernels.n_visits(*arrays, np.array([[np.nan]], dtype=np.float32)) == 2
 
 
 def test_other_classifiers_are_no_forests() -> None:

@@ -426,3 +426,33 @@ def test_an_estimator_that_is_not_fitted_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         TrimmedClassifier().save(tmp_path / "trimmed.json")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("settings", [{}, BY_MODEL, {"density": "mixture", "n_components": 2, "threshold": 0.4}])
+def test_several_budgets_learn_once_and_find_what_each_finds_alone(settings: dict[str, Any]) -> None:
+    X, y = patients()
+    template = TrimmedClassifier(budget=99, **settings)
+    several = template.fit_budgets(X, y, [2, 0, 6])
+    assert not hasattr(template, "classes_")
+    assert template.budget == 99
+    for budget, found in zip([2, 0, 6], several, strict=True):
+        alone = TrimmedClassifier(budget=budget, **settings).fit(X, y)
+        assert found.get_params() == alone.get_params()
+        assert found.features_ == alone.features_
+        assert found.trimming_.agreement_interval == alone.trimming_.agreement_interval
+        np.testing.assert_array_equal(found.predict_proba(X), alone.predict_proba(X))
+    assert template.fit_budgets(X, y, []) == []
+
+
+def test_a_budget_for_all_columns_needs_no_search() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = pd.DataFrame(rng.normal(size=(60, 40)) + y[:, None]).add_prefix("x")
+    X["constant"] = 1.0
+    fitted = TrimmedClassifier(budget=41).fit(X, y)
+    found = fitted.trimming_
+    assert found.n_evaluations == 0
+    assert found.optimal
+    assert found.rows_agreement.weight == 0
+    assert found.rows_agreement.value == 1.0
+    assert len(found.features) == sum(len(rule.categories) > 1 for rule in fitted.discretizer_.rules) > 20

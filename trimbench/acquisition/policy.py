@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -65,12 +66,12 @@ class Acquisition:
     stability: Vector | None
 
 
-class Asking:
+class Asking(ABC):
     """The methods `next_feature` and `acquire` of a classifier of rows with gaps."""
 
+    @abstractmethod
     def _asker(self) -> Askable:
         """Return what policies need of the classifier."""
-        raise NotImplementedError
 
     def next_feature(
         self,

@@ -25,8 +25,9 @@ from trimbench.acquisition.beliefs import (
     spread_numbers,
 )
 from trimbench.acquisition.questions import parts_of
-from trimbench.conformant.distribution import ConformantDistribution, ObservedRows, logsumexp
-from trimbench.conformant.layout import as_table, blocks
+from trimbench.conformant.distribution import ConformantDistribution, ObservedRows
+from trimbench.conformant.layout import as_table
+from trimbench.conformant.normal_gaps import HiddenNormals, same_decision_of_normals, state_posteriors
 
 # Bins of a real-valued feature, equally likely under the model; the information of an answer is that of its bin.
 _BINS = 32
@@ -68,8 +69,9 @@ class ConformantAsker:
 
     def rows_at_once(self, objective: Objective) -> int:
         """Return for how many rows beliefs fit into memory."""
-        n_features, n_states = self.model.layout.n_features, len(self.states.class_of)
-        width = n_features + n_states if objective == "information" else N_DRAWS * n_features
+        n_features, n_states = self.model.layout.n_features, self.model.n_components * len(self.model.classes)
+        is_exact = objective == "information" and self.model.normals is None
+        width = n_features + n_states if is_exact else N_DRAWS * n_features
         return max(_MOST_NUMBERS // width, 1)
 
     def known(self, table: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -77,15 +79,18 @@ class ConformantAsker:
         return np.asarray(~np.isnan(table[:, self.model.layout.first_columns]))
 
     def beliefs(self, table: NDArray[np.float64], objective: Objective) -> Beliefs:
-        """Return what is believed of the rows: exact for information."""
-        if objective == "information":
+        """Return what is believed of the rows: exact for information, unless there is a covariance."""
+        if objective == "information" and self.model.normals is None:
             return StateBeliefs(self.states, self.posteriors(table))
         categorical = np.ones(self.model.layout.n_features, dtype=bool)
-        categorical[self._real] = False
+        categorical[[*self._real, *self._joint]] = False
         return DrawnBeliefs.of(self.answers(table), categorical, objective)
 
     def stability(self, table: NDArray[np.float64]) -> Vector:
         """Return the share of completions that are classified as the row is."""
+        if self.model.normals is not None:
+            winners = self.model.decision_scores(table).argmax(axis=1)
+            return np.asarray(same_decision_of_normals(self.model, table, winners).mean(axis=1))
         result = np.ones(len(table))
         gaps = np.flatnonzero(np.isnan(table).any(axis=1))
         for rows in parts_of(gaps, self.rows_at_once("stability")):
@@ -126,6 +131,11 @@ class ConformantAsker:
         owner = self.model.layout.feature_of_column
         return [int(owner[column]) for column in self.model.layout.real_columns]
 
+    @property
+    def _joint(self) -> tuple[int, ...]:
+        """Positions of the features that are jointly normal."""
+        return self.model.evidence.coding.joint
+
     @cached_property
     def _moments(self) -> tuple[Matrix, Matrix]:
         """Mean and standard deviation of each real-valued feature in each state, shape (n_real, n_states)."""
@@ -144,14 +154,11 @@ class ConformantAsker:
 
     def posteriors(self, table: NDArray[np.float64]) -> Matrix:
         """Return P(state | what is known) of each row, shape (n_rows, n_states), from the values themselves."""
-        model, result = self.model, np.empty((len(table), len(self.states.class_of)))
-        for block in blocks(table, model.layout, result.shape[1]):
+        model = self.model
+        result = np.empty((len(table), model.n_components * len(model.classes)))
+        for block in model.evidence.blocks(table, result.shape[1]):
             observed = ObservedRows.of(model.evidence, block, model.weights, model.biases)
-            scores = model.scores_of(observed)
-            logs = observed.whole[:, None, :] + scores.levels[:, :, None]
-            logs[observed.gaps] += scores.of_absent
-            flat = logs.reshape(len(logs), -1)
-            result[block.rows] = np.exp(flat - logsumexp(flat)[:, None])
+            result[block.rows] = state_posteriors(model, observed)
         return result
 
     def answers(self, table: NDArray[np.float64]) -> DrawnAnswers:
@@ -164,9 +171,12 @@ class ConformantAsker:
         known = self.known(table)
         coded = np.empty((*states.shape, layout.n_features))
         scores = np.tile(model.biases, (*states.shape, 1))
+        normals = self._drawn_normals(table, states, numbers[:, 1:])
         for feature, columns in enumerate(layout.features):
             of_draws = numbers[:, feature + 1]
-            if feature in self._real:
+            if feature in self._joint:
+                values, given = normals[:, :, self._joint.index(feature)], table[:, columns[0]]
+            elif feature in self._real:
                 means, deviations = (moment[self._real.index(feature)] for moment in self._moments)
                 values = means[states] + deviations[states] * ndtri(of_draws)
                 given = table[:, columns[0]]
@@ -180,6 +190,19 @@ class ConformantAsker:
             else:
                 scores += values[:, :, None] * model.weights[columns[0]]
         return DrawnAnswers(coded, softmax(scores, axis=2), scores.argmax(axis=2))
+
+    def _drawn_normals(
+        self, table: NDArray[np.float64], states: NDArray[np.intp], numbers: Matrix
+    ) -> NDArray[np.float64]:
+        """Return draws of the features that are jointly normal, shape (n_rows, n_draws, n_joint)."""
+        from scipy.special import ndtri
+
+        result = np.empty((*states.shape, len(self._joint)))
+        if self._joint:
+            normals = ndtri(numbers[:, list(self._joint)])
+            for hidden in HiddenNormals.blocks(self.model, table):
+                result[hidden.rows] = hidden.draws(states[hidden.rows], normals)
+        return result
 
 
 def _bins(means: Vector, deviations: Vector, shares: Vector) -> Matrix:

@@ -47,6 +47,8 @@ _PRIOR_ROWS = 1.5
 # lead to better choices; nor do exact ones.
 _STEPS, _STEPS_OF_GAPS = 3, 5
 _TOLERANCE, _ROUGH, _FINE = 1e-3, 1e-3, 1e-8
+# What was chosen learns longer where steps are cheap: without covariance.
+_LAST_STEPS, _LAST_TOLERANCE = 30, 1e-5
 _POWER_STEPS = 8
 # Of a covariance that was not asked for.
 _LARGEST_RESIDUAL = 1e-6
@@ -244,19 +246,20 @@ class _Search:
             tilts = prior.maximise(first, None, _ROUGH, 1)
         else:
             tilts = prior.maximise(expect(tilts, parts), tilts, _ROUGH, 1)
-        tilts, objectives, expected = improved(prior, parts, tilts, _STEPS)
+        how = (_STEPS, _TOLERANCE) if family.n_joint else (_LAST_STEPS, _LAST_TOLERANCE)
+        tilts, objectives, expected = improved(prior, parts, tilts, *how)
         return prior.maximise(expected, tilts, _FINE).model(objectives)
 
 
 def improved(
-    prior: MixturePrior, parts: PreparedRows, tilts: Tilts, steps: int
+    prior: MixturePrior, parts: PreparedRows, tilts: Tilts, steps: int, tolerance: float = _TOLERANCE
 ) -> tuple[Tilts, tuple[float, ...], Expectation]:
     """Return a mixture after some steps of expectation-maximisation, and the objective before each of them."""
     objectives: list[float] = []
     while True:
         expected = expect(tilts, parts)
         objectives.append((expected.log_likelihood + prior.log_density(tilts)) / expected.n_rows)
-        if len(objectives) > steps or has_converged(objectives, _TOLERANCE):
+        if len(objectives) > steps or has_converged(objectives, tolerance):
             return tilts, tuple(objectives), expected
         tilts = prior.maximise(expected, tilts, _ROUGH, 1)
 

@@ -30,7 +30,7 @@ _ACCEPTABLE_RESIDUAL = 1e-5
 
 def conform(
     logistic_regression: Any,
-    X: ArrayLike,
+    X: Any,
     solver: Solver = "newton",
     smoothing: float = 1.0,
     *,

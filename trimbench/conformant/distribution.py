@@ -555,8 +555,12 @@ class Evidence:
             return discrete
         values = (block.values[:, self._real] - coding.means) / coding.scales
         values[block.absent[:, list(coding.real)]] = 0.0
-        pairs = np.stack([values, values**2], axis=2).reshape(len(values), -1)
-        return np.concatenate([discrete, pairs], axis=1)
+        # Columns are side by side, so that each is written at once.
+        found = np.empty((len(values), n_free + 2 * len(coding.real)), order="F")
+        found[:, :n_free] = discrete
+        found[:, n_free::2] = values
+        np.multiply(values, values, out=found[:, n_free + 1 :: 2])
+        return found
 
     def joint_values(self, block: Block) -> Matrix:
         """Return the standardised values of the jointly normal features, shape (n_rows, n_joint); 0 where missing."""

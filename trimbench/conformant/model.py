@@ -21,6 +21,7 @@ from trimbench.conformant.explanations import (
     explain,
 )
 from trimbench.conformant.layout import as_table, chunks
+from trimbench.conformant.normal_gaps import same_decision_of_normals
 from trimbench.conformant.probabilistic import ProbabilisticExplanation, explain_with_probability
 from trimbench.conformant.same_decision import same_decision_bounds
 from trimbench.networks.naive_bayes import NaiveBayes, free_class_variable
@@ -109,9 +110,8 @@ class ConformantModel(ConformantDistribution, Asking):
         *expected prediction* while all opposing features are shown. With it, the fewest features that keep the *class*:
         what is not shown, opposing features included, is drawn from the model given what is, and the completed row has
         the class with probability at least `delta`. With ``delta=1`` every possible completion has it.
-        Models of several components need `delta`, as their log-odds do not add up over the features. Models with a
-        covariance have no explanations: ``conform(classifier, X, n_components=1, covariance="diagonal")`` gives the
-        naive Bayes model of the same classifier, which takes milliseconds.
+        Models of several components or with a covariance need `delta`, as their log-odds do not add up over the
+        features; with a covariance it must be below 1, as a number may then take any value.
 
         Parameters
         ----------
@@ -121,12 +121,12 @@ class ConformantModel(ConformantDistribution, Asking):
             The class to compare the predicted one with. If there are more than two, it is required without `delta`;
             with `delta`, the predicted class is kept against all others by default.
         delta : float, optional
-            Above 0 and up to 1.
+            Above 0 and up to 1; below 1 for a model with a covariance.
         max_sets : int
             With `delta`: how many smallest sets to list.
         max_evaluations : int, optional
-            With `delta`, and too many features for a table of all sets: for how many sets the search may bound the
-            probability. By default 25, or 20,000 divided by the number of features if that is more.
+            With `delta`, and too many features for a table of all sets, or a covariance: for how many sets the search
+            may bound the probability. By default 25, or 20,000 divided by the number of features if that is more.
 
         Returns
         -------
@@ -137,19 +137,18 @@ class ConformantModel(ConformantDistribution, Asking):
         Raises
         ------
         ValueError
-            When `x` is not a row of the model, `against` not another class, a parameter is missing or not allowed, or
-            the model has a covariance.
+            When `x` is not a row of the model, `against` not another class, or a parameter is missing or not allowed.
 
         References
         ----------
         Khosravi et al. (2019), Definitions 4 and 5; Wang, Khosravi and Van den Broeck (2021).
         """
-        self._check_independent("explain", "and n_components=1, or delta")
-        if delta is None and self.n_components > 1:
+        if delta is None and not self.is_naive:
+            n, further = self.n_components, " and a covariance" if self.normals is not None else ""
             raise ValueError(
-                f"delta must be given to explain a model of {self.n_components} components, whose evidence does not "
-                "add up, got None; try delta=0.95 (delta=1 keeps the class in every case), or learn the model with "
-                "n_components=1 and covariance='diagonal'"
+                f"delta must be given to explain a model of {n} component{'s' * (n > 1)}{further}, whose evidence does "
+                "not add up, got None; try delta=0.95, or learn the model with n_components=1 and "
+                "covariance='diagonal'"
             )
         if delta is None:
             return explain(self, x, against).named(self.feature_names)
@@ -189,17 +188,7 @@ class ConformantModel(ConformantDistribution, Asking):
         """
         return contrast(self, x, against, by=by, max_sets=max_sets).named(self.feature_names)
 
-    def _check_independent(self, method: str, further: str = "") -> None:
-        """Raise ValueError if features depend on each other within the components: not all answers are known then."""
-        if self.normals is not None:
-            way = f"covariance='diagonal'{f' ({further})' if further else ''}"
-            raise ValueError(
-                f"{method} needs features that are independent in each class, got a model with covariance='full'; use "
-                f"the model of the same classifier and rows with {way}"
-            )
-
     def _asker(self) -> ConformantAsker:
-        self._check_independent("next_feature")
         # The tables of all values take longer than the answer for a few rows. A copy with other names has its own.
         kept: ConformantAsker | None = vars(self).get("_kept_asker")
         if kept is None or kept.model is not self:
@@ -216,7 +205,9 @@ class ConformantModel(ConformantDistribution, Asking):
         """Return the probability that each row keeps its class once all of its features are known.
 
         Features that are missing are drawn from the model given those that are observed. It is exact where the possible
-        completions can be added up; else it is the middle of certified bounds, which are usually within 0.001.
+        completions can be added up, and for two classes also where numeric features have a covariance. Else it is the
+        middle of certified bounds, which are usually within 0.001; of several classes and a covariance, the middle of
+        an interval that misses the probability once in a thousand rows.
 
         Parameters
         ----------
@@ -232,15 +223,17 @@ class ConformantModel(ConformantDistribution, Asking):
         Raises
         ------
         ValueError
-            As `predict_proba`, and for a model with a covariance, as `explain`.
+            As `predict_proba`.
 
         References
         ----------
         Choi, Xue and Darwiche (2012), *Same-Decision Probability: A Confidence Measure for Threshold-Based Decisions*.
         """
-        self._check_independent("same_decision_probability")
-        table = as_table(X, self.layout.n_columns, columns=self.column_names)
-        lower, upper = same_decision_bounds(self, np.asarray(table, dtype=np.float64)).T
+        table = np.asarray(as_table(X, self.layout.n_columns, columns=self.column_names), dtype=np.float64)
+        if self.normals is None:
+            lower, upper = same_decision_bounds(self, table).T
+        else:
+            lower, upper = same_decision_of_normals(self, table, self.decision_scores(table).argmax(axis=1)).T
         return (lower, upper) if interval else (lower + upper) / 2
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:

@@ -14,6 +14,7 @@ from trimbench._checks import check_whole, is_number
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import ConformantDistribution, checked_row, compared_classes, lost_log_odds
 from trimbench.conformant.explanations import Explanation, FoundSets, smallest_covers, strongest_first
+from trimbench.conformant.normal_gaps import smallest_sets_of_normals
 from trimbench.conformant.same_decision import DecisionProblem, SameDecision
 
 # Maximum number of entries of the table of all sets.
@@ -37,7 +38,9 @@ class ProbabilisticExplanation(Explanation):
         The explanation, by decreasing evidence: positions in the layout, which are the columns where all features are
         binary. If no set was found that reaches `delta`, one that comes near.
     probability : tuple of float
-        Certified lower and upper bounds on P(the completed row is classified as `predicted` | `features`).
+        Certified lower and upper bounds on P(the completed row is classified as `predicted` | `features`). With a
+        covariance and several classes: an interval that misses it once in a thousand times, which what is called
+        proven here then rests on.
     size_lower_bound : int
         Proven: no set of fewer features reaches `delta`.
     sets : tuple of tuple of int
@@ -46,7 +49,8 @@ class ProbabilisticExplanation(Explanation):
         Whether `sets` are proven to be all smallest sets; if empty, whether it is proven that no set reaches `delta`.
     evidence : ndarray of shape (n_features,)
         What observing each feature adds to the log-odds of `predicted` over `against`, or over the class that comes
-        second; 0 where it is missing. For a mixture, where this depends on the others: when all others are observed.
+        second; 0 where it is missing. For a mixture or a covariance, where this depends on the others: when all others
+        are observed.
     """
 
     predicted: Any
@@ -84,7 +88,7 @@ def explain_with_probability(
     For delta = 1 this is a covering problem, where the worst values of the hidden features count. With few features
     the probabilities of all sets are computed (`changed_probabilities`); with more, a set is found by a greedy search
     and exchanges, and branch and bound on certified bounds proves that it is smallest, or how much smaller it might be
-    (`SetSearch`).
+    (`SetSearch`). With a covariance, all sets are tried as long as they are few (`smallest_sets_of_normals`).
 
     References
     ----------
@@ -95,13 +99,24 @@ def explain_with_probability(
     _check(delta, max_sets, max_evaluations)
     row = checked_row(model, x)
     winner, rivals = compared_classes(model, row, against)
-    problem = DecisionProblem.of(model, row, winner, rivals)
     budget = max(25, 20_000 // model.layout.n_features) if max_evaluations is None else max_evaluations
-    found, features, probability = _found(problem, float(delta), max_sets, budget)
     scores = model.decision_scores(row[None])[0]
     compared = max(rivals, key=lambda k: float(scores[k]))
-    evidence = problem.evidence[:, winner] - problem.evidence[:, compared]
-    if len(model.components) > 1:
+    if model.normals is None:
+        problem = DecisionProblem.of(model, row, winner, rivals)
+        found, features, probability = _found(problem, float(delta), max_sets, budget)
+    elif delta == 1:
+        raise ValueError(
+            "delta must be below 1 for a model with a covariance, whose numbers may take any value, got 1; try "
+            "delta=0.99, or use the model of the same classifier with covariance='diagonal'"
+        )
+    else:
+        found, features, probability = smallest_sets_of_normals(
+            model, row, winner, rivals, float(delta), max_sets=max_sets, max_evaluations=budget
+        )
+    if model.is_naive:
+        evidence: Vector = problem.evidence[:, winner] - problem.evidence[:, compared]
+    else:
         evidence = lost_log_odds(model, row, winner, compared)
     return ProbabilisticExplanation(
         predicted=model.classes[winner],

@@ -122,7 +122,7 @@ class DecisionProblem:
         shown = np.zeros((layout.n_features, len(others)))
         np.add.at(shown, layout.feature_of_column, known[:, None] * difference)
         observed = ~np.isnan(row[layout.first_columns])
-        hidden = _hidden_features(model, difference)
+        hidden = hidden_features(model, difference, range(layout.n_features))
         base = model.biases[winner] - model.biases[others]
         weighted = zip(model.log_weights, model.components, strict=True)
         return cls(
@@ -211,30 +211,42 @@ def _evidence(model: ConformantDistribution, row: Vector) -> Matrix:
     return whole.reshape(layout.n_features, -1)
 
 
-def _hidden_features(model: ConformantDistribution, difference: Matrix) -> tuple[HiddenFeature, ...]:
+def hidden_features(
+    model: ConformantDistribution, difference: Matrix, features: Iterable[int]
+) -> tuple[HiddenFeature, ...]:
+    """Return what features add to margins while their values are unknown.
+
+    Parameters
+    ----------
+    difference : ndarray of shape (n_columns, n_rivals)
+        Differences of weights.
+    features : iterable of int
+        Positions in the layout; none of them may take part in a covariance.
+    """
     layout, parts = model.layout, model.components
     ones = np.exp(np.hstack([part.log_probabilities for part in parts]))
     zeros = np.exp(np.hstack([part.log_complements for part in parts]))
     groups = set(layout.categorical)
     moments = [part.real_moments for part in parts] if layout.real else []
     nothing = np.zeros(difference.shape[1])
-    features = []
-    for place, columns in enumerate(layout.features):
+    found = []
+    for place in features:
+        columns = layout.features[place]
         column, wide = columns[0], list(columns)
         if columns in groups:
-            features.append(HiddenFeature.discrete(difference[wide], ones[wide]))
+            found.append(HiddenFeature.discrete(difference[wide], ones[wide]))
         elif column not in layout.real:
             values = np.stack([nothing, difference[column]])
-            features.append(HiddenFeature.discrete(values, np.stack([zeros[column], ones[column]])))
+            found.append(HiddenFeature.discrete(values, np.stack([zeros[column], ones[column]])))
         else:
             at = layout.real_columns.index(column)
             means = np.concatenate([of_part[at] for of_part, _ in moments])
             variances = np.repeat([of_part[at] for _, of_part in moments], len(model.classes))
             if variances[0] > 0:
-                features.append(_cells(means, np.sqrt(variances), difference[column]))
+                found.append(_cells(means, np.sqrt(variances), difference[column]))
             else:
-                features.append(_constant(model, place, difference[column]))
-    return tuple(features)
+                found.append(_constant(model, place, difference[column]))
+    return tuple(found)
 
 
 def _constant(model: ConformantDistribution, place: int, slopes: Vector) -> HiddenFeature:

@@ -1,4 +1,4 @@
-from .conformant import MissingAsZerosWarning as MissingAsZerosWarning
+from .columns import MissingAsZerosWarning as MissingAsZerosWarning
 from .conformant import NaiveConformantClassifier as NaiveConformantClassifier
 from .displays import EvidenceDisplay as EvidenceDisplay
 from .displays import StabilityDisplay as StabilityDisplay

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -120,10 +120,12 @@ def _are_integers(labels: Iterable[Any]) -> bool:
     return all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
 
 
-def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return the table and the labels of training rows."""
+def checked_training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return the table and the labels of training rows; unless `reset`, of further ones."""
     check_no_missing_label(y)
-    frame = checked_rows(estimator, X, reset=True, y=y)
+    if reset:
+        vars(estimator).pop("_sums", None)  # of earlier rows
+    frame = checked_rows(estimator, X, reset=True, y=y) if reset else checked_rows(estimator, X)
     labels = column_or_1d(y, warn=True)
     check_array(labels, ensure_2d=False, dtype=None, input_name="y")
     of_kind = {isinstance(label, str): label for label in labels.tolist()}
@@ -164,29 +166,37 @@ def column_names(given: Any, names: Sequence[Any], what: str) -> list[str]:
     """
     if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
         raise ValueError(f"{what} must be a sequence of names or positions of columns, got {str(given)[:80]!r}")
-    return [column_name(label, names, what) for label in given]
+    find = _finder(names, what)
+    return [find(label) for label in given]
 
 
-def column_name(label: Any, labels: Sequence[Any], what: str) -> str:
-    """Return the name of a column that is given by name or position; an integer is a name where names are integers.
+def _finder(labels: Sequence[Any], what: str) -> Callable[[Any], str]:
+    """Return what finds the name of a column by its name or position; an integer is a name where names are integers.
 
-    Raises ValueError if there is no such column, or the text of a number is the name of another.
+    It raises ValueError if there is no such column, or the text of a number is the name of another. The names are
+    listed once, not for each of thousands of columns.
     """
     names = [str(name) for name in labels]
-    if _are_integers([label]) and not _are_integers(labels):
-        if not 0 <= label < len(names):
-            raise ValueError(f"{what} must have positions from 0 to {len(names) - 1}, got {int(label)}")
-        if str(label) in names and names[label] != str(label):
-            raise ValueError(
-                f"{what} must say which column it means, got {int(label)}: the name of a column is {str(label)!r}, and "
-                f"that at this position is {names[label]!r}; write either name as text"
-            )
-        return names[int(label)]
-    if str(label) not in names:
-        shown = names[:8]
-        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-        raise ValueError(f"{what} must name columns among {shown}{more}, got {str(label)[:80]!r}")
-    return str(label)
+    known, by_integers = frozenset(names), _are_integers(labels)
+
+    def find(label: Any) -> str:
+        text = str(label)
+        if _are_integers([label]) and not by_integers:
+            if not 0 <= label < len(names):
+                raise ValueError(f"{what} must have positions from 0 to {len(names) - 1}, got {int(label)}")
+            if text in known and names[label] != text:
+                raise ValueError(
+                    f"{what} must say which column it means, got {int(label)}: the name of a column is {text!r}, and "
+                    f"that at this position is {names[label]!r}; write either name as text"
+                )
+            return names[int(label)]
+        if text not in known:
+            shown = names[:8]
+            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+            raise ValueError(f"{what} must name columns among {shown}{more}, got {text[:80]!r}")
+        return text
+
+    return find
 
 
 def cost_by_name(costs: Any, names: Sequence[Any], groups: Mapping[str, Any] | None) -> Any:
@@ -195,10 +205,8 @@ def cost_by_name(costs: Any, names: Sequence[Any], groups: Mapping[str, Any] | N
         costs = costs.to_dict()
     if not isinstance(costs, Mapping):
         return costs
-    return {
-        label if groups and label in groups else column_name(label, names, "costs"): cost
-        for label, cost in costs.items()
-    }
+    find = _finder(names, "costs")
+    return {label if groups and label in groups else find(label): cost for label, cost in costs.items()}
 
 
 def groups_by_name(groups: Any, names: Sequence[Any]) -> dict[str, list[str]] | None:
@@ -452,3 +460,70 @@ def _is_text(known: pd.Series[Any], name: str) -> bool:
             "name the column in categorical_features"
         )
     return all(are_text)
+
+
+# One-hot columns in which an encoder before the estimator turned missing values into zeros.
+
+# A larger share of rows of zeros is rather the first category, which encoders may leave out (drop="first").
+_MOST_ZEROS = 0.2
+_FEWEST_ROWS = 20
+_ADVICE = (
+    "if an encoder made zeros of missing values, as pandas.get_dummies does, give the raw column to this classifier, "
+    "which takes text and categories, or put NaN into all columns of the group"
+)
+
+
+class MissingAsZerosWarning(UserWarning):
+    """Rows have no 1 in columns that look one-hot: missing values may have become zeros."""
+
+
+def one_hot_groups(
+    rows: NDArray[np.float64], binary: NDArray[np.intp], weights: NDArray[np.float64]
+) -> list[NDArray[np.intp]]:
+    """Return the groups of adjacent binary columns that have one 1 in at least 80 % of the rows, and never two.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+        NaN where a value is missing.
+    binary : ndarray of int
+        Columns of zeros and ones, in order.
+    weights : ndarray of shape (n_rows,)
+        How often each row counts.
+    """
+    groups: list[NDArray[np.intp]] = []
+    if weights.sum() < _FEWEST_ROWS:
+        return groups
+    run: list[int] = []
+    taken = np.zeros(len(rows), dtype=bool)
+
+    def close() -> None:
+        if len(run) > 1 and np.average(taken, weights=weights) >= 1 - _MOST_ZEROS:
+            groups.append(np.array(run, dtype=np.intp))
+
+    for column in binary.tolist():
+        ones = rows[:, column] == 1
+        if run and (column != run[-1] + 1 or (taken & ones).any()):
+            close()
+            run, taken = [], np.zeros(len(rows), dtype=bool)
+        run.append(column)
+        taken = taken | ones
+    close()
+    return groups
+
+
+def warn_of_zeros(
+    rows: NDArray[np.float64], groups: Sequence[NDArray[np.intp]], names: Sequence[str], stacklevel: int
+) -> None:
+    """Issue a MissingAsZerosWarning for the first group in which some rows have only zeros."""
+    for columns in groups:
+        n_zero = int((rows[:, columns] == 0).all(axis=1).sum())
+        if n_zero:
+            shown = [names[column] for column in columns[:4]] + ["..."] * (len(columns) > 4)
+            warnings.warn(
+                f"{n_zero} of {len(rows)} rows have 0 in all of the columns {', '.join(shown)}, of which the others "
+                f"have exactly one 1; {_ADVICE}",
+                MissingAsZerosWarning,
+                stacklevel=stacklevel + 1,
+            )
+            return

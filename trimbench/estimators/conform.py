@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @overload
 def conform(
     logistic_regression: Pipeline,
-    X: ArrayLike,
+    X: Any,
     solver: conformant.Solver = "newton",
     smoothing: float = 1.0,
     *,
@@ -33,7 +33,7 @@ def conform(
 @overload
 def conform(
     logistic_regression: Any,
-    X: ArrayLike,
+    X: Any,
     solver: conformant.Solver = "newton",
     smoothing: float = 1.0,
     *,
@@ -49,7 +49,7 @@ def conform(
 @wraps(conformant.conform, assigned=("__doc__",))
 def conform(  # noqa: D103
     logistic_regression: Any,
-    X: ArrayLike,
+    X: Any,
     solver: conformant.Solver = "newton",
     smoothing: float = 1.0,
     **settings: Any,

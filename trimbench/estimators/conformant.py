@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -37,8 +37,11 @@ from trimbench.estimators.columns import (
     checked_cells,
     checked_rows,
     checked_training_rows,
+    one_hot_groups,
+    warn_of_zeros,
 )
 from trimbench.estimators.fitted_pipeline import FittedPipeline, check_left_out
+from trimbench.estimators.partial import ConformantInParts
 from trimbench.networks.values import unmasked
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ _TOLERANCE_OF_START = 1e-4
 _MOST_REPEATED = 10
 
 
-class NaiveConformantClassifier(Asking, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NaiveConformantClassifier(ConformantInParts, Asking, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with expected predictions for rows with missing features.
 
     A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged
@@ -387,7 +390,7 @@ class NaiveConformantClassifier(Asking, ClassifierMixin, BaseEstimator):  # type
         X : array, sparse matrix or data frame of shape (n_rows, n_columns)
             As in `predict_proba`.
         interval : bool
-            Whether to return certified lower and upper bounds instead.
+            Whether to return lower and upper bounds instead.
 
         Returns
         -------
@@ -447,7 +450,8 @@ class NaiveConformantClassifier(Asking, ClassifierMixin, BaseEstimator):  # type
             The class, one of `classes_`, to compare the prediction with. Required without `delta` if there are more
             than two.
         delta : float, optional
-            Probability with which the class must be kept, above 0 and up to 1. Required with several components.
+            Probability with which the class must be kept, above 0 and up to 1, below 1 with a covariance. Required with
+            several components or a covariance.
         max_sets : int
             With `delta`: how many smallest sets to list.
 
@@ -550,73 +554,6 @@ def _in_order(row: pd.Series[Any], names: list[str]) -> pd.Series[Any]:
         unknown = sorted(set(names) ^ set(labels)) or labels
         raise ValueError(f"x must have the columns of the fit, got other ones, or not all: {unknown[:8]}")
     return row.set_axis(labels).reindex(names)
-
-
-# One-hot columns in which an encoder before the estimator turned missing values into zeros.
-
-# A larger share of rows of zeros is rather the first category, which encoders may leave out (drop="first").
-_MOST_ZEROS = 0.2
-_FEWEST_ROWS = 20
-_ADVICE = (
-    "if an encoder made zeros of missing values, as pandas.get_dummies does, give the raw column to this classifier, "
-    "which takes text and categories, or put NaN into all columns of the group"
-)
-
-
-class MissingAsZerosWarning(UserWarning):
-    """Rows have no 1 in columns that look one-hot: missing values may have become zeros."""
-
-
-def one_hot_groups(
-    rows: NDArray[np.float64], binary: NDArray[np.intp], weights: NDArray[np.float64]
-) -> list[NDArray[np.intp]]:
-    """Return the groups of adjacent binary columns that have one 1 in at least 80 % of the rows, and never two.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        NaN where a value is missing.
-    binary : ndarray of int
-        Columns of zeros and ones, in order.
-    weights : ndarray of shape (n_rows,)
-        How often each row counts.
-    """
-    groups: list[NDArray[np.intp]] = []
-    if weights.sum() < _FEWEST_ROWS:
-        return groups
-    run: list[int] = []
-    taken = np.zeros(len(rows), dtype=bool)
-
-    def close() -> None:
-        if len(run) > 1 and np.average(taken, weights=weights) >= 1 - _MOST_ZEROS:
-            groups.append(np.array(run, dtype=np.intp))
-
-    for column in binary.tolist():
-        ones = rows[:, column] == 1
-        if run and (column != run[-1] + 1 or (taken & ones).any()):
-            close()
-            run, taken = [], np.zeros(len(rows), dtype=bool)
-        run.append(column)
-        taken = taken | ones
-    close()
-    return groups
-
-
-def warn_of_zeros(
-    rows: NDArray[np.float64], groups: Sequence[NDArray[np.intp]], names: Sequence[str], stacklevel: int
-) -> None:
-    """Issue a MissingAsZerosWarning for the first group in which some rows have only zeros."""
-    for columns in groups:
-        n_zero = int((rows[:, columns] == 0).all(axis=1).sum())
-        if n_zero:
-            shown = [names[column] for column in columns[:4]] + ["..."] * (len(columns) > 4)
-            warnings.warn(
-                f"{n_zero} of {len(rows)} rows have 0 in all of the columns {', '.join(shown)}, of which the others "
-                f"have exactly one 1; {_ADVICE}",
-                MissingAsZerosWarning,
-                stacklevel=stacklevel + 1,
-            )
-            return
 
 
 # Rows and classes that count more or less often.

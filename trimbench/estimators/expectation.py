@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,9 +70,12 @@ class Answers:
     @property
     def standard_errors(self) -> Matrix:
         """Standard errors of the means for independent draws; evenly spread ones have smaller errors."""
-        n_draws = self.n_draws[:, None]
-        variances = np.maximum(self.squares - self.sums**2 / n_draws, 0.0) / np.maximum(n_draws - 1, 1)
-        return np.asarray(np.sqrt(variances / n_draws))
+        return _standard_errors(self.sums, self.squares, self.n_draws[:, None])
+
+
+def _standard_errors(sums: NDArray[Any], squares: NDArray[Any], n_draws: NDArray[np.intp]) -> NDArray[np.float64]:
+    variances = np.maximum(squares - sums**2 / n_draws, 0.0) / np.maximum(n_draws - 1, 1)
+    return np.asarray(np.sqrt(variances / n_draws))
 
 
 def answers_of_draws(
@@ -107,15 +110,19 @@ def _at_once(classify: Classify, density: Density, rows: Matrix, stages: tuple[i
     """Return `answers_of_draws` with one call of the classifier: all draws, of which the first ones may be enough."""
     numbers = RandomNumbers(stages[-1], rows.shape[1], random_state)
     probabilities, decisions = _classified(classify, density, rows, np.arange(len(rows)), numbers)
-    answers = Answers.of_none(len(rows), probabilities.shape[2])
-    active, first = np.arange(len(rows)), 0
-    for stage in stages:
-        answers.add(active, probabilities[active, first:stage], decisions[active, first:stage])
-        active = active[answers.standard_errors[active].max(axis=1) > _STANDARD_ERROR]
-        first = stage
-        if not len(active):
-            break
-    return answers
+    each_class = np.arange(probabilities.shape[2])
+    starts = (0, *stages[:-1])
+
+    def up_to_stages(values: NDArray[Any]) -> NDArray[np.float64]:
+        return np.cumsum(np.add.reduceat(values, starts, axis=1, dtype=np.float64), axis=1)
+
+    sums, squares = up_to_stages(probabilities), up_to_stages(probabilities**2)
+    errors = _standard_errors(sums, squares, np.array(stages)[:, None])
+    settled = errors.max(axis=2) <= _STANDARD_ERROR
+    settled[:, -1] = True
+    chosen = np.arange(len(rows)), settled.argmax(axis=1)
+    votes = up_to_stages(decisions[:, :, None] == each_class)
+    return Answers(sums[chosen], squares[chosen], votes[chosen], np.array(stages)[chosen[1]])
 
 
 def _classified(

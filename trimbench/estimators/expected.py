@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -37,7 +36,7 @@ from trimbench.estimators.densities.gaussians import MOST_NUMBERS
 from trimbench.estimators.densities.margins import Margins
 from trimbench.estimators.densities.products import ProductMixture
 from trimbench.estimators.expectation import MOST_DRAWS, Answers, answers_of_draws, share_interval
-from trimbench.estimators.pipeline_steps import unwrapped
+from trimbench.estimators.pipeline_steps import accepts_gaps, unwrapped
 from trimbench.estimators.trees import Forest
 from trimbench.networks.discretize import UnknownValuesWarning, warn_of_unknown
 from trimbench.networks.values import check_no_missing_label, names_text, plain_table, unmasked
@@ -201,7 +200,7 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         margins = Margins.of(rows, self._coding.n_categories)
         # A classifier that takes no gaps needs completions, for which the choice of a density cannot ask it.
         self.density_scores_: tuple[DensityScore, ...] = ()
-        takes_gaps = frozen or not np.isnan(rows).any() or _takes_gaps(self.estimator)
+        takes_gaps = frozen or not np.isnan(rows).any() or accepts_gaps(self.estimator)
         if not takes_gaps:
             self.density_ = self._fitted_density(rows, margins)
         self._fit_estimator(table, rows, y, fit_params, takes_gaps=takes_gaps)
@@ -317,9 +316,14 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes, shape (n_classes,)."""
-        check_is_fitted(self, "estimator_")
+        self._check_fitted("estimator_")
         classes: NDArray[Any] = self.estimator_.classes_
         return classes
+
+    def _check_fitted(self, attribute: str) -> None:
+        # `check_is_fitted` collects all tags first, which takes as long as a row of a small classifier.
+        if attribute not in vars(self):
+            check_is_fitted(self, attribute)
 
     def _places(self, labels: Any) -> NDArray[np.intp]:
         """Return the places of decisions among the classes."""
@@ -428,7 +432,7 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def _rows_with_gaps(self, X: Any) -> tuple[Any, Matrix, NDArray[np.intp]]:
         """Return the checked table, coded rows, and the places of those with gaps."""
-        check_is_fitted(self, "density_")
+        self._check_fitted("density_")
         table, _ = self._table(X)
         rows = self._coding.encode(table)
         gaps = np.flatnonzero(np.isnan(rows).any(axis=1))
@@ -532,7 +536,7 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return DecisionStability(np.asarray(self.classes_)[decisions], probability, lower, upper)
 
     def _asker(self) -> ExpectedColumns:
-        check_is_fitted(self, "density_")
+        self._check_fitted("density_")
         return ExpectedColumns(
             self,
             tuple(range(len(self._coding.names))),
@@ -572,7 +576,9 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator).classifier_tags
+        # The tags of a frozen classifier are copies of those inside.
+        given = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else self.estimator
+        inner = get_tags(given).classifier_tags
         if inner is not None:
             tags.classifier_tags.multi_class = inner.multi_class
             tags.classifier_tags.poor_score = inner.poor_score
@@ -581,58 +587,6 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         tags.input_tags.string = True
         tags.input_tags.sparse = True
         return tags
-
-
-def expect(
-    fitted: Any,
-    rows: Any,
-    density: Any = "auto",
-    n_draws: int | Literal["auto"] = "auto",
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-) -> ExpectedClassifier:
-    """Return what to expect of a fitted classifier where values are missing.
-
-    Parameters
-    ----------
-    fitted : fitted classifier
-        Of scikit-learn, or with its methods; a pipeline, too.
-    rows : array, sparse matrix or data frame of shape (n_rows, n_columns)
-        Rows as the classifier takes them, from which the density of the features is learned. Labels are not needed, and
-        some values may be missing.
-    density, n_draws, random_state, n_jobs
-        As in `trimbench.estimators.ExpectedClassifier`.
-
-    Returns
-    -------
-    ExpectedClassifier
-        With `predict_proba`, `predict` and `decision_stability` for rows with gaps.
-
-    Raises
-    ------
-    ValueError
-        When the classifier is not fitted, or as in `ExpectedClassifier.fit`.
-
-    Examples
-    --------
-    >>> import numpy as np, trimbench as tb
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, y = load_iris(return_X_y=True)
-    >>> fitted = LogisticRegression(max_iter=1000).fit(X, y)
-    >>> tb.expect(fitted, X).predict_proba([[5.0, np.nan, np.nan, np.nan]]).round(1)
-    array([[0.8, 0.2, 0. ]])
-    """
-    from sklearn.exceptions import NotFittedError
-
-    frozen = fitted if isinstance(fitted, FrozenEstimator) else FrozenEstimator(fitted)
-    try:
-        check_is_fitted(frozen)
-    except (NotFittedError, TypeError) as error:
-        raise ValueError(
-            f"fitted must be a fitted classifier, got a {type(fitted).__name__} that is not; call its fit first"
-        ) from error
-    return ExpectedClassifier(frozen, density, n_draws, random_state, n_jobs).fit(rows)
 
 
 def _n_threads(n_jobs: int | None) -> int:
@@ -649,15 +603,3 @@ def _rows_of(table: Any, places: NDArray[np.intp]) -> Any:
 def _repeated(value: Any, n_rows: int, places: NDArray[np.intp]) -> Any:
     """Return metadata of rows for each completion; anything else as it is."""
     return np.asarray(value)[places] if np.ndim(value) > 0 and len(value) == n_rows else value
-
-
-def _takes_gaps(estimator: Any) -> bool:
-    """Return whether a classifier takes rows with gaps; a pipeline if each step does, up to an imputer."""
-    if not isinstance(estimator, Pipeline):
-        return bool(get_tags(estimator).input_tags.allow_nan)
-    for _, step in estimator.steps:
-        if step not in (None, "passthrough") and not _takes_gaps(step):
-            return False
-        if type(step).__module__.startswith("sklearn.impute"):
-            return True
-    return True

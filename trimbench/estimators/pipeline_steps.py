@@ -71,6 +71,21 @@ def unwrapped(estimator: Any) -> Any:
     return Pipeline(steps) if len(steps) > 1 else steps[0][1] if steps else "passthrough"
 
 
+def accepts_gaps(estimator: Any) -> bool:
+    """Return whether a classifier takes rows with gaps; a pipeline if each step does, up to an imputer."""
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils import get_tags
+
+    if not isinstance(estimator, Pipeline):
+        return bool(get_tags(estimator).input_tags.allow_nan)
+    for _, step in estimator.steps:
+        if step not in (None, "passthrough") and not accepts_gaps(step):
+            return False
+        if type(step).__module__.startswith("sklearn.impute"):
+            return True
+    return True
+
+
 # Which raw column each column of a pipeline comes from, and which values it can have, as the steps state it.
 
 _ADVICE = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,10 +15,11 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from trimbench._checks import check_one_of, is_whole
 from trimbench.estimators.columns import checked_rows, other_numbers, selectable, warn_of_counts
+from trimbench.estimators.partial import SelectionCorrectedInParts
 from trimbench.networks.values import as_numbers, check_no_missing_label
 from trimbench.selection_bias.factors import Factor, Simulation, Ties
-from trimbench.selection_bias.features import known_cuts, without_masks
-from trimbench.selection_bias.fit import Calibrate, How, fitted
+from trimbench.selection_bias.features import checked_cuts, known_cuts, without_masks
+from trimbench.selection_bias.fit import Calibrate, How, fitted, fitted_to_sums
 from trimbench.selection_bias.model import SelectionCorrectedModel
 from trimbench.selection_bias.prior import Prior, Rule
 
@@ -29,7 +30,7 @@ _USUAL_K = 10
 _MOST_COPIES = 10**8
 
 
-class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class SelectionCorrectedNB(SelectionCorrectedInParts, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Bayesian naive Bayes on the k features most correlated with the class, corrected for their selection.
 
     Parameters
@@ -157,6 +158,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
             Itself.
         """
         check_no_missing_label(y)
+        self.__dict__.pop("_sums", None)  # of earlier cases
         table, labels = self._table(X, y)
         check_classification_targets(labels)
         if sample_weight is not None:
@@ -167,9 +169,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
             raise ValueError(
                 f"y must have two classes or more, got {len(self.classes_)} class; add cases of another class"
             )
-        self.model_ = self._fitted(table, response)
-        self.selected_ = self.model_.selected
-        self.feature_importances_ = np.where(self._get_support_mask(), self.model_.selection.strengths, 0.0)
+        self._keep(self._fitted(table, response))
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -225,29 +225,49 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         mask[self.selected_] = True
         return mask
 
-    def _fitted(self, table: NDArray[Any], response: NDArray[np.int64]) -> SelectionCorrectedModel:
+    def _keep(self, model: SelectionCorrectedModel) -> None:
+        self.model_ = model
+        self.selected_ = model.selected
+        self.feature_importances_ = np.where(self._get_support_mask(), model.selection.strengths, 0.0)
+
+    def _cuts(self, table: NDArray[Any]) -> Any:
+        """Return where features are cut, as known from some cases, and remember which of these are binary."""
+        self._binary: NDArray[np.intp] = np.array([], dtype=np.intp)
+        if self.features != "binary" or self.cuts is not None:
+            return checked_cuts(self.cuts, table.shape[1])
+        known = known_cuts(table)  # other cases may have larger counts
+        cuts = np.full(table.shape[1], 0.5) if known is None else known
+        self._binary = np.flatnonzero((cuts == 0.5) & (np.nan_to_num(table) <= 1).all(axis=0))
+        return cuts
+
+    def _how(self, n_features: int, cuts: Any) -> tuple[int, How]:
+        """Return how many features to select, and how to fit."""
         check_one_of("features", self.features, _KINDS)
-        n_features = table.shape[1]
         k = min(_USUAL_K, n_features) if isinstance(self.k, str) and self.k == "auto" else self.k
         if not is_whole(k, 1) or k > n_features:
             raise ValueError(
                 f"k must be 'auto' or a whole number from 1 to {n_features}, the number of features, got {self.k!r}"
             )
-        cuts = self.cuts
-        self._binary: NDArray[np.intp] = np.array([], dtype=np.intp)
-        if self.features == "binary" and self.cuts is None:  # other cases may have larger counts
-            known = known_cuts(table)
-            cuts = np.full(n_features, 0.5) if known is None else known
-            self._binary = np.flatnonzero((cuts == 0.5) & (np.nan_to_num(table) <= 1).all(axis=0))
         prior = Prior(**{field.name: getattr(self, field.name) for field in fields(Prior)})
         seed = self.random_state if self.features in ("binary", "categorical") else Simulation().random_state
         simulation = Simulation(self.factor, self.n_simulations, seed)  # elsewhere nothing is drawn, so no seed matters
-        how = How(self.correct, self.ties, self.features, prior, cuts=cuts, simulation=simulation)
+        return k, How(self.correct, self.ties, self.features, prior, cuts=cuts, simulation=simulation)
+
+    def _fitted(self, table: NDArray[Any], response: NDArray[np.int64]) -> SelectionCorrectedModel:
+        k, how = self._how(table.shape[1], self.cuts)
+        how = replace(how, cuts=self._cuts(table))
         model: SelectionCorrectedModel = fitted(table, response, k, how, self.calibrate, allow_fewer=True)
+        return self._warned(model, k)
+
+    def _fitted_to(self, sums: Any, class_sizes: NDArray[np.int64], n_features: int) -> SelectionCorrectedModel:
+        k, how = self._how(n_features, self.cuts)
+        return self._warned(fitted_to_sums(sums, class_sizes, n_features, k, how, allow_fewer=True), k)
+
+    def _warned(self, model: SelectionCorrectedModel, k: int) -> SelectionCorrectedModel:
         if len(model.selected) < k:
             warnings.warn(
                 f"k={k} is reduced to {len(model.selected)}: no other feature is correlated with the class",
-                stacklevel=3,
+                stacklevel=4,
             )
         return model
 

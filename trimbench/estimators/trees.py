@@ -16,6 +16,8 @@ from trimbench.estimators.densities.products import ProductMixture
 # Shares that are kept at once, and rows times nodes from which on compiled loops pay off, which take a second to load.
 _SHARES = 2**23
 _MANY = 2**14
+# Rows whose way is counted, and nodes that a row is swept through in the time in which it walks to one.
+_SAMPLE, _SWEPT_IN_A_WALK = 64, 50
 # Components with a smaller share of a row do not count.
 _LEAST_SHARE = 1e-14
 
@@ -27,7 +29,8 @@ class Forest:
     Attributes
     ----------
     roots : ndarray of int, shape (n_trees + 1,)
-        The first node of each tree, and the number of all nodes.
+        The first node of each tree, and the number of all nodes. They are in preorder: after each node come those to
+        its left, then those to its right.
     features : ndarray of int, shape (n_nodes,)
         The feature that is compared; -1 in a leaf.
     thresholds : ndarray of shape (n_nodes,)
@@ -72,12 +75,23 @@ class Forest:
                 from trimbench.estimators import tree_kernels
 
                 arrays = (part.roots, part.features, part.thresholds, part.left, part.right, part.values)
-                tree_kernels.add_expected(*arrays, shares, narrow, weights, _LEAST_SHARE, total)
+                add = tree_kernels.add_swept if part._sweeping_pays(narrow, weights) else tree_kernels.add_walked
+                add(*arrays, shares, narrow, weights, _LEAST_SHARE, total)
             else:
                 for root in part.roots[:-1].tolist():
                     _add_expected(part, shares, root, narrow, np.arange(len(rows)), weights, total)
         total /= self.n_trees
         return total
+
+    def _sweeping_pays(self, rows: NDArray[np.float32], weights: Matrix) -> bool:
+        """Return whether rows through all nodes, side by side, take less time than each to those that it gets to."""
+        from trimbench.estimators import tree_kernels
+
+        some = rows[:: -(-len(rows) // _SAMPLE)]
+        arrays = (self.roots, self.features, self.thresholds, self.left, self.right)
+        walked = tree_kernels.n_visits(*arrays, some) / len(some)
+        swept = np.count_nonzero(self.features >= 0) * np.count_nonzero(weights > _LEAST_SHARE) / len(rows)
+        return bool(swept < _SWEPT_IN_A_WALK * walked)
 
     def _parts(self, density: ProductMixture) -> Iterator[tuple[Forest, Matrix]]:
         """Yield parts of the forest with the shares of their nodes, which are kept if there is only one."""
@@ -128,17 +142,33 @@ def _trees(classifier: Any) -> list[tuple[Any, NDArray[np.intp] | None]] | None:
 
 
 def _nodes(tree: Any, chosen: NDArray[np.intp] | None, n_classes: int, root: int) -> tuple[NDArray[Any], ...]:
-    """Return features, thresholds, children and values of the nodes of a tree."""
+    """Return features, thresholds, children and values of the nodes of a tree, in preorder."""
     inner = tree.tree_
-    is_leaf = inner.children_left < 0
-    features = inner.feature.astype(np.int64) if chosen is None else np.asarray(chosen)[inner.feature].astype(np.int64)
+    order = _preorder(inner.children_left, inner.children_right)
+    place = np.empty_like(order)
+    place[order] = np.arange(root, root + len(order))
+    is_leaf = inner.children_left[order] < 0
+    compared = inner.feature[order]
+    features = (compared if chosen is None else np.asarray(chosen)[compared]).astype(np.int64)
     values = np.zeros((inner.node_count, n_classes))
     own = np.arange(n_classes) if inner.value.shape[2] == n_classes else tree.classes_.astype(np.intp)
-    values[:, own] = inner.value[:, 0, :]
-    left, right = (
-        np.where(is_leaf, -1, child.astype(np.int64) + root) for child in (inner.children_left, inner.children_right)
-    )
-    return np.where(is_leaf, -1, features), inner.threshold.astype(np.float64), left, right, values
+    values[:, own] = inner.value[order, 0, :]
+    left, right = (np.where(is_leaf, -1, place[child[order]]) for child in (inner.children_left, inner.children_right))
+    return np.where(is_leaf, -1, features), inner.threshold[order].astype(np.float64), left, right, values
+
+
+def _preorder(left: NDArray[np.intp], right: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the nodes of a tree in the order of a walk to the left first; a tree grown best first has another."""
+    inner = np.flatnonzero(left >= 0)
+    if (left[inner] == inner + 1).all():
+        return np.arange(len(left))
+    waiting, order = [0], []
+    while waiting:
+        node = waiting.pop()
+        order.append(node)
+        if left[node] >= 0:
+            waiting += [int(right[node]), int(left[node])]
+    return np.array(order)
 
 
 def _left_shares(forest: Forest, density: ProductMixture) -> Matrix:

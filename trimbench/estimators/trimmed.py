@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 import warnings
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -31,6 +32,7 @@ from trimbench.estimators.columns import (
     groups_by_name,
     selectable,
 )
+from trimbench.estimators.partial import TrimmedInParts
 from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.pipeline_values import Density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 Objective = Literal["agreement", "log_loss"]
 
 
-class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """A Bayesian classifier on the few columns with which it most often decides as it would with all of them.
 
     It learns a distribution over all columns, which are cut into categories, and keeps the columns within the budget
@@ -194,6 +196,43 @@ class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator): 
         sklearn.exceptions.ConvergenceWarning
             When the time limit stopped the search; it says what is certified about the result, and how to go on.
         """
+        self._trim(*self._learn(X, y))
+        return self
+
+    def fit_budgets(self, X: Any, y: ArrayLike, budgets: Sequence[float]) -> list[TrimmedClassifier]:
+        """Return a fitted classifier for each of several budgets, as `fit` returns it for one.
+
+        The distribution is learned once, which takes most of the time where there are thousands of columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+        y : array of shape (n_rows,)
+        budgets : sequence of float
+            They take the place of `budget`.
+
+        Returns
+        -------
+        list of TrimmedClassifier
+            New ones, one for each budget, in the order given; this one stays as it is.
+
+        Raises
+        ------
+        ValueError
+            As `fit` does.
+        """
+        learned_once = clone(self)
+        parts = learned_once._learn(X, y)
+        found = []
+        for budget in budgets:
+            own = copy.copy(learned_once)
+            own.budget = budget
+            own._trim(*parts)
+            found.append(own)
+        return found
+
+    def _learn(self, X: Any, y: ArrayLike) -> tuple[BayesianClassifier, list[str], CodedRows | HeldOutEvidence]:
+        """Learn the distribution, and return its classifier, the names of the columns and what to judge them by."""
         check_one_of("density", self.density, get_args(Density))
         self._check_objective()
         frame, labels = checked_training_rows(self, X, y)
@@ -211,10 +250,8 @@ class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator): 
         model, target = learned(self.density, columns, codes, class_names, self.smoothing, self.n_components)
         classifier = distribution_of(model, target, self.threshold, names)
         if self.objective == "log_loss":
-            self._select(classifier, names, HeldOutEvidence.of(coded, codes, classifier.cardinalities, self.smoothing))
-        else:
-            self._trim(classifier, names, CodedRows(coded))
-        return self
+            return classifier, names, HeldOutEvidence.of(coded, codes, classifier.cardinalities, self.smoothing)
+        return classifier, names, CodedRows(coded)
 
     def _check_objective(self) -> None:
         check_one_of("objective", self.objective, get_args(Objective))
@@ -268,6 +305,9 @@ class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator): 
         return trimmed
 
     def _trim(self, classifier: BayesianClassifier, names: Sequence[str], rows: Any) -> None:
+        if isinstance(rows, HeldOutEvidence):
+            self._select(classifier, names, rows)
+            return
         allowed = self._allowed(classifier, names)
         began = time.perf_counter()
         found = trim(
@@ -315,7 +355,8 @@ class TrimmedClassifier(Asking, ClassifierMixin, SelectorMixin, BaseEstimator): 
         constant = [rule.name for rule in self.discretizer_.rules if len(rule.categories) == 1]
         if len(constant) < len(names):
             # Columns that say nothing must not fill the budget.
-            forbidden += [name for name in constant if name not in {*required, *forbidden}]
+            named = {*required, *forbidden}
+            forbidden += [name for name in constant if name not in named]
         costs = cost_by_name(self.costs, labels, groups)
         return {"costs": costs, "groups": groups, "required": required, "forbidden": forbidden}
 

@@ -32,7 +32,8 @@ def study(
     Parameters
     ----------
     table : DataFrame or path
-        Rows with features and a class: a pandas, polars or pyarrow frame, or a file (CSV, Parquet, Arrow).
+        Rows with features and a class: a pandas, polars or pyarrow frame, a file (CSV, Parquet, Arrow), or a folder of
+        Parquet files of any size, from which 100,000 rows are drawn at random.
     target : str
         The column of the classes.
     costs : mapping from column to cost, optional

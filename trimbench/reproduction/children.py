@@ -16,6 +16,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from trimbench.reproduction.project import project
+
 if TYPE_CHECKING:
     import subprocess
 
@@ -44,9 +46,13 @@ def safe_environment() -> dict[str, str]:
     """Return the environment of this process, changed so that no program takes code from the current folder.
 
     Python gets a safe path, which it hands on to its own children; PATH and PYTHONPATH lose empty entries, PATH also
-    relative ones. A relative entry of PYTHONPATH is somebody's choice, and becomes absolute.
+    relative ones. A relative entry of PYTHONPATH is somebody's choice, and becomes absolute; so does the folder of the
+    cache, as workers of a cluster have another current folder.
     """
     environment = os.environ | {"PYTHONSAFEPATH": "1"}
+    cache = project().cache_variable
+    if environment.get(cache) and not environment[cache].startswith("~"):
+        environment[cache] = os.path.join(_here(), environment[cache])
     paths = {
         "PATH": filter(os.path.isabs, environment.get("PATH", "").split(os.pathsep)),
         # A source tree that is not installed is found only because it is the current folder.

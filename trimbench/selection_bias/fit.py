@@ -68,8 +68,8 @@ class Settings(TypedDict, total=False):
 
 @overload
 def fit_selection_corrected(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: Any,
     k: int,
     correct: bool = ...,
     ties: Ties = ...,
@@ -81,8 +81,8 @@ def fit_selection_corrected(
 
 @overload
 def fit_selection_corrected(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: Any,
     k: int,
     correct: bool = ...,
     ties: Ties = ...,
@@ -94,8 +94,8 @@ def fit_selection_corrected(
 
 
 def fit_selection_corrected(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: Any,
     k: int,
     correct: bool = True,
     ties: Ties = "exact",
@@ -270,9 +270,7 @@ def _check_left(name: str, value: Any, default: Any, kind: str, taken: dict[str,
         )
 
 
-def fitted(
-    X: ArrayLike, y: ArrayLike, k: int, how: How, calibrate: Calibrate = False, *, allow_fewer: bool = False
-) -> Any:
+def fitted(X: Any, y: Any, k: int, how: How, calibrate: Calibrate = False, *, allow_fewer: bool = False) -> Any:
     """Fit a classifier as `fit_selection_corrected` does.
 
     Parameters
@@ -345,20 +343,51 @@ def _fitted_in_batches(
         if getattr(how, name) is not None:
             raise ValueError(f"{name} must be left out for rows in batches, whose sums are those of all rows")
     rows = batches.LabelledBatches(Batches.of(X), y, allow_missing=how.features != "categorical")
-    learned: _Learned
+    sums: Any
     if how.features == "binary":
-        binariser, counts = batches.class_counts(rows, None if how.cuts is None else np.asarray(how.cuts, dtype=float))
-        learned = _from_counts(binariser, counts, counts, k, how, allow_fewer)
+        sums = batches.class_counts(rows, None if how.cuts is None else np.asarray(how.cuts, dtype=float))
     elif how.features == "categorical":
-        learned = _from_categories(*batches.sums_of_categories(rows, how.n_categories), k, how, allow_fewer)
+        sums = batches.sums_of_categories(rows, how.n_categories)
     else:
-        moments = batches.sums_of_classes(rows)
-        learned = _from_moments(moments, moments, len(moments.means[0]), k, how, allow_fewer)
+        sums = batches.sums_of_classes(rows)
     sizes = np.array(rows.class_sizes)
     if len(sizes) < 2 or not sizes.all():
         raise ValueError(f"y must have cases of all classes from 0 to {max(1, len(sizes) - 1)}, got {sizes.tolist()}")
-    how.prior.pseudo_counts(len(sizes))
-    return _model_of(learned, how, sizes, tuple(rows.names))
+    names = tuple(rows.names)
+    return fitted_to_sums(sums, sizes, len(names), k, how, names, allow_fewer=allow_fewer)
+
+
+def fitted_to_sums(
+    sums: Any,
+    class_sizes: NDArray[np.int64],
+    n_features: int,
+    k: int,
+    how: How,
+    names: tuple[str, ...] | None = None,
+    *,
+    allow_fewer: bool = False,
+) -> SelectionCorrectedModel:
+    """Fit a classifier to sums over cases.
+
+    Parameters
+    ----------
+    sums : tuple of Binariser and ClassCounts, tuple of Categories and ndarray, or GaussianMoments
+        Of binary, categorical or Gaussian features, as `how` says.
+    class_sizes : ndarray of shape (n_classes,)
+        Cases of each class, at least one.
+    """
+    how.prior.pseudo_counts(len(class_sizes))
+    k = checked_k(k, n_features)
+    if how.features == "binary":
+        binariser, counts = sums
+        learned = _from_counts(binariser, counts, counts, k, how, allow_fewer)
+    elif how.features == "categorical":
+        coding, counts = sums
+        learned = _from_categories(coding, counts, k, how, allow_fewer)
+    else:
+        _check_enough(int(class_sizes.sum()), len(class_sizes))
+        learned = _from_moments(sums, sums, n_features, k, how, allow_fewer)
+    return _model_of(learned, how, class_sizes, names)
 
 
 class _Task(NamedTuple):
@@ -445,17 +474,20 @@ def _from_categories(coding: Categories, counts: NDArray[np.int64], k: int, how:
 def _learn_gaussian(task: _Task) -> _Learned:
     from trimbench.selection_bias import gaussian
 
-    if len(task.rows) <= task.n_classes:
-        raise ValueError(
-            f"y must have more cases than its {task.n_classes} classes for a variance within, got {len(task.rows)}; "
-            "add cases"
-        )
+    _check_enough(len(task.rows), task.n_classes)
     n_cases = len(task.response)
     moments = gaussian.GaussianMoments.of(task.table, task.response, task.n_classes, task.rows)
     every = moments
     if len(task.rows) < n_cases:
         every = gaussian.GaussianMoments.of(task.table, task.response, task.n_classes, np.arange(n_cases))
     return _from_moments(moments, every, task.table.shape[1], task.k, task.how, task.allow_fewer)
+
+
+def _check_enough(n_cases: int, n_classes: int) -> None:
+    if n_cases <= n_classes:
+        raise ValueError(
+            f"y must have more cases than its {n_classes} classes for a variance within, got {n_cases}; add cases"
+        )
 
 
 def _from_moments(

@@ -226,6 +226,9 @@ def trim_by_rows(
         by_model = by_model.resumed(limits.part(_BY_MODEL))
     elif is_searchable and rows_weight in ("auto", 0) and prefer == "best":
         by_model = trim_by_model(classifier, choice, engine, limits.part(_BY_MODEL))
+    keeps_all = by_model is not None and len(by_model.kept) == classifier.n_features
+    if keeps_all and rows_weight == "auto":
+        rows_weight = 0  # no rows can tell anything else
     interval = None if by_model is None else by_model.threshold_interval
     cut = None if by_model is None or interval is None else Cut(by_model.agreement, *interval)
     found = trim_on_rows(
@@ -238,7 +241,7 @@ def trim_by_rows(
         by_model=None if by_model is None else (by_model.kept, cut),
         whole=whole,
     )
-    stopped = not found.finished or (by_model is not None and by_model.may_go_on)
+    stopped = not keeps_all and (not found.finished or (by_model is not None and by_model.may_go_on))
 
     def begin_anew(more: Limits) -> Trimming:
         return trim_by_rows(classifier, choice, rows, rows_weight, prefer, engine, more, by_model, whole=whole)

@@ -21,7 +21,8 @@ from trimbench.reproduction.world import World, living_in
 
 _PACKAGE = str(Path(trimbench.reproduction.__file__).parent)
 # What happens at a step of a program: it is killed, the power fails, the disk is full from then on, the step fails, the
-# time of day jumps, and a file of the store loses a part of what was written without a word.
+# time of day jumps, and a file of the store loses a part of what was written without a word. An "edit", which only runs
+# survive, cuts off the last bytes of the files that say which profile a run has.
 KINDS = ("kill", "power", "full", "error", "clock", "torn")
 _TAKES_NO_ROOM = ("unlink", "remove_folder", "rename", "lock", "flush", "work")
 _START, _TICK = 1.7e9, 1e-3
@@ -31,13 +32,20 @@ class Killed(BaseException):
     """The program has ended, here and now: nothing that it does from now on has an effect."""
 
 
+Place = tuple[str, int, int]
+
+
 @dataclass
 class Fault:
-    """What goes wrong at the `at`-th step of a program, or as soon after it as it can."""
+    """What goes wrong at the `at`-th step of a program, or as soon after it as it can.
+
+    With a `place`, a file of the package with a first and a last line, it waits for a step that comes from there.
+    """
 
     kind: str
     at: int
     step: float = 0.0
+    place: Place | None = None
     done: bool = False
 
 
@@ -155,7 +163,7 @@ class Program(World):
         self.count += 1
         if self.names is not None:
             self.names.append(name)
-        due = [one for one in self.faults if self.count >= one.at and (not one.done or one.kind == "full")]
+        due = [one for one in self.faults if self.count >= one.at and self._is_due(one)]
         if due:
             self._go_wrong(due[-1], name, path, write, size)
         elif write:
@@ -186,8 +194,11 @@ class Program(World):
         self._note()
         if fault.kind == "clock":
             self.machine.time += fault.step
+        if fault.kind == "edit":
+            for file in self.machine.folder.glob("*/*/run.json"):
+                file.write_bytes(file.read_bytes()[:-3])
         if write:
-            write(size if fault.kind == "clock" else part)
+            write(size if fault.kind in ("clock", "edit") else part)
         match fault.kind:
             case "kill":
                 self.alive = False
@@ -200,12 +211,17 @@ class Program(World):
             case "error":
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
 
+    def _is_due(self, fault: Fault) -> bool:
+        if fault.done:
+            return fault.kind == "full"
+        if fault.place is None:
+            return True
+        name, first, last = fault.place
+        return any(file == name and first <= line <= last for file, line in _lines())
+
     def _note(self) -> None:
         """Note the lines of the package that this step comes from."""
-        frame = sys._getframe()
-        while frame := frame.f_back:  # type: ignore[assignment]
-            if (file := frame.f_code.co_filename).startswith(_PACKAGE):
-                self.machine.hit.add((file[len(_PACKAGE) + 1 :], frame.f_lineno))
+        self.machine.hit.update(_lines())
 
     def _written(self, path: Path) -> None:
         self.machine.dirty[path.stat().st_ino] = path
@@ -289,6 +305,14 @@ class Program(World):
             self._open.remove(descriptor)
             os.close(descriptor)
             self.machine.freed()
+
+
+def _lines() -> Iterator[tuple[str, int]]:
+    """Yield file and line of each call of the package that is under way."""
+    frame = sys._getframe()
+    while frame := frame.f_back:  # type: ignore[assignment]
+        if (file := frame.f_code.co_filename).startswith(_PACKAGE):
+            yield file[len(_PACKAGE) + 1 :], frame.f_lineno
 
 
 class _File(io.FileIO):

@@ -34,10 +34,15 @@ from trimbench.reproduction.project import project, use
 from trimbench.reproduction.settings import ConfigurationError
 
 from . import paper
-from .machine import KINDS, Fault, Killed, Machine, Program, empty
+from .machine import KINDS, Fault, Killed, Machine, Place, Program, empty
 
 # What of a hundred schedules is about: jobs and their store; whole runs; publishing.
 _SHARES = {"jobs": 75, "run": 11, "publish": 14}
+# Where these write: some faults wait for one of these places, since few steps of a program come from most of them. Jobs
+# go through files and the store more often than all others.
+_FILES = {"jobs": ("files.py", "execution/"), "run": ("commands/", "reporting/"), "publish": ("commands/",)}
+# What ends no program, so that something else may go wrong while it is dealt with.
+_SURVIVED = ("full", "error", "error", "clock", "torn")
 _MINUTE = 61.0
 
 
@@ -99,6 +104,7 @@ class Ground:
     publish: Invocation
     single: Invocation
     steps: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    places: Mapping[str, list[Place]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> Ground:
@@ -120,6 +126,10 @@ class Ground:
             # Steps of a sound program, in which faults come.
             ground.steps = {"jobs": 40, "run": n_run, "publish": ground.sound(machine, publish)}
             ground.new = tree(results / "published")
+            ground.places = {
+                kind: [place for place in sorted(places()) if place[0].startswith(files)]
+                for kind, files in _FILES.items()
+            }
         assert ground.old != ground.new
         return ground
 
@@ -186,16 +196,21 @@ class Schedule:
         return self.broken
 
     def faults(self) -> list[Fault]:
-        """Return what goes wrong in a program: mostly one thing, sometimes nothing, or a second thing soon after."""
+        """Return what goes wrong in a program: mostly one thing, sometimes nothing, or a second thing after it."""
         n = self.rng.choice((0, 1, 1, 1, 1, 1, 1, 2, 2))
         last = self.ground.steps[self.kind]
         early = round(last ** self.rng.random())
         at = self.rng.choice((self.rng.randint(1, last), early, last + 1 - early))
-        found = []
-        for _ in range(n):
-            kind, step = self.rng.choice(KINDS), self.rng.choice((-1, 1)) * 10 ** self.rng.uniform(0, 8)
-            found.append(Fault(kind, at, step))
+        found, edits = [], ("edit",) * (self.kind == "run")
+        for follows in range(n - 1, -1, -1):
+            kind = self.rng.choice((*(_SURVIVED if follows else KINDS), *edits))
+            fault = Fault(kind, at, self.rng.choice((-1, 1)) * 10 ** self.rng.uniform(0, 8))
             self.story.append(f"{kind} at step {at}")
+            if not follows and self.rng.random() < 0.5:
+                fault.at = at if n > 1 else 1
+                fault.place = self.rng.choice(self.ground.places[self.kind])
+                self.story[-1] = f"{kind} at {fault.place[0]}:{fault.place[1]}"
+            found.append(fault)
             at += self.rng.randint(1, 3)
         return found
 
@@ -310,7 +325,7 @@ class Schedule:
         self.litter()
         programs, sick = self.programs(), self.rng.random() < 0.2
         command = self.ground.command
-        asked = self.rng.choices([self.ground.run, self.ground.single], [4, 1], k=len(programs))
+        asked = self.rng.choices([self.ground.run, self.ground.single], [2, 1], k=len(programs))
         bodies = [
             (program, lambda program=program, one=one: command(one, program, self.broken, sick=sick))
             for program, one in zip(programs, asked, strict=True)
@@ -420,7 +435,7 @@ _WRITERS = {
 }
 
 
-def places() -> dict[tuple[str, int, int], str]:
+def places() -> dict[Place, str]:
     """Return the calls that write, by file, first and last line."""
     root, found = Path(trimbench.reproduction.__file__).parent, {}
     for name in (*_MODULES, *_PARTS):

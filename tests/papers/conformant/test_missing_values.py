@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn import metrics
 from sklearn.datasets import load_iris
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
 from trimbench.conformant.layout import FeatureLayout
@@ -25,6 +26,7 @@ from trimbench.papers.methods.missing_features import (
     Shape,
     Training,
     compare_with_gaps,
+    enough_bins,
     fit_naive_bayes,
     hidden_copies,
     split_tables,
@@ -213,6 +215,48 @@ def test_every_method_predicts_each_row_alone(complete: bool) -> None:
         alone = np.vstack([predict(gaps[[place]]) for place in range(6)])
         # Rounding decides which of several equally near neighbours count.
         assert alone == pytest.approx(together, abs=0.02 if name == "knn" else 1e-9), name
+
+
+def test_trees_of_few_rows_need_no_more_bins_than_there_are_rows() -> None:
+    own = training()
+    table, labels = own.with_gaps(masked=True)
+    for rows, of_rows in ((own.rows, own.labels), (table, labels)):
+        shown = {
+            n_bins: HistGradientBoostingClassifier(max_iter=10, early_stopping=False, random_state=0, max_bins=n_bins)
+            .fit(rows, of_rows)
+            .predict_proba(own.masked)
+            for n_bins in (255, enough_bins(len(own.rows)))
+        }
+        np.testing.assert_array_equal(*shown.values())
+    assert [enough_bins(n) for n in (1, 30, 1000)] == [2, 30, 255]
+
+
+def wide(n_columns: int, *, complete: bool, most: int | None) -> Training:
+    """Return 40 rows of which the first five columns tell the class, and the others little."""
+    rng = np.random.default_rng(2)
+    labels = np.arange(40) % 2
+    rows = rng.normal(size=(40, n_columns)) * 0.3
+    rows[:, :5] += 4 * labels[:, None] * rng.normal(1, 0.1, size=(40, 5))
+    masked = np.where(rng.random(rows.shape) < 0.2, np.nan, rows)
+    columns = [(column,) for column in range(n_columns)]
+    layout = FeatureLayout.of(n_columns, real=range(n_columns))
+    own = rows if complete else masked
+    return Training(own, labels, masked, 2, columns, True, 1.0, 1.0, 0, layout, most)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_in_wide_tables_chained_equations_fill_the_columns_that_weigh_most(complete: bool) -> None:
+    whole, part = (wide(30, complete=complete, most=most) for most in (None, 5))
+    gaps = whole.masked[:8]
+    filled = missing_features._chained_in_part(part, 5)(gaps)
+    means = missing_features.fit_imputer("mean", whole.rows)(gaps)
+    equations = missing_features._imputer(whole, whole.rows[:, :5], "mice")(gaps[:, :5])
+    np.testing.assert_array_equal(filled, np.hstack([equations, means[:, 5:]]))
+    assert not np.array_equal(filled[:, :5], means[:, :5])
+    learn = METHODS["iterative"].fit
+    assert not np.array_equal(learn(part)(gaps), learn(whole)(gaps))
+    same = wide(30, complete=complete, most=30)
+    np.testing.assert_array_equal(learn(same)(gaps), learn(whole)(gaps))
 
 
 def test_a_class_that_no_training_row_has_keeps_its_column() -> None:

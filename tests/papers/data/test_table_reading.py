@@ -433,7 +433,7 @@ def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path) -> None:
     for source, message in (
         (tmp_path / "patient.csv", "got .*patient.csv' .did you mean 'patients.csv'"),
         (tmp_path / "no" / "x.csv", "data must be an existing file, got .*; correct the path"),
-        (tmp_path, "data must be a file, got the folder"),
+        (tmp_path, "data must be a file or a folder of Parquet files, got the folder"),
         (np.zeros((3, 3)), "data must be a path of a table or a frame of pandas, polars or pyarrow, got ndarray"),
         (pd.Series([1, 2], name="y"), "data must be a path .*, got Series; give the whole frame, not one column"),
         (pa.array([1, 2]), "data must be a path .*, got Int64Array; give the whole frame, not one column"),

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from trimbench import papers
+from trimbench.papers.methods.missing_features import Learned, Training, learn_by
 from trimbench.papers.own_table import steps
 from trimbench.papers.own_table.settings import StudySettings, costs_by_feature, keep_table, read_costs, stored_table
 from trimbench.papers.own_table.steps import CANDIDATES, by_sequential_selection, informative
@@ -304,6 +306,43 @@ def test_costs_and_budgets() -> None:
         assert json.loads(cell.job.parameters_json)["budgets"] == expected
 
 
+def test_a_wide_table_says_what_is_done_otherwise(tmp_path: Path) -> None:
+    own = StudySettings()
+    assert [own.seconds(n) for n in (8, 1000, 1001)] == [20.0, 20.0, 1.0]
+    assert StudySettings(time_limit=7).seconds(5000) == 7.0
+    assert own.about_width(1000, 250) == []
+    assert [one.partition(":")[0][:40] for one in own.about_width(1001, 251)] == [
+        "With more than 1,000 features, the searc",
+        "Iterative imputation",
+    ]
+    assert StudySettings(time_limit=20, methods=["mean"]).about_width(1001, 251) == []
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(24, 252))).add_prefix("g").assign(y=["a", "b"] * 12)
+    wide = {"methods": ["mean", "iterative"], "mechanisms": ["mcar", "depends_on_value"], "explained": 0}
+    found = studied(table, "y", tmp_path, **wide)
+    assert not found.findings.failures
+    (note,) = (one for one in found.notes if one.startswith("Iterative imputation"))
+    assert "the 250 of 252 columns that weigh most" in note
+
+
+def test_what_is_hidden_changes_nothing_in_what_most_methods_learn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[str] = []
+
+    def learn(name: str, training: Training) -> Learned:
+        learned.append(name)
+        return learn_by(name, training)
+
+    steps._learned_once.cache_clear()
+    monkeypatch.setattr(steps, "learn_by", learn)
+    changes = {"mechanisms": ["mcar", "depends_on_value"], "splits": 2, "methods": ["mean", "masked_trees"]}
+    found = studied(iris(), "species", tmp_path, **changes)
+    assert not found.findings.failures
+    assert Counter(learned) == {"mean": 2, "masked_trees": 4}
+    steps._learned_once.cache_clear()
+
+
 def coded(n_features: int) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(0)
     wanted = rng.integers(2, size=120)
@@ -315,13 +354,15 @@ def coded(n_features: int) -> tuple[pd.DataFrame, np.ndarray]:
 def test_as_many_features_as_there_are_need_no_selection() -> None:
     for n_features in (4, CANDIDATES + 2):
         table, wanted = coded(n_features)
-        assert by_sequential_selection(table, wanted, n_features, 0) == informative(table, wanted)
-        assert by_sequential_selection(table, wanted, n_features + 1, 0) == informative(table, wanted)
-        assert len(by_sequential_selection(table, wanted, 2, 0)) == 2
+        ranked = informative(table, wanted)
+        assert sorted(ranked) == sorted(set(table.columns) - {"constant"})
+        assert by_sequential_selection(table, wanted, ranked, n_features, 0) == ranked
+        assert by_sequential_selection(table, wanted, ranked, n_features + 1, 0) == ranked
+        assert len(by_sequential_selection(table, wanted, ranked, 2, 0)) == 2
     # The most informative are all that is compared.
-    assert by_sequential_selection(table, wanted, CANDIDATES, 0) == informative(table, wanted)[:CANDIDATES]
+    assert by_sequential_selection(table, wanted, ranked, CANDIDATES, 0) == ranked[:CANDIDATES]
     with pytest.raises(ValueError, match=f"compares the {CANDIDATES} most informative .* cannot take {CANDIDATES + 1}"):
-        by_sequential_selection(table, wanted, CANDIDATES + 1, 0)
+        by_sequential_selection(table, wanted, ranked, CANDIDATES + 1, 0)
 
 
 # What a study refuses: one line that names what is wrong, what is allowed, what was got, and what to do.
@@ -338,7 +379,7 @@ TABLE = "\n".join(["a,b,y", *ROWS]) + "\n"
         ("Dear all,\nthis is a letter; with commas, and so on.\n", [], "the columns are 'Dear all', 'Unnamed: 1'"),
         (TABLE + "1,2,r\n", [], "target must have each class in at least two rows, got 'r' in 1; leave such rows out"),
         (TABLE, ["data=s.csv"], "data must be an existing file, got 's.csv' (did you mean 't.csv'?)"),
-        (TABLE, ["data=."], "data must be a file, got the folder '.'; name a table in it"),
+        (TABLE, ["data=."], "data must be a file or a folder of Parquet files, got the folder '.'; name a table in it"),
         (TABLE, ["costs=target.csv"], "costs: a feature must be one of 'a', 'b', got 'y'; the target has no cost"),
         (TABLE, ["costs=unknown.csv"], "costs: a feature must be one of 'a', 'b', got 'bb' (did you mean 'b'?)"),
         (TABLE, ["costs=partial.csv"], "costs must have a cost for each of the 2 features, got none for b; write 0"),

@@ -42,6 +42,10 @@ class Density(Protocol):
 
 def responsibilities(density: Density, rows: Matrix) -> Matrix:
     """Return P(component | known features) of each row, shape (n_rows, n_components)."""
-    joint = density.log_joint(rows)
+    return normalised(density.log_joint(rows))
+
+
+def normalised(joint: Matrix) -> Matrix:
+    """Return P(component | known features) from log P(component, known features) up to a constant of each row."""
     shares: Matrix = np.exp(joint - logsumexp(joint)[:, None])
     return shares

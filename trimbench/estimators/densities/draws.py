@@ -47,14 +47,29 @@ class RandomNumbers:
         if self.n_sets > 1:
             rng = np.random.default_rng(self.random_state)
             return np.asarray(rng.random((self.n_sets, self.n_draws, self.n_features + 1)))
-        last = self.first + self.n_draws
-        length = max(_SEQUENCE, 1 << (last - 1).bit_length())
-        return _sequence(length, self.n_features + 1, self.random_state)[None, self.first : last]
+        return _sequence(self._length, self.n_features + 1, self.random_state)[None, self.first : self._last]
+
+    @property
+    def _last(self) -> int:
+        return self.first + self.n_draws
+
+    @property
+    def _length(self) -> int:
+        return max(_SEQUENCE, 1 << (self._last - 1).bit_length())
 
     @property
     def features(self) -> NDArray[np.float64]:
         """One number for each feature of each draw, shape (n_sets, n_draws, n_features)."""
         return self._numbers[:, :, 1:]
+
+    @property
+    def normals(self) -> NDArray[np.float64]:
+        """One standard normal number for each feature of each draw, shape (n_sets, n_draws, n_features)."""
+        if self.n_sets > 1:
+            from scipy.special import ndtri
+
+            return np.asarray(ndtri(self.features))
+        return _normal_sequence(self._length, self.n_features + 1, self.random_state)[None, self.first : self._last]
 
     def components(self, shares: Matrix) -> NDArray[np.intp]:
         """Return the component of each draw for shares of shape (n_rows, n_components), shape (n_rows, n_draws)."""
@@ -80,6 +95,16 @@ def _sequence(n_draws: int, n_columns: int, random_state: int) -> NDArray[np.flo
 
     numbers = Sobol(n_columns, scramble=True, rng=np.random.default_rng(random_state)).random(n_draws)
     kept: NDArray[np.float64] = np.clip(numbers, _LEAST, 1 - _LEAST)
+    kept.flags.writeable = False
+    return kept
+
+
+@functools.lru_cache(maxsize=4)
+def _normal_sequence(n_draws: int, n_columns: int, random_state: int) -> NDArray[np.float64]:
+    """Return the normal numbers of a sequence without its first column, which chooses components."""
+    from scipy.special import ndtri
+
+    kept: NDArray[np.float64] = ndtri(_sequence(n_draws, n_columns, random_state)[:, 1:])
     kept.flags.writeable = False
     return kept
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import logsumexp
-from trimbench.estimators.densities.density import responsibilities
+from trimbench.estimators.densities.density import normalised, responsibilities
 from trimbench.estimators.densities.draws import RandomNumbers, log_shares
 from trimbench.estimators.densities.margins import Margins
 from trimbench.estimators.densities.products import (
@@ -78,7 +78,7 @@ class GaussianMixture:
 
     def _fitted(self, rows: Matrix, weights: Matrix) -> Self:
         points = self.margins.scores(rows)[:, self._numeric]
-        seen = indicators(self.margins, rows) if self.margins.categorical.any() else None
+        seen = self._seen(rows)
         before = -np.inf
         for _ in range(_MAX_STEPS):
             self._maximise(points, seen, weights)
@@ -116,8 +116,11 @@ class GaussianMixture:
 
     def log_joint(self, rows: Matrix) -> Matrix:
         """Return log P(component, known features) of each row, shape (n_rows, n_components)."""
-        seen = indicators(self.margins, rows) if self.margins.categorical.any() else None
-        return self._log_joint(self.margins.scores(rows)[:, self._numeric], seen)
+        return self._log_joint(self.margins.scores(rows)[:, self._numeric], self._seen(rows))
+
+    def _seen(self, rows: Matrix) -> Any:
+        """Return which bins the known values are in, None if there are no categories."""
+        return indicators(self.margins, rows) if self.margins.categorical.any() else None
 
     def marginal(self, rows: Matrix, feature: int) -> Matrix:
         """Return P(bin | known features) of a feature that all rows hide, shape (n_rows, n_bins)."""
@@ -138,10 +141,11 @@ class GaussianMixture:
 
     def draw(self, rows: Matrix, numbers: RandomNumbers) -> NDArray[np.float64]:
         """Complete each row, shape (n_rows, n_draws, n_features)."""
-        from scipy.special import ndtr, ndtri
+        from scipy.special import ndtr
 
         margins = self.margins
-        chosen = numbers.components(responsibilities(self, rows))
+        points = margins.scores(rows)[:, self._numeric]
+        chosen = numbers.components(normalised(self._log_joint(points, self._seen(rows))))
         completed = np.repeat(rows[:, None, :], numbers.n_draws, axis=1)
         places = np.flatnonzero(margins.categorical)
         if len(places):
@@ -149,8 +153,7 @@ class GaussianMixture:
             drawn = drawn[numbers.sets(len(rows))[:, None], np.arange(numbers.n_draws), chosen]
             absent = np.isnan(rows) & margins.categorical
             completed = np.where(absent[:, None, :], drawn, completed)
-        points = margins.scores(rows)[:, self._numeric]
-        normals = ndtri(numbers.features[:, :, self._numeric])
+        normals = numbers.normals[:, :, self._numeric]
         scores = conditional_draws(points, self.means, self.covariances, chosen, normals)
         in_rows, in_points = np.nonzero(np.isnan(points))
         features = self._numeric[in_points]

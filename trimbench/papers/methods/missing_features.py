@@ -173,7 +173,7 @@ class Training:
     The `masked` rows are for models that are trained with masks: copies of complete rows, with NaN where the mechanism
     that hides features of the test rows hides theirs; or the incomplete rows themselves. `columns` are those of each
     feature, `numbers` tells whether they are real numbers, not zeros and ones, and the `layout` is what conformant
-    models see.
+    models see. With more than `most_chained` columns, chained equations fill only those that weigh most for the class.
     """
 
     rows: Matrix
@@ -186,6 +186,7 @@ class Training:
     smoothing: float
     seed: int
     layout: FeatureLayout
+    most_chained: int | None = None
 
     @functools.cached_property
     def is_complete(self) -> bool:
@@ -250,16 +251,44 @@ class Conforming:
 
 
 def _by_imputing(training: Training, name: ImputerName) -> Predict:
-    fill = fit_imputer(
-        name,
-        training.rows,
-        seed=training.seed,
-        n_neighbours=_NEIGHBOURS,
-        n_nearest_features=min(_NEAREST_FEATURES, training.rows.shape[1] - 1),
-        max_iterations=_TURNS,
-    )
+    n_columns, most = training.rows.shape[1], training.most_chained
+    if name == "mice" and most is not None and n_columns > most:
+        fill = _chained_in_part(training, most)
+    else:
+        fill = _imputer(training, training.rows, name)
     classifier = _classifier(training, fill)
     return lambda gaps: _probabilities(classifier, fill(gaps), training.n_classes)
+
+
+def _imputer(training: Training, rows: Matrix, name: ImputerName) -> Imputer:
+    return fit_imputer(
+        name,
+        rows,
+        seed=training.seed,
+        n_neighbours=_NEIGHBOURS,
+        n_nearest_features=min(_NEAREST_FEATURES, rows.shape[1] - 1),
+        max_iterations=_TURNS,
+    )
+
+
+def _chained_in_part(training: Training, most: int) -> Imputer:
+    """Return an imputer of chained equations among the columns that weigh most for the class, and means elsewhere.
+
+    The equations take time and memory with the square of the number of columns, as each chooses its nearest ones among
+    all others. The weight of a column is the spread of its terms in the scores of the logistic regression.
+    """
+    means = fit_imputer("mean", training.rows)
+    weights, _, _ = linear_scores(_classifier(training, means))
+    spread = np.ptp(weights, axis=1) * means(training.rows).std(axis=0)
+    chained = np.sort(np.argsort(-spread, kind="stable")[:most])
+    by_equations = _imputer(training, training.rows[:, chained], "mice")
+
+    def fill(gaps: ArrayLike) -> Matrix:
+        filled = means(gaps)
+        filled[:, chained] = by_equations(np.asarray(gaps)[:, chained])
+        return filled
+
+    return fill
 
 
 def _classifier(training: Training, fill: Imputer) -> Any:
@@ -330,10 +359,23 @@ def _by_boosting(training: Training, *, masked: bool = False) -> Predict:
     if not masked and not training.is_complete:
         raise NotApplicableError("it needs complete training rows")
     table, labels = training.with_gaps(masked)
-    trees = HistGradientBoostingClassifier(max_iter=_TREES, early_stopping=False, random_state=training.seed)
+    trees = HistGradientBoostingClassifier(
+        max_iter=_TREES,
+        early_stopping=False,
+        random_state=training.seed,
+        max_bins=enough_bins(len(training.rows)),
+    )
     known = ~np.isnan(table).all(axis=0)  # it cannot bin a column without any value
     trees.fit(table[:, known], labels)
     return lambda gaps: _probabilities(trees, gaps[:, known], training.n_classes)
+
+
+def enough_bins(n_rows: int) -> int:
+    """Return how many bins boosted trees need at most: a column has no more values than rows.
+
+    With scikit-learn's 255, the trees of few rows are the same, and take several times as long to learn.
+    """
+    return min(max(n_rows, 2), 255)
 
 
 def _by_naive_bayes(training: Training) -> Predict:

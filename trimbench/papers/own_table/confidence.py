@@ -25,7 +25,7 @@ from trimbench.papers.methods.selected_features import (
     shrunken_centroids,
 )
 from trimbench.papers.own_table.settings import stored_table
-from trimbench.papers.own_table.steps import encoded, folds_of, measured
+from trimbench.papers.own_table.steps import encoded_once, folds_of, measured
 from trimbench.reproduction.execution.code_hash import job_function
 from trimbench.reproduction.execution.job import seed_for
 from trimbench.reproduction.settings import Json
@@ -44,8 +44,7 @@ def judge_confidence(
     far to shrink.
     """
     data = stored_table(table)
-    train, test = data.split(test_share, seed, most=rows)
-    own = encoded(data.features.iloc[train], data.features.iloc[test])
+    own, train, test = encoded_once(table, test_share, rows, seed)
     numbers = sorted({min(k, own.train.shape[1]) for k in ks})
     run = (CHOOSING if method in CHOOSING else SELECTING)[method][1]
     with warnings.catch_warnings():

@@ -78,11 +78,9 @@ def notes(found: Steps) -> list[str]:
             "left out."
         )
     stopped = [f"{one['budget']:g}" for one in found.trimmings if one["was_stopped"]]
-    if stopped:
-        said.append(
-            f"For the budgets {', '.join(stopped)} the search was stopped after {own.time_limit:g} s: the selection is "
-            "the best found by then, which depends on the speed of the machine; time_limit=... gives it more time."
-        )
+    said += own.about_stopped(stopped, len(found.costs))
+    results = (one for group in found.gaps for by_split in group.by_method.values() for one in by_split.values())
+    said += own.about_width(len(found.costs), max((one["n_columns"] for one in results), default=0))
     return [
         *said,
         "Trimming keeps the features whose naive Bayes classifier agrees most often with that of all features; the "
@@ -270,7 +268,7 @@ def model_lines(found: Steps, source: str | None, target: str) -> str:
         source = f"~{source.removeprefix(home)}"  # pages of a study may be shared
     read, remark = ("table", "  # the data frame that was studied") if source is None else (repr(source), "")
     priced = set(found.costs.values()) != {1.0}
-    arguments = f"budget={chosen['budget']!r}, {'costs=costs, ' * priced}time_limit={own.time_limit!r}"
+    arguments = f"budget={chosen['budget']!r}, {'costs=costs, ' * priced}time_limit={own.seconds(len(found.costs))!r}"
     parts = [
         "from trimbench.estimators import TrimmedClassifier",
         f"from trimbench.papers.own_table.table_reading import {'TableSettings, ' if reading else ''}read_table",

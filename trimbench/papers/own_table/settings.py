@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Seconds for the search of each trimming, where no limit is given; a search among this many features takes as long as
+# it may, and a study has dozens of them.
+_SECONDS, _SECONDS_IF_WIDE, _WIDE = 20.0, 1.0, 1000
+# Encoded columns that chained equations fill, where there are more.
+MOST_CHAINED = 250
 # Numbers of features, and shares of the sum of all costs, where no budgets are given.
 _COUNTS = (1, 2, 3, 5, 8, 13)
 _SHARES = (0.05, 0.1, 0.2, 0.35, 0.6)
@@ -69,8 +74,8 @@ class StudySettings(TableSettings):
         Numbers of selected features whose confidence is judged.
     explained : int
         Rows of each class that are explained.
-    time_limit : float
-        Seconds for the search of each trimming.
+    time_limit : float, optional
+        Seconds for the search of each trimming; by default 20, or 1 in a table of more than 1,000 features.
     """
 
     missing_values: Annotated[tuple[Label, ...], BeforeValidator(_or_usual)] = MISSING_VALUES
@@ -87,7 +92,7 @@ class StudySettings(TableSettings):
     )
     selected: Axis[PositiveInt] = field(default_factory=lambda: [5, 10, 20])
     explained: NonNegativeInt = 2
-    time_limit: PositiveFloat = 20.0
+    time_limit: PositiveFloat | None = None
     seed: NonNegativeInt = 0
 
     def __post_init__(self) -> None:
@@ -101,6 +106,37 @@ class StudySettings(TableSettings):
                 raise ValueError("methods must not have naive_bayes, which takes only numbers or only categories")
         if any(share > 0.9 for share in self.shares) and set(self.mechanisms) & set(DEPENDENT):
             raise ValueError(f"shares must be at most 0.9 where what goes missing depends on values, got {self.shares}")
+
+    def seconds(self, n_features: int) -> float:
+        """Return the limit of the search of each trimming."""
+        return self.time_limit or (_SECONDS if n_features <= _WIDE else _SECONDS_IF_WIDE)
+
+    def about_stopped(self, budgets: Sequence[str], n_features: int) -> list[str]:
+        """Say for which budgets the search was stopped."""
+        if not budgets:
+            return []
+        return [
+            f"For the budgets {', '.join(budgets)} the search was stopped after {self.seconds(n_features):g} s: the "
+            "selection is the best found by then, which depends on the speed of the machine; time_limit=... gives it "
+            "more time."
+        ]
+
+    def about_width(self, n_features: int, n_columns: int) -> list[str]:
+        """Say what is done otherwise in a wide table, of which missing features have so many encoded columns."""
+        said = []
+        if n_features > _WIDE and self.time_limit is None:
+            said.append(
+                f"With more than {_WIDE:,} features, the search of each trimming has {_SECONDS_IF_WIDE:g} s in place "
+                f"of {_SECONDS:g}; time_limit={_SECONDS:g} gives it as much as in other tables."
+            )
+        if n_columns > MOST_CHAINED and "iterative" in self.methods:
+            title = METHODS["iterative"].title.capitalize()
+            said.append(
+                f"{title}: chained equations fill the {MOST_CHAINED} of {n_columns:,} columns that "
+                "weigh most in a logistic regression, and means the others: their time and memory grow "
+                "with the square of the number of columns."
+            )
+        return said
 
     def levels(self, costs: Mapping[str, float]) -> list[float]:
         """Return the budgets of the frontier in increasing order; the last pays for all features."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,8 +25,18 @@ from trimbench.estimators.conformant import NaiveConformantClassifier
 from trimbench.estimators.trimmed import TrimmedClassifier
 from trimbench.networks.discretize import IdentifierColumnWarning
 from trimbench.papers.measures import brier_score, calibration_error, log_loss
-from trimbench.papers.methods.missing_features import OK, Conforming, Training, first_line, hidden_copies, learn_by
-from trimbench.papers.own_table.settings import StoredTable, some_rows, stored_table
+from trimbench.papers.methods.missing_features import (
+    METHODS,
+    OK,
+    Conforming,
+    Learned,
+    Training,
+    enough_bins,
+    first_line,
+    hidden_copies,
+    learn_by,
+)
+from trimbench.papers.own_table.settings import MOST_CHAINED, Rows, StoredTable, some_rows, stored_table
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.code_hash import job_function
 from trimbench.reproduction.execution.job import seed_for, timed
@@ -68,6 +79,14 @@ def encoded(train: pd.DataFrame, test: pd.DataFrame) -> Encoded:
     )
 
 
+@functools.lru_cache(maxsize=1)
+def encoded_once(table: str, test_share: float, rows: int, seed: int) -> tuple[Encoded, Rows, Rows]:
+    """Return the encoded rows of the first split, which several jobs use, and the places of training and test rows."""
+    data = stored_table(table)
+    train, test = data.split(test_share, seed, most=rows)
+    return encoded(data.features.iloc[train], data.features.iloc[test]), train, test
+
+
 # The job of one budget: trimming, and selections by the class beside it, tested on rows that none has seen.
 
 # The most features, rows and folds for SequentialFeatureSelector, which would take minutes with more.
@@ -93,13 +112,12 @@ def select_within(
     features, wanted = data.features.iloc[train], answers[train]
     price = None if set(costs.values()) == {1.0} else dict(costs)
     trimmed, seconds = timed(lambda: fitted(features, wanted, budget=budget, costs=price, time_limit=time_limit))
-    full = fitted(features, wanted, budget=len(data.names), rows_weight=0)
+    full, coded, ranked = _of_all_features(table, positive, test_share, rows, seed)
     tested = _Tested(data.features.iloc[test], answers[test], full, costs)
     found = [{**_about(trimmed), **tested.result(TRIMMING, trimmed, seconds), "model": _saved(trimmed)}]
-    coded = full.discretizer_.transform(features)
     for name, select in (
-        (INFORMATION, functools.partial(by_information_gain, coded, wanted, budget, costs)),
-        (SEQUENTIAL, functools.partial(by_sequential_selection, coded, wanted, len(trimmed.features_), seed)),
+        (INFORMATION, functools.partial(by_information_gain, ranked, budget, costs)),
+        (SEQUENTIAL, functools.partial(by_sequential_selection, coded, wanted, ranked, len(trimmed.features_), seed)),
     ):
         try:
             chosen, seconds = timed(select)
@@ -109,12 +127,31 @@ def select_within(
     return {"n_train": len(train), "n_test": len(test), "n_features": len(data.names), "methods": found}
 
 
+@functools.lru_cache(maxsize=1)
+def _of_all_features(
+    table: str, positive: str | None, test_share: float, rows: int, seed: int
+) -> tuple[Any, pd.DataFrame, list[str]]:
+    """Return what all budgets share: the classifier of all features, its categories of rows, the ranked features."""
+    data = stored_table(table)
+    train, _ = data.split(test_share, seed, most=rows)
+    features, wanted = data.features.iloc[train], data.answers(positive)[train]
+    full = fitted(features, wanted, budget=len(data.names), rows_weight=0)
+    coded = full.discretizer_.transform(features)
+    return full, coded, informative(coded, wanted)
+
+
 def fitted(features: pd.DataFrame, wanted: NDArray[Any], **settings: Any) -> Any:
     """Return a fitted `TrimmedClassifier`; its warnings are left to the report."""
+    with _quietly():
+        return TrimmedClassifier(**settings).fit(features, wanted)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifierColumnWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return TrimmedClassifier(**settings).fit(features, wanted)
+        yield
 
 
 def keeping(features: pd.DataFrame, wanted: NDArray[Any], chosen: Sequence[str], data: StoredTable) -> Any:
@@ -123,12 +160,10 @@ def keeping(features: pd.DataFrame, wanted: NDArray[Any], chosen: Sequence[str],
     return fitted(features, wanted, budget=len(data.names), required=chosen, forbidden=others, rows_weight=0)
 
 
-def by_information_gain(
-    coded: pd.DataFrame, wanted: NDArray[Any], budget: float, costs: Mapping[str, float]
-) -> list[str]:
-    """Return the most informative affordable features, one after the other."""
+def by_information_gain(ranked: Sequence[str], budget: float, costs: Mapping[str, float]) -> list[str]:
+    """Return the most informative affordable features, one after the other, of those that `informative` has ranked."""
     left, chosen = budget * (1 + 1e-12), list[str]()
-    for name in informative(coded, wanted):
+    for name in ranked:
         if costs[name] <= left:
             left -= costs[name]
             chosen.append(name)
@@ -139,23 +174,21 @@ def informative(coded: pd.DataFrame, wanted: NDArray[Any]) -> list[str]:
     """Return the columns that are not constant by falling mutual information with the class."""
     from sklearn.metrics import mutual_info_score
 
-    gains = {
-        str(name): mutual_info_score(wanted, coded[name].cat.codes)
-        for name in coded.columns
-        if len(coded[name].unique()) > 1
-    }
+    codes = {str(name): column.cat.codes.to_numpy() for name, column in coded.items()}
+    gains = {name: mutual_info_score(wanted, own) for name, own in codes.items() if np.ptp(own)}
     return sorted(gains, key=lambda name: -gains[name])
 
 
-def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_features: int, seed: int) -> list[str]:
-    """Return `n_features` features, selected by scikit-learn's forward selection for `CategoricalNB`."""
+def by_sequential_selection(
+    coded: pd.DataFrame, wanted: NDArray[Any], ranked: list[str], n_features: int, seed: int
+) -> list[str]:
+    """Return `n_features` of the ranked features, selected by scikit-learn's forward selection for `CategoricalNB`."""
     from sklearn.feature_selection import SequentialFeatureSelector
     from sklearn.naive_bayes import CategoricalNB
 
-    everything = informative(coded, wanted)
-    if n_features >= len(everything):
-        return everything
-    names = everything[:CANDIDATES]
+    if n_features >= len(ranked):
+        return ranked
+    names = ranked[:CANDIDATES]
     if n_features > len(names):
         raise ValueError(f"it compares the {len(names)} most informative features and cannot take {n_features}")
     if n_features == len(names):
@@ -205,11 +238,14 @@ def choose_budget(
     features, wanted = data.features.iloc[train], answers[train]
     price = None if set(costs.values()) == {1.0} else dict(costs)
     right = np.zeros((len(budgets), len(train)), dtype=bool)
-    quick = {"costs": price, "time_limit": time_limit / (FOLDS * len(budgets)), "rows_weight": 0}
+    quick: dict[str, Any] = {"costs": price, "time_limit": time_limit / (FOLDS * len(budgets)), "rows_weight": 0}
     for some, others in folds_of(wanted, FOLDS, seed) if len(budgets) > 1 else ():
-        for place, budget in enumerate(budgets):
-            found = _predicted(features.iloc[some], wanted[some], features.iloc[others], budget=budget, **quick)
-            right[place, others] = found == wanted[others]
+        if len(set(wanted[some])) == 1:  # few rows may be of one class
+            right[:, others] = wanted[others] == wanted[some][0]
+            continue
+        with _quietly():
+            models = TrimmedClassifier(**quick).fit_budgets(features.iloc[some], wanted[some], budgets)
+        right[:, others] = [model.predict(features.iloc[others]) == wanted[others] for model in models]
     # The cheapest that is not behind the best by more than one standard error of the paired difference.
     behind = right[right.mean(axis=1).argmax()].astype(float) - right
     place = int((behind.mean(axis=1) <= behind.std(axis=1) / np.sqrt(len(train))).argmax())
@@ -351,7 +387,8 @@ def _boosted_trees(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.Dat
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     own = encoded(train, test)
-    return HistGradientBoostingClassifier(random_state=0).fit(own.train, answers).predict_proba(own.test)
+    trees = HistGradientBoostingClassifier(random_state=0, max_bins=enough_bins(len(train)))
+    return trees.fit(own.train, answers).predict_proba(own.test)
 
 
 CLASSIFIERS: Mapping[str, tuple[str, Callable[..., Any]]] = {
@@ -444,38 +481,78 @@ def predict_with_gaps(
     seed: int,
 ) -> dict[str, Json]:
     """Hide features of the rows of a random split, and measure the predictions that methods make for its test rows."""
+    given = _split(table, test_share, rows, split, seed)
+    own, training, truth = given.rows, given.training, given.test_labels
+    how = validated(Missingness, missingness, "missingness")
+    rng = np.random.default_rng([seed, split, round(1e6 * missing)])
+    columns = dict(zip(own.names, own.columns, strict=True))
+    both = np.vstack([own.train, own.test])  # NaN where a value is missing anyway
+    masked, gaps = hidden_copies(both, len(own.train), _COPIES, columns, given.heights, how, missing, rng)
+    found: list[Json] = []
+    for name in methods:
+        if METHODS[name].uses_masks:
+            learned = learn_by(name, replace(training, masked=masked))
+        else:
+            learned = _learned_once(table, test_share, rows, split, seed, name)
+        found.append(_tested(name, learned, own.test, gaps, truth))
+    first = [places[0] for places in own.columns]
+    return {
+        "n_train": len(own.train),
+        "n_test": len(own.test),
+        "missing_percent": 100.0 * float(np.isnan(gaps[:, first]).mean()),
+        "methods": found,
+    }
+
+
+class _Split(NamedTuple):
+    """Encoded rows of a random split, what methods learn from, the labels of test rows, and how high values are."""
+
+    rows: Encoded
+    training: Training
+    test_labels: NDArray[np.int64]
+    heights: NDArray[np.float64]
+
+
+# Most methods learn nothing from what is hidden: all mechanisms and shares have that of a split in common.
+
+
+@functools.lru_cache(maxsize=1)
+def _split(table: str, test_share: float, rows: int, split: int, seed: int) -> _Split:
     data = stored_table(table)
     train, test = (some_rows(part, data.labels, rows, seed) for part in data.split(test_share, seed, split))
     own = encoded(data.features.iloc[train], data.features.iloc[test])
-    how = validated(Missingness, missingness, "missingness")
-    mask_seed = [seed, split, round(1e6 * missing)]
     raw = data.features.iloc[[*train, *test]]
-    heights = np.stack([_heights(raw[name]) for name in own.names], axis=1)
-    rng, columns = np.random.default_rng(mask_seed), dict(zip(own.names, own.columns, strict=True))
-    both = np.vstack([own.train, own.test])  # NaN where a value is missing anyway
-    masked, gaps = hidden_copies(both, len(train), _COPIES, columns, heights, how, missing, rng)
     training = Training(
-        own.train, data.labels[train], masked, len(data.classes), own.columns, True, 1.0, 1.0, split, own.layout
+        own.train,
+        data.labels[train],
+        own.train,
+        len(data.classes),
+        own.columns,
+        numbers=True,
+        inverse_penalty=1.0,
+        smoothing=1.0,
+        seed=split,
+        layout=own.layout,
+        most_chained=MOST_CHAINED,
     )
-    first = [columns[0] for columns in own.columns]
-    return {
-        "n_train": len(train),
-        "n_test": len(test),
-        "missing_percent": 100.0 * float(np.isnan(gaps[:, first]).mean()),
-        "methods": [_tested(name, training, own.test, gaps, data.labels[test]) for name in methods],
-    }
+    return _Split(own, training, data.labels[test], np.stack([_heights(raw[name]) for name in own.names], axis=1))
+
+
+@functools.lru_cache(maxsize=len(METHODS))
+def _learned_once(table: str, test_share: float, rows: int, split: int, seed: int, name: str) -> Learned:
+    return learn_by(name, _split(table, test_share, rows, split, seed).training)
 
 
 def _tested(
     name: str,
-    training: Training,
+    learned: Learned,
     rows: NDArray[np.float64],
     gaps: NDArray[np.float64],
     truth: NDArray[np.int64],
 ) -> dict[str, Json]:
-    """Learn by a method and test it; where it says which decisions stay, on rows of which all values are known."""
-    learned = learn_by(name, training)
-    found = {"training": "complete", "method": name, **learned.tested(gaps, truth, _measured_twice)}
+    """Test what a method learned; where it says which decisions stay, on rows of which all values are known."""
+    width = {"n_columns": rows.shape[1]}
+    found = {"training": "complete", "method": name, **width, **learned.tested(gaps, truth, _measured_twice)}
     whole = ~np.isnan(rows).any(axis=1)
     predict = learned.predict
     if found["status"] != OK or not isinstance(predict, Conforming) or not predict.states_stability or not whole.any():

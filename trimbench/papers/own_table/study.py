@@ -174,9 +174,9 @@ class OwnTable(Studied):
                 methods=own.methods,
                 rows=own.gap_rows,
             )
+            for split in range(own.splits)  # those of a split share what is learned from its complete rows
             for mechanism in own.mechanisms
             for share in own.shares
-            for split in range(own.splits)
         ]
         budgets = own.levels(self.costs)
         frontier = [self._cell("frontier", select_within, {"budget": one}, **self._trimming) for one in budgets]
@@ -204,7 +204,8 @@ class OwnTable(Studied):
     @property
     def _trimming(self) -> dict[str, Any]:
         own = self.settings
-        return {"positive": self.positive, "costs": dict(self.costs), "rows": own.rows, "time_limit": own.time_limit}
+        seconds = own.seconds(len(self.costs))
+        return {"positive": self.positive, "costs": dict(self.costs), "rows": own.rows, "time_limit": seconds}
 
     def _choice(self) -> list[Cell]:
         are_few = self.settings.test_share * len(self.table.labels) < FEW

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trimbench.papers.own_table.folders import sampled
 from trimbench.papers.own_table.table_texts import CONTROL, SEARCHED, Reading, other_format, stated_number
 from trimbench.reproduction.data.cache import one_line_reason
 from trimbench.reproduction.data.errors import DeclarationError
@@ -539,7 +540,12 @@ def open_source(source: Any, settings: Reading, target: str, most: int) -> Sourc
     if isinstance(source, str | os.PathLike):
         path = Path(source).expanduser()
         if path.is_dir():
-            raise DeclarationError(f"data must be a file, got the folder {str(path)!r}; name a table in it")
+            owner = f"folder {quoted(path.name)}"
+            rows, notes = sampled(
+                path, functools.partial(check_columns, owner, settings=settings, target=target, most=most)
+            )
+            table = open_source(rows, settings, target, most)
+            return SourceTable(path.name, owner, table.frame, [*notes, *table.repairs])
         if not path.is_file():
             beside = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
             hint = did_you_mean(path.name, beside) or "; correct the path"

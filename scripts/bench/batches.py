@@ -1,0 +1,189 @@
+"""Learn from Parquet folders that do not fit into memory: rate against pyarrow's reading and casting, and memory.
+
+    scripts/bench/run batches --rows 1000000                      # makes the folder where there is none
+    scripts/bench/run batches --rows 20000000 --folder /data/rows # 50 columns, about 4 GB
+
+Each step runs in a process of its own, which says its processor time, its passes over the rows and its peak memory
+beyond that of the same process after its imports. A rate is that of one pass. The first step reads the columns and
+casts them to floats, as every method has to; the exponent is that of processor time in rows, from a tenth of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+N_BINARY, N_REAL = 30, 20
+_FILE_ROWS, _GROUP_ROWS = 1_000_000, 131_072
+CATEGORIES = [f"b{place}" for place in range(N_BINARY)]
+COLUMNS = [*CATEGORIES, *(f"r{place}" for place in range(N_REAL))]
+
+
+def make(folder: Path, n_rows: int) -> None:
+    """Write files of a million rows each: zeros and ones as bytes, real values as floats, and a class."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for start in range(0, n_rows, _FILE_ROWS):
+        rng, n = np.random.default_rng(start), min(_FILE_ROWS, n_rows - start)
+        kinds = rng.integers(0, 6, n)
+        classes = (kinds % 2).astype(np.int8)
+        rates = np.random.default_rng(0).uniform(0.1, 0.9, (6, N_BINARY)).astype(np.float32)
+        centres = np.random.default_rng(1).normal(size=(6, N_REAL))
+        columns: dict[str, Any] = {"y": classes}
+        for place in range(N_BINARY):
+            columns[f"b{place}"] = (rng.random(n, dtype=np.float32) < rates[kinds, place]).astype(np.int8)
+        for place in range(N_REAL):
+            columns[f"r{place}"] = rng.standard_normal(n) + centres[kinds, place]
+        path = folder / f"{start // _FILE_ROWS:05d}.parquet"
+        parquet.write_table(
+            pa.table(columns), path, row_group_size=_GROUP_ROWS, compression="zstd", compression_level=1
+        )
+
+
+class Passes:
+    """A dataset that counts how often it is passed over, and up to how many rows of it."""
+
+    def __init__(self, folder: Path, n_rows: int) -> None:
+        from pyarrow import dataset
+
+        files = sorted(folder.glob("*.parquet"))[: -(-n_rows // _FILE_ROWS)]
+        self._dataset, self._n_rows, self.n = dataset.dataset(files), n_rows, 0
+
+    def scanner(self) -> None:
+        """Say that this is a dataset."""
+
+    def to_batches(self, **settings: Any) -> Iterator[Any]:
+        self.n += 1
+        left = self._n_rows
+        for batch in self._dataset.to_batches(**settings):
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+            if left <= 0:
+                return
+
+
+def classifier() -> Any:
+    """Return weights for all columns, as those of a regression that was fitted elsewhere."""
+    from sklearn.linear_model import LogisticRegression
+
+    fitted = LogisticRegression()
+    rng = np.random.default_rng(2)
+    fitted.coef_, fitted.intercept_ = rng.normal(size=(1, len(COLUMNS))) / 10, np.zeros(1)
+    fitted.classes_, fitted.feature_names_in_ = np.array([0, 1]), np.array(COLUMNS, dtype=object)
+    return fitted
+
+
+def step(name: str, rows: Passes) -> Any:
+    """Run a step, and return what it found."""
+    import pyarrow as pa
+
+    import trimbench as tb
+    from trimbench.networks.batches import Batches
+
+    real = list(range(N_BINARY, len(COLUMNS)))
+    if name.startswith("read"):
+        columns = [*CATEGORIES, "y"] if name == "read categories" else COLUMNS
+        for batch in rows.to_batches(columns=columns, batch_size=_GROUP_ROWS, batch_readahead=2, fragment_readahead=1):
+            for column in batch.columns:
+                column.cast(pa.float64())
+        return None
+    if name == "learn":
+        return tb.learn(Batches.of(rows, CATEGORIES), "y").prior.tolist()
+    n_components = int(name.split()[1])
+    model = tb.conform(classifier(), rows, real=real, n_components=n_components, covariance="diagonal")
+    return model.residual
+
+
+STEPS = ("read categories", "learn", "read", "conform 1", "conform 5")
+
+
+def child(name: str, folder: Path, n_rows: int) -> None:
+    """Run one step and print what it took."""
+    warm = Passes(folder, 2_000)
+    step(name, warm)  # compiles and imports
+    before = _resident()
+    rows = Passes(folder, n_rows)
+    start, began = time.process_time(), time.perf_counter()
+    found = step(name, rows)
+    seconds = time.process_time() - start
+    wall = time.perf_counter() - began
+    print(json.dumps({"seconds": seconds, "wall": wall, "passes": rows.n, "MiB": _peak() - before, "found": found}))
+
+
+def _status(key: str) -> float:
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return int(next(line for line in lines if line.startswith(key)).split()[1]) / 1024
+
+
+def _resident() -> float:
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak begins anew
+    return _status("VmRSS")
+
+
+def _peak() -> float:
+    return _status("VmHWM")
+
+
+def measured(name: str, folder: Path, n_rows: int) -> dict[str, Any]:
+    """Run a step in a process of its own."""
+    words = [
+        sys.executable,
+        "-m",
+        "scripts.bench.batches",
+        "--step",
+        name,
+        "--folder",
+        str(folder),
+        "--rows",
+        str(n_rows),
+    ]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--step", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.step:
+        child(given.step, given.folder, given.rows)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.folder or Path(scratch)
+        if not list(folder.glob("*.parquet")):
+            make(folder, given.rows)
+        size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
+        print(f"{given.rows:,} rows x {len(COLUMNS)} columns, {size / 2**20:,.0f} MiB of files")
+        per_pass: dict[str, float] = {}
+        for name in STEPS:
+            few, many = (measured(name, folder, n) for n in (given.rows // 10, given.rows))
+            per_pass[name] = many["seconds"] / many["passes"]
+            exponent = np.log10(per_pass[name] / (few["seconds"] / few["passes"]))
+            reading = (
+                per_pass["read categories" if name == "learn" else name] if "read" not in per_pass else per_pass["read"]
+            )
+            reading = per_pass["read categories" if name in ("read categories", "learn") else "read"]
+            print(
+                f"{name}: {many['seconds']:.1f} s of processor ({many['wall']:.1f} s) in {many['passes']} passes, "
+                f"{given.rows / per_pass[name]:,.0f} rows a second, {reading / per_pass[name]:.2f} of reading's"
+                f" rate, {many['MiB']:.0f} MiB beyond the imports, growth {exponent:.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

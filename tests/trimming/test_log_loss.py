@@ -171,3 +171,10 @@ def test_a_fitted_model_has_no_labels() -> None:
     model = TrimmedClassifier(budget=2).fit(X, y).classifier_.model
     with pytest.raises(ValueError, match=r"objective must be 'agreement' for a fitted model, .* use fit"):
         TrimmedClassifier.from_fitted(model, objective="log_loss")
+
+
+def test_several_budgets_learn_once() -> None:
+    X, y = table()
+    for budget, one in zip((1, 3), TrimmedClassifier(objective="log_loss").fit_budgets(X, y, [1, 3]), strict=True):
+        alone = TrimmedClassifier(budget=budget, objective="log_loss").fit(X, y)
+        assert (one.features_, one.log_loss_.log_loss) == (alone.features_, alone.log_loss_.log_loss)

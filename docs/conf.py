@@ -12,11 +12,11 @@ from sphinx.application import Sphinx
 CONTENTS = {
     "index": {
         "": "installation tutorial findings gallery architecture",
-        "Tours": "tours/trimming tours/conformant tours/selection_bias",
+        "Tours": "tours/trimming tours/conformant tours/selection_bias tours/gaps",
         "How to": """
             howto/how-to-choose howto/study howto/own-classifier howto/trim-on-rows howto/classifier-with-gaps
             howto/missing-features howto/ask-next howto/selected-features howto/own-data howto/own-network
-            howto/shared-configuration howto/sweep howto/figures howto/compare howto/check
+            howto/shared-configuration howto/sweep howto/figures howto/compare howto/check howto/audit
             howto/verdicts-without-python howto/another-paper howto/many-machines where contributing maintaining
         """,
         "Reference": """
@@ -24,7 +24,7 @@ CONTENTS = {
             reference/conformant reference/selection_bias reference/asking reference/estimators reference/reproduction
             reference/glossary reference/stability changelog
         """,
-        "Mathematics": "theory/trimming theory/conformant theory/selection-bias",
+        "Mathematics": "theory/trimming theory/conformant theory/selection-bias theory/audits",
     },
     "findings": {"": "findings/trimming findings/conformant findings/selection_bias"},
     "reference/trimming": {"": "reference/bayesian_classifier reference/agreement"},

@@ -25,7 +25,7 @@ from trimbench.reproduction.configuration import checked_text
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import JobStore
 from trimbench.reproduction.reporting.figures.drawing import read_points
-from trimbench.reproduction.reporting.page import read_texts
+from trimbench.reproduction.reporting.parts import read_texts
 from trimbench.reproduction.reporting.runs import profile_of, read_about
 from trimbench.reproduction.settings import ConfigurationError
 

@@ -18,7 +18,7 @@ import yaml
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.project import project
-from trimbench.reproduction.reporting.page import SHORT_KEY
+from trimbench.reproduction.reporting.parts import SHORT_KEY
 from trimbench.reproduction.vocabulary.planning import COST, measured
 
 HEAD = "# Mean processor seconds of a job by experiment and function, as `scripts/bench/run cost` found them.\n"

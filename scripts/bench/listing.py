@@ -15,7 +15,7 @@ from pathlib import Path
 
 import hydra
 
-from trimbench.reproduction.commands.arguments import SHARED_KEYS
+from trimbench.reproduction.commands.common_settings import SHARED_KEYS
 from trimbench.reproduction.configuration import Catalogue, plain
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.job import Job

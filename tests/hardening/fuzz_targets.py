@@ -30,7 +30,7 @@ from trimbench.estimators import TrimmedClassifier
 from trimbench.networks.formats.ace import AceProblem, read_problem
 from trimbench.papers.networks import declare_network
 from trimbench.papers.own_table.table_reading import read_table
-from trimbench.reproduction.commands.arguments import SHARED_KEYS
+from trimbench.reproduction.commands.common_settings import SHARED_KEYS
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import declare_dataset, load_dataset

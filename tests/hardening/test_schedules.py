@@ -19,7 +19,8 @@ from trimbench.reproduction.commands import tasks
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.files import lock, temporary_folder, write_bytes, write_text
-from trimbench.reproduction.reporting.runs import make_run, write_profile, write_summary
+from trimbench.reproduction.reporting.overview import write_summary
+from trimbench.reproduction.reporting.runs import make_run, write_profile
 from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.reported import Literature
 from trimbench.reproduction.world import World, world

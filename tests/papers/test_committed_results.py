@@ -15,9 +15,11 @@ import pytest
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from trimbench.reproduction.commands.arguments import SHARED_KEYS, Composer
+from trimbench.reproduction.commands.arguments import Composer
+from trimbench.reproduction.commands.common_settings import SHARED_KEYS
 from trimbench.reproduction.configuration import Catalogue
-from trimbench.reproduction.reporting.page import Entry, part_of, render_pages
+from trimbench.reproduction.reporting.page import render_pages
+from trimbench.reproduction.reporting.parts import Entry, part_of
 from trimbench.reproduction.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally
 from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.planning import make_experiment

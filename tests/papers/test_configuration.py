@@ -16,7 +16,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.reproduction import configuration
-from trimbench.reproduction.commands.arguments import SHARED_KEYS, Composer, setting
+from trimbench.reproduction.commands.arguments import Composer, setting
+from trimbench.reproduction.commands.common_settings import SHARED_KEYS
 from trimbench.reproduction.configuration import Catalogue, files_below, plain
 from trimbench.reproduction.project import project
 from trimbench.reproduction.settings import ConfigurationError

@@ -202,8 +202,8 @@ def test_commands_are_understood(arguments: str, command: Command, request: pyte
         assert cli._compose(CommandLine.of(words))
 
 
-def test_there_are_commands_examples_and_a_notebook_for_each_family_to_check() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["conformant", "selection_bias", "trimming"]
+def test_there_are_commands_examples_and_a_notebook_for_each_family_and_gaps_to_check() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["conformant", "gaps", "selection_bias", "trimming"]
     assert len(SHOWN) > 15
     examples = [block for path in HOW_TO for block in pages.blocks(path.read_text(encoding="utf-8"), "python")]
     assert len(examples) > 15

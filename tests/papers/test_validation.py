@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from trimbench.papers.conformant.protocols import Protocol
-from trimbench.reproduction.commands.arguments import SHARED_KEYS, CommandLine, Composer, setting
+from trimbench.reproduction.commands.arguments import CommandLine, Composer, setting
+from trimbench.reproduction.commands.common_settings import SHARED_KEYS
 from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.settings import ConfigurationError, must_be, settings, unknown, validated

@@ -6,9 +6,10 @@ import bisect
 import copy
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -50,18 +51,25 @@ class Progress:
     seconds: float
 
 
+class PieceExecutor(Protocol):
+    """Runs the pieces of a proof: an executor of `concurrent.futures`, or anything else with this method."""
+
+    def submit(self, function: Callable[..., bytes], /, *args: Any) -> Future[bytes]:
+        """Run a function, which may be pickled, with some bytes; the future raises an error if that is lost."""
+
+
 class Limits:
     """The limits of one search; its clock starts when they are made, and stands still while kernels are loaded.
 
     Parameters
     ----------
-    time_limit, evaluation_limit, n_jobs, progress
+    time_limit, evaluation_limit, n_jobs, progress, executor
         As in `trim`.
 
     Raises
     ------
     ValueError
-        When a limit is not a positive number, or `progress` cannot be called.
+        When a limit is not a positive number, `progress` cannot be called, or `executor` submits nothing.
     """
 
     def __init__(
@@ -71,6 +79,7 @@ class Limits:
         *,
         n_jobs: int = 1,
         progress: Callable[[Progress], object] | None = None,
+        executor: PieceExecutor | None = None,
     ) -> None:
         if time_limit is not None and (
             isinstance(time_limit, bool) or not isinstance(time_limit, int | float | np.number) or not time_limit > 0
@@ -79,11 +88,17 @@ class Limits:
         if evaluation_limit is not None and not _is_count(evaluation_limit):
             raise ValueError(f"evaluation_limit must be a whole number, 1 or more, or None, got {evaluation_limit!r}")
         if not _is_count(n_jobs):
-            raise ValueError(f"n_jobs must be a number of threads, 1 or more, got {n_jobs!r}")
+            raise ValueError(f"n_jobs must be a number of threads or processes, 1 or more, got {n_jobs!r}")
         if progress is not None and not callable(progress):
             raise ValueError(f"progress must be a function that takes a Progress, or None, got {progress!r}")
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            raise ValueError(
+                "executor must have a method submit, as those of concurrent.futures have, or be None, got "
+                f"{str(executor)[:80]!r}; n_jobs alone starts processes on this machine"
+            )
         self.time_limit = None if time_limit is None or time_limit >= _FOREVER else float(time_limit)
         self.n_jobs = int(n_jobs)
+        self.executor = executor
         self.evaluation_limit = evaluation_limit
         self._evaluation_limit = math.inf if evaluation_limit is None else evaluation_limit
         self._progress = progress
@@ -114,7 +129,8 @@ class Limits:
     def part(self, share: float) -> Limits:
         """Return limits with this share of the time that is left; they report no progress."""
         left = self.seconds_left()
-        return Limits(None if left is None else share * left, self.evaluation_limit, n_jobs=self.n_jobs)
+        seconds = None if left is None else share * left
+        return Limits(seconds, self.evaluation_limit, n_jobs=self.n_jobs, executor=self.executor)
 
     def ending_earlier(self, seconds: float) -> Limits:
         """Return limits that leave these seconds, but at most half of the time left, for what follows."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from trimbench._pictures import draw_bounds, html_of
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.decisions import Cut, feature_indices
-from trimbench.trimming.problem import Limits, Progress
+from trimbench.trimming.problem import Limits, PieceExecutor, Progress
 
 # How often a trimmed classifier agrees with the original on rows, with an interval.
 
@@ -207,6 +207,7 @@ class Trimming:
         evaluation_limit: int | None = None,
         n_jobs: int = 1,
         progress: Callable[[Progress], object] | None = None,
+        executor: PieceExecutor | None = None,
     ) -> Trimming:
         """Continue a search that a limit has stopped, from where it was; a search on rows begins anew.
 
@@ -216,7 +217,7 @@ class Trimming:
             Seconds from now.
         evaluation_limit : int, optional
             Evaluations in all, give or take a step, those before the stop included.
-        n_jobs, progress
+        n_jobs, progress, executor
             As in `trim`.
 
         Returns
@@ -225,7 +226,7 @@ class Trimming:
             This one if it is optimal, with its exact agreement, or at the evaluation limit (and no rows were given), or
             if nothing is left to do.
         """
-        return self.resumed(Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress))
+        return self.resumed(Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress, executor=executor))
 
     def resumed(self, limits: Limits) -> Trimming:
         """Return what `resume` does, within limits whose time is already running."""

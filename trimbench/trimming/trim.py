@@ -15,7 +15,15 @@ from trimbench.trimming.decisions import Cut, check_evidence_possible, checked_t
 from trimbench.trimming.engines.bounds import DEFAULT_POINTS, CertifiedEngine
 from trimbench.trimming.engines.choice import Engine, EngineName, check_engine, make_engine
 from trimbench.trimming.engines.table import MAX_ENTRIES, n_entries
-from trimbench.trimming.problem import Choice, Limits, Progress, checked_budget, checked_choice, checked_costs
+from trimbench.trimming.problem import (
+    Choice,
+    Limits,
+    PieceExecutor,
+    Progress,
+    checked_budget,
+    checked_choice,
+    checked_costs,
+)
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, trimming_of
 from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight, trim_on_rows
 from trimbench.trimming.search.row_scores import CodedRows, encoded_rows
@@ -39,6 +47,7 @@ class TrimSettings(TypedDict, total=False):
     evaluation_limit: int | None
     n_jobs: int
     progress: Callable[[Progress], object] | None
+    executor: PieceExecutor | None
 
 
 def trim(
@@ -57,6 +66,7 @@ def trim(
     evaluation_limit: int | None = None,
     n_jobs: int = 1,
     progress: Callable[[Progress], object] | None = None,
+    executor: PieceExecutor | None = None,
 ) -> Trimming:
     """Find the trimming within a budget that agrees with the classifier as often as possible.
 
@@ -102,9 +112,14 @@ def trim(
         Evaluations of the criterion after which the search stops, give or take a step; unlike with `time_limit`, the
         result is the same on every machine. With `rows`, it limits the search by the model and by the rows separately.
     n_jobs : int
-        Threads that select by the rows at the same time. The result is the same for any number, unless time is limited.
+        Threads that select by the rows at the same time, and workers that share the proof of a large naive Bayes
+        classifier (compiled, more than 2^27 instances) once it has taken a second, unless evaluations are limited. The
+        result is the same for any number, except for `n_evaluations`, and unless time is limited.
     progress : callable, optional
         Called with a `Progress` at the end and, in exact searches by the model alone, about ten times a second.
+    executor : object with a method ``submit(function, *args)`` that returns a `concurrent.futures.Future`, optional
+        Where the workers are: it gets `n_jobs` pieces of a proof at the same time, which take about half a second each;
+        a piece that raises an error, or is late, costs time only. Default: processes of this machine.
 
     Returns
     -------
@@ -132,7 +147,7 @@ def trim(
     ----------
     Choi and Van den Broeck (2018), Algorithm 1 and Proposition 3.
     """
-    limits = Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress)
+    limits = Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress, executor=executor)
     is_named = isinstance(rows_weight, str) and rows_weight == "auto"
     if not is_named and not (is_number(rows_weight) and 0.0 <= rows_weight <= 1.0):
         raise ValueError(

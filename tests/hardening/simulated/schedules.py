@@ -413,7 +413,9 @@ _MODULES = ("files.py", "execution/store.py", "execution/executors.py", "vocabul
 # Of these modules, the functions that make and publish runs.
 _PARTS = {
     "reporting/runs.py": re.compile(""),
-    "commands/tasks.py": re.compile(r"run|_run_all|publish|_replace|_undo_killed|_copied|surroundings"),
+    "reporting/overview.py": re.compile(""),
+    "commands/tasks.py": re.compile(r"run|_run_all|publish|_replace|_undo_killed|_copied"),
+    "commands/surroundings.py": re.compile(""),
 }
 _OPERATIONS = {
     *("create", "write", "copy", "flush", "rename", "make_folder", "make_folders", "unlink", "remove_folder"),

@@ -10,14 +10,8 @@ from pathlib import Path
 import pytest
 
 from trimbench.reproduction.commands import tasks
-from trimbench.reproduction.commands.arguments import (
-    SHARED_KEYS,
-    CommandLine,
-    Composer,
-    check_settings,
-    setting,
-    task_names,
-)
+from trimbench.reproduction.commands.arguments import CommandLine, Composer, check_settings, setting
+from trimbench.reproduction.commands.common_settings import SHARED_KEYS, task_names
 from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.project import project
 from trimbench.reproduction.settings import ConfigurationError

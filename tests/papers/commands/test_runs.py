@@ -20,7 +20,7 @@ from trimbench.reproduction.execution.store import provenance
 from trimbench.reproduction.files import settings_name
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting import page as reporting_page
-from trimbench.reproduction.reporting import runs
+from trimbench.reproduction.reporting import parts, runs
 from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import OTHER, T4, YET_OTHER, Command, configured_in, project_of, results, write
@@ -146,7 +146,7 @@ def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str
     """What the program takes for its commit, with a configuration of one experiment."""
     folder = project_of(tmp_path / "conf", "trimming/table4")
     state = {**provenance(), "commit": "a" * 40, "dirty": False}
-    for module in (tasks, runs, reporting_page):
+    for module in (tasks, runs, reporting_page, parts):
         monkeypatch.setattr(module, "provenance", lambda: dict(state))
     for _ in configured_in(folder):
         yield state
@@ -231,12 +231,12 @@ def test_a_link_in_a_run_is_neither_shown_nor_written_through(command: Command, 
     command(*QUICKLY, code=0)
     run, secret = tmp_path / "results/quick", tmp_path / "secret"
     part = runs.read_about(run, "trimming/table4")["page"]
-    assert reporting_page.filled(part, run)["tables"]
+    assert parts.filled(part, run)["tables"]
     (run / "trimming").rename(secret)
     (run / "trimming").mkdir()
     for path in secret.iterdir():
         (run / "trimming" / path.name).symlink_to(path)
-    for read in (lambda: reporting_page.filled(part, run), lambda: runs.read_about(run, "trimming/table4")):
+    for read in (lambda: parts.filled(part, run), lambda: runs.read_about(run, "trimming/table4")):
         with pytest.raises(ConfigurationError, match=r"trimming/table4\S* is a symbolic link, which is not followed"):
             read()
     shutil.rmtree(run / "trimming")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from trimbench.reproduction.files import write_csv
-from trimbench.reproduction.reporting.page import read_texts
+from trimbench.reproduction.reporting.parts import read_texts
 from trimbench.reproduction.reporting.tables import comparison
 from trimbench.reproduction.reporting.verdicts import are_reproduced, judge
 from trimbench.reproduction.settings import ConfigurationError

@@ -21,15 +21,8 @@ from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.files import is_accepted, safe_name, settings_name
 from trimbench.reproduction.reporting.figures import drawing as figure_files
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
-from trimbench.reproduction.reporting.runs import (
-    Overview,
-    check_run,
-    make_run,
-    profile_of,
-    say,
-    unattempted,
-    write_findings,
-)
+from trimbench.reproduction.reporting.overview import Overview
+from trimbench.reproduction.reporting.runs import check_run, make_run, profile_of, say, unattempted, write_findings
 from trimbench.reproduction.reporting.verdicts import compare
 from trimbench.reproduction.vocabulary.reported import Literature
 from trimbench.reproduction.vocabulary.tables import Table

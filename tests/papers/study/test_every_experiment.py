@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from trimbench.papers.networks import Figures
-from trimbench.reproduction.commands.arguments import SHARED_KEYS, CommandLine, Composer
+from trimbench.reproduction.commands.arguments import CommandLine, Composer
+from trimbench.reproduction.commands.common_settings import SHARED_KEYS
 from trimbench.reproduction.data.declarations import DatasetDeclaration, Declaration
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting import runs

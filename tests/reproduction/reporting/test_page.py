@@ -19,18 +19,8 @@ from hypothesis import strategies as st
 from trimbench.reproduction.execution import store
 from trimbench.reproduction.reporting import page as reporting_page
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
-from trimbench.reproduction.reporting.page import (
-    Entry,
-    as_ranges,
-    assets,
-    counted,
-    facts_of,
-    in_ranges,
-    job_list,
-    part_of,
-    render_pages,
-    table_part,
-)
+from trimbench.reproduction.reporting.page import assets, counted, facts_of, render_pages, table_part
+from trimbench.reproduction.reporting.parts import Entry, as_ranges, in_ranges, job_list, part_of
 from trimbench.reproduction.reporting.runs import read_about, write_findings
 from trimbench.reproduction.reporting.verdicts import CAUSES, NOT_ATTEMPTED, Counted, compare, counted_once, once
 from trimbench.reproduction.settings import ConfigurationError, Json

@@ -24,7 +24,8 @@ from trimbench.papers.own_table.table_reading import DETERMINES
 from trimbench.papers.own_table.table_texts import TableSettings
 from trimbench.papers.own_table.tables import title_of
 from trimbench.reproduction.files import own_homes
-from trimbench.reproduction.reporting.page import facts_of, filled, render, table_parts
+from trimbench.reproduction.reporting.page import facts_of, render, table_parts
+from trimbench.reproduction.reporting.parts import filled
 from trimbench.reproduction.reporting.runs import read_about
 from trimbench.reproduction.vocabulary.planning import Findings
 

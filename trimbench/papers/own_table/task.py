@@ -8,7 +8,7 @@ from pathlib import Path
 from trimbench.papers.own_table.settings import STUDY, StudySettings, read_costs
 from trimbench.papers.own_table.study import prepared, run_study, write_study
 from trimbench.reproduction.commands.arguments import Invocation
-from trimbench.reproduction.commands.tasks import surroundings
+from trimbench.reproduction.commands.surroundings import surroundings
 from trimbench.reproduction.files import safe_name
 from trimbench.reproduction.messages import brief
 from trimbench.reproduction.reporting.runs import check_run, say

@@ -12,13 +12,12 @@ import math
 import re
 import shlex
 import sys
-import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import hydra
 import yaml
@@ -27,129 +26,16 @@ from hydra.core.override_parser.types import Override, OverrideType, Quote, Quot
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
+from trimbench.reproduction.commands.common_settings import ALL_KEYS, OF_THE_RUN, SWITCHES, CommonSettings, task_names
 from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, checked_text, files_below, load, plain
-from trimbench.reproduction.files import is_accepted, named_folder, read_text
-from trimbench.reproduction.messages import brief
-from trimbench.reproduction.project import DISTRIBUTION, project, use
+from trimbench.reproduction.files import read_text
+from trimbench.reproduction.project import project, use
 from trimbench.reproduction.project_folder import project_of
-from trimbench.reproduction.settings import ConfigurationError, Json, must_be, settings, unknown, validated
+from trimbench.reproduction.settings import ConfigurationError, Json, unknown
 
 if TYPE_CHECKING:
     from trimbench.reproduction.reporting.figures.settings import FigureSettings
 
-TaskName = Literal[
-    "run", "report", "plot", "publish", "compare", "list", "describe", "fetch", "new", "verdict", "check"
-]
-
-
-def task_names() -> tuple[str, ...]:
-    """Return the names of all tasks: those of the framework, then those of the project."""
-    return (*typing.get_args(TaskName), *project().tasks)
-
-
-# Keys that say what is done and where: the command line alone may set them, not files from elsewhere.
-OF_THE_RUN = (
-    "task",
-    "project",
-    "run",
-    "runs",
-    "results",
-    "cache_mode",
-    "offline",
-    "archive",
-    "executor",
-    "reported",
-    "values",
-    "against",
-)
-# The run with the committed results, to which only task=publish writes.
-PUBLISHED = "published"
-# Folders beside those of the runs.
-_TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm", "archives", "checks")
-
-
-@settings
-class CommonSettings:
-    """The keys that every command has, apart from those that choose from a group."""
-
-    task: Annotated[str, must_be("a task", lambda name: name in task_names())]
-    run: str | None
-    runs: list[str]
-    seed: int
-    results: str
-    cache_mode: Literal["default", "ignore", "only"]
-    offline: bool
-    roads: list[Literal["openml", "file", "package"]] | None
-    verify: bool = False
-    archive: bool = False
-    project: str | None = None
-    reported: str | None = None
-    values: str | None = None
-    against: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.results.startswith("~") or "://" in self.results:
-            try:
-                object.__setattr__(self, "results", str(named_folder(self.results)))
-            except ValueError as error:
-                raise ConfigurationError(f"results {error}") from error
-        if not self.results.isprintable() or not self.results:
-            raise ConfigurationError(
-                f"results must be a folder with a printable name, got {brief(self.results)}; write results=. for the "
-                "current one"
-            )
-        if self.run is not None and (not is_accepted(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
-            raise ConfigurationError(
-                f"run must be a name of ASCII letters, digits and _ . - other than {', '.join(_TAKEN)} that Windows "
-                f"accepts, too (not aux, nul.1 or a point at the end), got {self.run!r}; write for example run=mine"
-            )
-        if self.run == PUBLISHED and self.task in ("run", "report", "verdict", *project().tasks):
-            raise ConfigurationError(
-                f"run must not be {PUBLISHED!r} for task={self.task}: nothing but task=publish writes there; "
-                "leave it out, or write for example run=mine"
-            )
-        if self.seed < 0:
-            raise ConfigurationError(f"seed must be at least 0, got {self.seed}")
-        if not self.roads or len(set(self.roads)) < len(self.roads):
-            raise ConfigurationError(
-                f"roads must have one or more of openml, file and package, each once, got {brief(self.roads)}; write "
-                "for example roads=[package], or offline=true to download nothing"
-            )
-        if (self.project is None) == (self.task == "new"):
-            raise ConfigurationError(
-                f"project must be the folder that task=new writes, and is for that task alone, got {self.project!r} "
-                f"with task={self.task}; {DISTRIBUTION} --project FOLDER names the project of a command"
-            )
-        if [self.reported is None, self.values is None] != [self.task != "verdict"] * 2:
-            raise ConfigurationError(
-                "reported and values must be two files, a paper's printed numbers and yours, for task=verdict and that "
-                f"task alone, got {brief(self.reported)} and {brief(self.values)} with task={self.task}; write "
-                "task=verdict reported=reported.yaml values=values.csv"
-            )
-        if (self.against is None) == (self.task == "check"):
-            raise ConfigurationError(
-                "against must be a run, its archive or a numbers.csv, against which task=check checks, and is for that "
-                f"task alone, got {brief(self.against)} with task={self.task}; write task=check against=published"
-            )
-        if self.archive and self.task != "report":
-            raise ConfigurationError(
-                f"archive=true must come with task=report, got task={self.task}; run without it, then write "
-                "task=report archive=true"
-            )
-
-    @classmethod
-    def of(cls, values: Mapping[str, Json]) -> CommonSettings:
-        """Return the common settings in a composed configuration; raise ConfigurationError if one is not valid."""
-        names = [field.name for field in fields(cls)]
-        return validated(cls, {key: values[key] for key in names if key in values}, "configuration")
-
-
-# Keys that every command has; the others belong to the experiment.
-SHARED_KEYS = (*(field.name for field in fields(CommonSettings)), "executor", "profile", "figure")
-# Keys of configurations other than the settings of an experiment, its seed and its profile.
-NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, *NOT_SETTINGS) if key not in ("seed", "profile"))
-_KEYS = (*SHARED_KEYS, "experiment")
-_SWITCHES = tuple(field.name for field in fields(CommonSettings) if field.type == "bool")
 # Groups of the configuration that a command line chooses from.
 GROUPS = ("experiment", "executor", "profile", "figure")
 _MOST_POINTS = 10_000  # each takes some milliseconds before the first job runs
@@ -320,7 +206,7 @@ def _check_dashes(arguments: Sequence[str]) -> None:
     for word, following in itertools.pairwise([*arguments, ""]):
         key, equals, value = word.lstrip("-").partition("=")
         if (
-            word.startswith("-") and key in _KEYS and key != "project" and (equals or key != "run")
+            word.startswith("-") and key in ALL_KEYS and key != "project" and (equals or key != "run")
         ):  # --run is an option of Hydra
             meant = f"{key}={value}" if value else _meant(key, following)
             raise ConfigurationError(f"settings are written without dashes, got {word!r}; write {meant}")
@@ -329,7 +215,7 @@ def _check_dashes(arguments: Sequence[str]) -> None:
 def _meant(key: str, following: str) -> str:
     """Complete a setting that was written without its value: the next word is it, unless it is a setting itself."""
     value = following.lstrip("=")
-    if key in _SWITCHES:
+    if key in SWITCHES:
         return f"{key}={'false' if value == 'false' else 'true'}"
     return f"{key}={'...' if '=' in value else value or '...'}"
 
@@ -356,7 +242,7 @@ def _parsed(words: Sequence[str]) -> list[Override]:
 def _no_setting(word: str, following: str) -> ConfigurationError:
     catalogue = Catalogue()
     names: dict[str, Sequence[str]] = {group: catalogue.names(group) for group in GROUPS} | {"task": task_names()}
-    if word in _KEYS:
+    if word in ALL_KEYS:
         meant = [_meant(word, following)]
     else:
         ends = [(group, name) for group, known in names.items() for name in known if f"/{name}".endswith(f"/{word}")]
@@ -668,6 +554,11 @@ class Invocation:
     def experiments(self) -> Mapping[str, Mapping[str, Json]]:
         """The experiments of the first point."""
         return self.points[0].experiments
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the command line gives a seed."""
+        return any(text.startswith("seed=") for text in self.points[0].named)
 
     @property
     def root(self) -> Path:

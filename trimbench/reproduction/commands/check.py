@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from trimbench.reproduction.commands.arguments import NO_SETTINGS, Invocation
+from trimbench.reproduction.commands.arguments import Invocation
+from trimbench.reproduction.commands.common_settings import NO_SETTINGS
 from trimbench.reproduction.files import safe_name, temporary_folder
 from trimbench.reproduction.reporting.archive import unpack_tables
 from trimbench.reproduction.reporting.runs import StoredRun, folder_of, is_run, read_run, runs_in, say

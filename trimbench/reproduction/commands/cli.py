@@ -26,17 +26,15 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 from trimbench.reproduction.children import python
 from trimbench.reproduction.commands.arguments import (
     GROUPS,
-    SHARED_KEYS,
     CommandLine,
-    CommonSettings,
     Composer,
     Invocation,
     Point,
     check_settings,
     setting,
-    task_names,
     value_text,
 )
+from trimbench.reproduction.commands.common_settings import SHARED_KEYS, CommonSettings, task_names
 from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, plain, without_value
 from trimbench.reproduction.files import read_bytes, settings_name
 from trimbench.reproduction.messages import ShortError, Shown, fitted
@@ -62,6 +60,8 @@ $COMMAND -m experiment=... alpha=30,300   run it for each value of a setting
 $COMMAND task=report (or task=plot)       write tables (or figures) again
 $COMMAND task=compare runs=[a,b]          what differs between two runs
 $COMMAND task=check against=published     what changed by more than noise
+$COMMAND task=audit run=published        compute jobs of a run again, and compare
+$COMMAND task=adopt archive=run.zip       take its records that are planned here
 $COMMAND task=verdict reported=a values=b  judge numbers from elsewhere$FURTHER
 
 $SETTINGS
@@ -182,7 +182,9 @@ def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
         return f"{fitted(about)}\n\n{_described(composer, given, groups, chosen)}\n"
     families = itertools.groupby(catalogue.names("experiment"), lambda name: name.rpartition("/")[0])
     choices = [(f"experiment={one}/", [name.rpartition("/")[2] for name in names]) for one, names in families]
-    choices += [(f"{group}=", catalogue.names(group)) for group in ("executor", "profile")]
+    executors, profiles = (catalogue.names(group) for group in ("executor", "profile"))
+    # On one line, so that the help fits a screen.
+    choices.append(("executor=", [", ".join(executors) + ("; profile=" + ", ".join(profiles) if profiles else "")]))
     lines = "\n".join(fitted(f"  {word:<{_COLUMN}} {', '.join(names)}", 6) for word, names in choices)
     ours = project()
     width = len(ours.command) + _COLUMN + 8  # where the descriptions begin

@@ -6,15 +6,19 @@ import dataclasses
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from trimbench.reproduction.commands.arguments import NO_SETTINGS, PUBLISHED, SHARED_KEYS, Invocation, Point
+from trimbench.reproduction.commands.adopt import adopt_archive
+from trimbench.reproduction.commands.arguments import Invocation, Point
+from trimbench.reproduction.commands.audit import audit
 from trimbench.reproduction.commands.check import check, chosen, known_runs, run_folder
+from trimbench.reproduction.commands.common_settings import NO_SETTINGS, PUBLISHED, SHARED_KEYS
+from trimbench.reproduction.commands.surroundings import make, surroundings
 from trimbench.reproduction.commands.verdict import verdict
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.data.declarations import (
@@ -26,7 +30,7 @@ from trimbench.reproduction.data.declarations import (
     obstacle,
 )
 from trimbench.reproduction.data.errors import by_host, ways_out
-from trimbench.reproduction.execution.executors import Executor, Work, duration, executor_of, n_workers
+from trimbench.reproduction.execution.executors import Executor, Work, duration, n_workers
 from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit, provenance
 from trimbench.reproduction.files import (
     hash_of,
@@ -45,10 +49,11 @@ from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.reporting.archive import write_archive
 from trimbench.reproduction.reporting.figures.drawing import StoredFigure, write_pictures
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
-from trimbench.reproduction.reporting.page import Part, count
+from trimbench.reproduction.reporting.overview import Overview, write_summary
+from trimbench.reproduction.reporting.page import count
+from trimbench.reproduction.reporting.parts import Part
+from trimbench.reproduction.reporting.reasons import keep_code, reasons_to_run
 from trimbench.reproduction.reporting.runs import (
-    Overview,
-    check_name,
     check_run,
     described_in,
     folder_of,
@@ -59,18 +64,16 @@ from trimbench.reproduction.reporting.runs import (
     read_run,
     say,
     write_profile,
-    write_summary,
 )
 from trimbench.reproduction.reporting.sweeps import SweepPoint, write_sweep
 from trimbench.reproduction.reporting.tables import cut, markdown, markdown_rows
 from trimbench.reproduction.settings import ConfigurationError, Json
-from trimbench.reproduction.vocabulary.cells import Experiment, Inputs
+from trimbench.reproduction.vocabulary.cells import Cell, Experiment, Inputs
 from trimbench.reproduction.vocabulary.planning import (
     Plan,
     Surroundings,
     expected_seconds,
     held_against_servers,
-    make_experiment,
     measured,
     run_plans,
 )
@@ -94,20 +97,6 @@ class _Task:
     reporter: Overview | SweepPoint
 
 
-def surroundings(invocation: Invocation, cache_mode: str, executor: Executor | None = None) -> Surroundings:
-    """Return what the experiments of a command share: data, store and executor, by default the configured one."""
-    settings = invocation.settings
-    cache = dataclasses.replace(Cache.from_environment(offline=settings.offline), roads=tuple(settings.roads or ()))
-    remove_temporary_folders(cache.writable, ".partial")  # of downloads that were killed
-    store, executor = JobStore(invocation.root / "jobs"), executor or executor_of(invocation.executor)
-    return Surroundings(Inputs(invocation.catalogue, cache), store, executor, cache_mode)
-
-
-def _make(invocation: Invocation, name: str, point: Point) -> Experiment:
-    check_name(name)
-    return make_experiment(name, point.experiments[name], SHARED_KEYS, invocation.code)
-
-
 def run(invocation: Invocation, cache_mode: str | None = None, executor: Executor | None = None) -> int:
     """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed.
 
@@ -121,7 +110,7 @@ def run(invocation: Invocation, cache_mode: str | None = None, executor: Executo
     found = [SweepPoint(point.swept) for point in invocation.points]
     # Everything is made before the first job runs, so that a mistake, even in the last point of a sweep, costs no time.
     tasks = [
-        _Task(name, point, _make(invocation, name, point), f"{name}{suffix}", one if invocation.sweep else overview)
+        _Task(name, point, make(invocation, name, point), f"{name}{suffix}", one if invocation.sweep else overview)
         for point, one in zip(invocation.points, found, strict=True)
         for name in sorted(
             literature.in_order(point.experiments), key=lambda name: name != project().first
@@ -133,7 +122,7 @@ def run(invocation: Invocation, cache_mode: str | None = None, executor: Executo
     if "git says" in (unknown := no_commit()):
         sys.stderr.write(f"The commit of this program is not known, so results do not name it; {unknown}\n")
     draws = any(hasattr(task.experiment, "seed") for task in tasks)
-    if not draws and any(text.startswith("seed=") for text in first.named):
+    if not draws and invocation.seeded:
         sys.stderr.write("seed changes nothing here: no experiment that runs has a setting of this name\n")
     _run_all(tasks, literature, where, invocation)
     if invocation.sweep:
@@ -184,6 +173,9 @@ def _run_all(tasks: Sequence[_Task], literature: Literature, where: Surroundings
     if len(plans) > 1 and where.cache_mode != "only":
         _say_data(list(plans), where.inputs.cache)
     typical = measured(invocation.catalogue, invocation.profile)
+    if where.cache_mode == "default" and not invocation.sweep:
+        for one in plans:
+            say_reasons(one.cells, one.done, one.settings, one.stem, where.store, invocation)
     expected: dict[str, float] = {}
     for one in plans:
         expected.update(expected_seconds(one.jobs, one.done, typical.get(one.name, {})))
@@ -191,6 +183,22 @@ def _run_all(tasks: Sequence[_Task], literature: Literature, where: Surroundings
     if where.cache_mode != "only":
         make_run(invocation.root / invocation.run, invocation.profile)
     run_plans(list(plans), where, conclude, label=label, expected=expected)
+    if where.cache_mode != "only":
+        keep_code([job for plan in plans for job in plan.jobs], where.store.folder)
+
+
+def say_reasons(
+    cells: Sequence[Cell],
+    stored: Iterable[str],
+    settings: Mapping[str, Json],
+    stem: str,
+    store: JobStore,
+    invocation: Invocation,
+) -> None:
+    """Say why jobs that the run has computed before run again, in a line for each cause."""
+    folder = invocation.root / invocation.run
+    for line in reasons_to_run(cells, stored, settings, folder, stem, store.folder, NO_SETTINGS):
+        say(line)
 
 
 def _say_data(plans: Sequence[Plan], cache: Cache) -> None:
@@ -244,9 +252,10 @@ _COLUMNS = ("experiment", *_COUNTS, "processor time to run the rest", "data")
 def list_experiments(invocation: Invocation) -> int:
     """Print each experiment with its jobs, the cost of those that are still to run, and its data; then the sum."""
     where = surroundings(invocation, "only")
-    experiments = {name: _make(invocation, name, invocation.points[0]) for name in invocation.experiments}
+    experiments = {name: make(invocation, name, invocation.points[0]) for name in invocation.experiments}
     typical = measured(invocation.catalogue, invocation.profile)
     rows: list[list[str]] = []
+    again: list[tuple[Sequence[Cell], Mapping[str, float], Mapping[str, Json], str]] = []
     stored: dict[str, Glance | None] = {}
     expected: dict[str, float] = {}
     for name, experiment in experiments.items():
@@ -263,12 +272,17 @@ def list_experiments(invocation: Invocation) -> int:
         costs = expected_seconds(jobs.values(), done, typical.get(name, {}))
         needs = {one.place: one.declaration for cell in cells for one in cell.inputs}
         rows.append([name, *_counted(found, costs), _data(needs, where.inputs.cache)])
+        if len(done) < len(jobs):
+            known = invocation.points[0].experiments[name]
+            again.append((cells, done, known, name))
         # A job that several experiments share runs once.
         stored, expected = stored | found, costs | expected
     if len(experiments) > 1:
         rows.append(["all, shared jobs once", *_counted(stored, expected), ""])
     # Without pandas, whose import would take half a second.
     say(markdown_rows(_COLUMNS, rows, [column in _COUNTS for column in _COLUMNS], terminal_width()))
+    for one in again:
+        say_reasons(*one, where.store, invocation)
     workers = n_workers(where.executor)
     if left := Work(_to_run(stored), expected, workers).seconds_left:
         at_once = "one after the other" if workers == 1 else f"{workers} at a time"
@@ -344,7 +358,7 @@ def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]
         for group in groups_of_data():
             yield from (declare(group, name, catalogue.declared(group, name)) for name in catalogue.names(group))
         return
-    experiments = [_make(invocation, name, invocation.points[0]) for name in invocation.experiments]
+    experiments = [make(invocation, name, invocation.points[0]) for name in invocation.experiments]
     cells = [cell for one in experiments for cell in one.cells(Inputs(catalogue, cache))]
     yield from {need.place: need.declaration for cell in cells for need in cell.inputs}.values()
 
@@ -617,6 +631,8 @@ PERFORM: Mapping[str, Callable[[Invocation], int]] = {
     "fetch": fetch,
     "compare": compare,
     "check": check,
+    "audit": audit,
+    "adopt": adopt_archive,
     "plot": plot,
     "new": new,
     "verdict": verdict,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from trimbench.reproduction.commands.arguments import Invocation
 from trimbench.reproduction.files import is_accepted, read_bytes
 from trimbench.reproduction.messages import some
-from trimbench.reproduction.reporting.runs import Overview, check_name, check_run, say
+from trimbench.reproduction.reporting.overview import Overview
+from trimbench.reproduction.reporting.runs import check_name, check_run, say
 from trimbench.reproduction.reporting.verdicts import ELSEWHERE, are_reproduced
 from trimbench.reproduction.settings import ConfigurationError, Json
 from trimbench.reproduction.vocabulary.numbers import Number, Outcome

@@ -10,6 +10,7 @@ import gc
 import hashlib
 import importlib
 import importlib.util
+import itertools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -54,6 +55,23 @@ def code_version(function: str) -> str:
     play no part. Computed once per process: the source on disk may change later, but the imported code does not. Raises
     what `resolve` raises, and ValueError if there is no source.
     """
+    return hashlib.sha256("\n".join([function, *_lines(function)]).encode()).hexdigest()
+
+
+def code_parts(function: str) -> dict[str, str]:
+    """Return the hashes of the definitions that make the version of a function's code, by module and names.
+
+    Definitions of equal names have a number behind a ``#``.
+    """
+    found: dict[str, str] = {}
+    for line in _lines(function):
+        names, _, digest = line.rpartition(" ")
+        found[next(name for n in itertools.count() if (name := f"{names}#{n}" if n else names) not in found)] = digest
+    return found
+
+
+def _lines(function: str) -> tuple[str, ...]:
+    """Return a line for each top-level statement that a function can reach: its module, its names and its hash."""
     resolve(function)
     module, _, name = function.partition(":")
     name_of_top = module.partition(".")[0]
@@ -69,8 +87,7 @@ def code_version(function: str) -> str:
         new = _after(folder, waiting.pop()) - reached
         reached |= new
         waiting += new
-    lines = [f"{one.module}: {_source(one.file, one.module)[one.at].text}" for one in sorted(reached, key=_order)]
-    return hashlib.sha256("\n".join([function, *lines]).encode()).hexdigest()
+    return tuple(f"{one.module}: {_source(one.file, one.module)[one.at].text}" for one in sorted(reached, key=_order))
 
 
 def _order(place: _Place) -> tuple[str, str, int]:

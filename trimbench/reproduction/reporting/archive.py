@@ -66,6 +66,9 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
 
 # Of an archive that is read: bytes of the tables in it, and of one of them, when they are unpacked.
 _MOST_UNPACKED, _LARGEST = 512 * 2**20, 64 * 2**20
+# What reading one that is damaged raises.
+_DAMAGED = (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error)
+_JOBS = "jobs.jsonl"
 
 
 def unpack_tables(path: Path, folder: Path) -> None:
@@ -88,8 +91,29 @@ def unpack_tables(path: Path, folder: Path) -> None:
                 target = folder / one.filename
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_bytes(content, target)
-    except (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except _DAMAGED as error:
         raise ConfigurationError(f"{path} must be the archive of a run, got {reason(error)}") from error
+
+
+def records_in(path: Path) -> Iterator[bytes]:
+    """Yield the records of jobs in an archive of any origin, each as a line that need not be sound.
+
+    Raises ConfigurationError if it is no archive, is damaged, or has no records or more than it may.
+    """
+    name = f"provenance/{_JOBS}"
+    try:
+        with opened(path.resolve()) as stream, zipfile.ZipFile(stream) as archive:
+            if name not in archive.namelist():
+                raise ValueError(f"it has no {name}")
+            room = _MOST_UNPACKED
+            with archive.open(name) as member:
+                while line := member.readline(2 * RESULT_BYTES):
+                    room -= len(line)
+                    if room < 0:
+                        raise ValueError(f"{name} is too large")
+                    yield line
+    except _DAMAGED as error:
+        raise ConfigurationError(f"archive must be one of a run, got {path}: {reason(error)}") from error
 
 
 def _records(about: Mapping[str, Any], store: JobStore) -> Iterator[Path]:
@@ -117,7 +141,7 @@ def _provenance(records: Mapping[str, Sequence[Path]]) -> dict[str, Iterable[byt
     packages = sorted({f"{one.name}=={one.version}\n" for one in distributions.distributions()}, key=str.casefold)
     every = sorted({path for paths in records.values() for path in paths})
     found: dict[str, Iterable[bytes]] = {
-        "jobs.jsonl": map(_record, every),
+        _JOBS: map(_record, every),
         "packages.txt": ["".join(packages).encode()],
         _CITATION: [_citation().read_bytes()],
     }

@@ -33,7 +33,7 @@ _CHANGE = ["kind", "experiment", "table", "row", "quantity", "first", "second", 
 # Numbers this close are the same up to rounding: relative to them, or absolutely where they are nearly zero.
 _ROUNDING, _NEARLY_ZERO = 1e-9, 1e-12
 # Words for run time or memory in a column, a quantity or the name of an experiment; no two runs have the same.
-_COST = re.compile(r"(?:^|[\W_])(?:(?:micro|milli)?seconds?|minutes?|runtime|times?|ms|\(s\)|MB)(?:$|[\W_])")
+_COST = re.compile(r"(?:^|[\W_])(?:(?:micro|milli)?seconds?|minutes?|runtime|times?|ms|\(s\)|MB|mb)(?:$|[\W_])")
 # Rows and columns that only one run has are counted, and at most this many are named.
 _MOST_NAMED = 5
 
@@ -281,12 +281,17 @@ def _classified(cells: pd.DataFrame, within_noise: Collection[tuple[str, str]]) 
 def _kind(cell: Any) -> str:
     if cell.first == cell.second:
         return "verdict"
-    if cell.is_time or _COST.search(f"{cell.experiment} {cell.row} {cell.quantity}"):
+    if cell.is_time or is_cost(f"{cell.experiment} {cell.row} {cell.quantity}"):
         return "time"
     if isinstance(cell.first, str) or isinstance(cell.second, str):
         return "words"
     are_known = cell.first is not None and cell.second is not None
     return "rounding" if are_known and is_rounding(cell.first, cell.second) else "number"
+
+
+def is_cost(name: str) -> bool:
+    """Tell whether a name has a word for run time or memory."""
+    return bool(_COST.search(name))
 
 
 def is_rounding(first: float, second: float) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from trimbench.reproduction.data.declarations import (
     obstacle,
 )
 from trimbench.reproduction.data.errors import DataUnavailable, DeclarationError, FactsMismatch, by_host, ways_out
+from trimbench.reproduction.execution.adoption import origin_of
 from trimbench.reproduction.execution.executors import Executor, run_jobs
 from trimbench.reproduction.execution.job import Job, faults, fields, number
 from trimbench.reproduction.execution.store import JobStore, Record, read_earlier_arrays
@@ -370,15 +372,25 @@ class Findings:
                 found.setdefault(place, {})[str(road)] = None
         return {place: " and ".join(sorted(roads)) for place, roads in sorted(found.items())}
 
+    @functools.cached_property
+    def adopted(self) -> dict[str, str]:
+        """The archives, by hash, from which records of its jobs were adopted, by the key of the job."""
+        return {one.job.key: origin["sha256"] for one in self.records if (origin := origin_of(one))}
+
     @property
     def notes(self) -> list[str]:
-        """What a reader must know: the notes of the outcome, data that is missing, and machines that were left out."""
+        """What a reader must know: the notes of the outcome, data that is missing, records and machines of others."""
         lists = [record.provenance.get("left_out") for record in self.records]
         left_out = sorted({str(line) for lines in lists if isinstance(lines, list) for line in lines})
         return [
             *self.outcome.notes,
             *(f"Data not available: {line}" for line in by_host(self.missing)),
             *(f"Left out of the run: {line}" for line in left_out),
+            *(
+                f"Computed elsewhere, and adopted from the archive with the SHA-256 {archive}: {n:,} of "
+                f"{len(self.records):,} jobs"
+                for archive, n in Counter(self.adopted.values()).items()
+            ),
         ]
 
     @property

@@ -9,12 +9,18 @@ closed. What a coarse lattice cannot tell apart is decided on finer ones, and in
 from __future__ import annotations
 
 import heapq
+import json
 import math
+import pickle
+import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from trimbench._numba import clock
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.lattice import (
@@ -28,8 +34,10 @@ from trimbench.trimming.engines.lattice import (
     decided_exactly,
     decided_roughly,
 )
+from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.problem import FREE, KEPT, REMOVED, Choice, Limits, highest_cost
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
+from trimbench.trimming.search.sharing import share
 
 # Steps of the lattices, each a multiple of the next; finer ones where exact values are out of reach.
 _STEPS, _FINE_STEPS = (0.1, 0.02, 0.002), (0.1, 0.02, 0.001, 0.0002)
@@ -45,8 +53,43 @@ _RESTARTS, _RANKED = 5, 10
 _STEP = 2000
 # How many units are put back and taken out to disturb a subset.
 _PUT_BACK, _TAKEN_OUT = 3, 2
+# Seconds that a search with several workers goes on alone, and the most nodes that one of them gets at once.
+_ALONE, _MOST_NODES = 1.0, 256
 
 Removed = frozenset[int]
+_NONE: Removed = frozenset([-1])  # no subset
+
+
+def prove_piece(problem: bytes, piece: bytes) -> bytes:
+    """Return the answer of a worker to a piece of a proof; both are data, though a problem is pickled."""
+    return _worker(problem).answer(piece)
+
+
+class _Held(threading.local):
+    """The last problem of a thread, and its search."""
+
+    problem: bytes = b""
+    search: LatticeSearch
+
+
+_held = _Held()
+
+
+def _worker(problem: bytes) -> LatticeSearch:
+    if _held.problem != problem:
+        classifier, choice, lattices, order, decided, has_exact = pickle.loads(problem)
+        engine = LogOddsEngine(classifier, of_any_size=True)
+        is_small = math.prod(classifier.cardinalities) <= MAX_ENTRIES
+
+        def exact(features: Sequence[int]) -> float | None:
+            may_be_had = is_small or engine.seconds(features) < math.inf
+            return engine.potential_agreement_of(features) if may_be_had else None
+
+        search = LatticeSearch(classifier, choice, exact if has_exact else None, compiled=True, lattices=lattices)
+        search._arrange(order)
+        search._decided.update(decided)
+        _held.problem, _held.search = problem, search
+    return _held.search
 
 
 class _Node(NamedTuple):
@@ -71,6 +114,8 @@ class LatticeSearch:
         then a lower bound. None in place of the callable if it always takes too long.
     compiled : bool, optional
         Whether bounds are computed by compiled loops; by default where the search is expected to be long.
+    lattices : list of Lattice, optional
+        Those of another search for the same classifier, which need not be made again.
     """
 
     def __init__(
@@ -80,9 +125,11 @@ class LatticeSearch:
         exact: Callable[[Sequence[int]], float | None] | None,
         *,
         compiled: bool | None = None,
+        lattices: list[Lattice] | None = None,
     ) -> None:
         if compiled is None:
             compiled = math.prod(map(float, classifier.cardinalities)) > _SHORT_SEARCH
+        self._classifier, self._choice = classifier, choice
         self._n_features, self._exact = classifier.n_features, exact
         required, limit = choice.required_units, highest_cost(choice.budget)
         always = [u for u, cost in enumerate(choice.costs) if u in required or cost == 0]
@@ -91,19 +138,25 @@ class LatticeSearch:
         never = [u for u in range(len(choice.units)) if u not in always and u not in bought]
         self._units, self._costs = [choice.units[u] for u in bought], np.array([choice.costs[u] for u in bought])
         self._never = (*choice.forbidden, *choice.features(never))
-        self._lattices = _lattices(classifier, compiled=compiled)
+        self._lattices = _lattices(classifier, compiled=compiled) if lattices is None else lattices
         kind = Polynomials if compiled else Spectra
         self._laws, self._finer = (
             kind(lattice, self._units, choice.features(always), self._never) for lattice in self._lattices[:2]
         )
         self._copies = _copies(classifier, self._units)
-        self._best, self._best_removed = math.inf, frozenset[int]()
+        self._best, self._best_removed = math.inf, _NONE
         self._lowest = 0.0
         self._decided: set[Removed] = set()
+        # What subsets lose, or bounds on that, where they may be as good as the best one; the first one decided.
+        self._losses: dict[Removed, tuple[float, float]] = {}
+        self._first_decided: Removed | None = None
         # Lower bounds on the losses of subsets whose exact loss is not known, perhaps including the best one.
         self._unresolved: dict[Removed, float] = {}
         self._climbed: dict[Removed, float] = {}
         self._frontier: list[_Node] = []
+        # Open nodes that workers have, by the number of their piece.
+        self._out: dict[int, list[_Node]] = {}
+        self._n_pieces, self._shares = 0, compiled
         self._order: Sequence[int] = range(len(self._units))
         self.n_evaluations = self._n_nodes = 0
         self.limits = Limits()
@@ -112,13 +165,18 @@ class LatticeSearch:
     def run(self, limits: Limits) -> SearchResult:
         """Search, or go on searching, until the optimum is proven or a limit is reached."""
         self.limits = limits
-        is_over = False
+        is_over, began = False, clock()
+        # Workers would share the evaluations differently each time.
+        n_jobs = limits.n_jobs if limits.evaluation_limit is None else 1
         for _ in self._steps:
             if not limits.may_go_on(self.n_evaluations):
                 break
-            limits.report(max(0.0, 1.0 - self._best), self._upper_bound, self.n_evaluations)
+            self.report()
+            if n_jobs > 1 and self._shares and self._frontier and clock() >= began + _ALONE:
+                self._shares = share(self, prove_piece, limits)
         else:
             is_over = self._settle()
+            self._choose()
         loss, removed = self._guess() if self._best == math.inf else (self._best, self._best_removed)
         limits.report(1.0 - loss, self._upper_bound, self.n_evaluations, last=True)
         kept = self._others(self._gone(self._last_copies(removed)))
@@ -134,10 +192,7 @@ class LatticeSearch:
         low, high = self._laws.losses_without_each(everything, (), everything)
         self.n_evaluations += len(self._units)
         # The most missed first: its branch is closed soon.
-        self._order = sorted(everything, key=lambda u: (-high[u], u))
-        for laws in (self._laws, self._finer):
-            if isinstance(laws, Polynomials):
-                laws.prepare(self._order, self._costs, self._copies)
+        self._arrange(sorted(everything, key=lambda u: (-high[u], u)))
         self._lowest = max(0.0, self._least_loss(low))
         yield
         yield from self._climb()
@@ -146,10 +201,25 @@ class LatticeSearch:
         self._push(self._lowest, bytes(len(self._units)))
         while self._frontier:
             yield
-            if self._is_worse(self._frontier[0].bound):
-                self._frontier.clear()
-                break
+            self.step()
+
+    def _arrange(self, order: Sequence[int]) -> None:
+        """Set the order of the units."""
+        self._order = order
+        for laws in (self._laws, self._finer):
+            if isinstance(laws, Polynomials):
+                laws.prepare(order, self._costs, self._copies)
+
+    def step(self) -> None:
+        """Replace the open node with the lowest bound by what is below it; if none may be better, close all."""
+        if self._frontier and self._is_worse(self._frontier[0].bound):
+            self._frontier.clear()
+        if self._frontier:
             self._expand(heapq.heappop(self._frontier))
+
+    def report(self) -> None:
+        """Say how far the search is."""
+        self.limits.report(max(0.0, 1.0 - self._best), self._upper_bound, self.n_evaluations)
 
     def _settle(self) -> bool:
         """Compute exact losses for which there was no time; return whether nothing is left for which there may be."""
@@ -160,16 +230,16 @@ class LatticeSearch:
                 value = self._exact(self._others(self._gone(removed)))
                 if value is not None:
                     self.n_evaluations += 1
-                    del self._unresolved[removed]
-                    if removed == self._best_removed or 1.0 - value < self._best - AGREEMENT_TOLERANCE:
-                        self._best, self._best_removed = 1.0 - value, removed
+                    self._note(removed, 1.0 - value, 1.0 - value)
         return self._is_proven() or self.limits.time_limit is None
 
     def _upper_bound(self) -> float:
         """Return an upper bound on the agreement of all allowed subsets."""
         # Until something is decided, there is only the bound of the root.
-        lowest = self._frontier[0].bound if self._frontier else math.inf if self._decided else self._lowest
-        return 1.0 - max(0.0, min(lowest, self._best, *self._unresolved.values()))
+        lowest = math.inf if self._decided else self._lowest
+        nodes = [*self._frontier[:1], *(min(nodes) for nodes in self._out.values())]
+        rivals = (low for low in self._unresolved.values() if not self._is_worse(low))
+        return 1.0 - max(0.0, min(lowest, self._best, *rivals, *(node.bound for node in nodes)))
 
     def _is_proven(self) -> bool:
         """Return whether no other subset can lose less than the best one, whose own loss may not be known exactly."""
@@ -274,19 +344,98 @@ class LatticeSearch:
         """Compare a subset that uses up the budget with the best one, only as exactly as necessary."""
         if removed in self._decided:
             return
-        self._decided.add(removed)
+        low, high = -math.inf, math.inf
         for lattice in self._lattices[1:]:
             low, high = self._on(lattice, removed)
             if self._is_worse(low):
+                self._decided.add(removed)
                 return
         value = self._exact(self._others(self._gone(removed))) if self._exact else None
-        if value is None:
-            self._unresolved[removed], loss = low, high
-        else:
-            self.n_evaluations += 1
-            loss = 1.0 - value
-        if loss < self._best - AGREEMENT_TOLERANCE:
-            self._best, self._best_removed = loss, removed
+        self.n_evaluations += value is not None
+        self._note(removed, *((low, high) if value is None else (1.0 - value, 1.0 - value)))
+
+    def _note(self, removed: Removed, low: float, high: float) -> None:
+        """Take note of what a subset loses: bounds, which are equal if it is known exactly."""
+        self._decided.add(removed)
+        if self._first_decided is None:
+            self._first_decided = removed
+        self._unresolved.pop(removed, None)
+        if low < high:
+            self._unresolved[removed] = low
+        if low < high or high < self._best + AGREEMENT_TOLERANCE:
+            self._losses[removed] = low, high
+        if high < self._best - AGREEMENT_TOLERANCE or removed == self._best_removed:
+            self._best, self._best_removed = high, removed
+
+    def _choose(self) -> None:
+        """Of the best subsets, which may have been found in any order, take the first one decided, or else in order.
+
+        All of them have been found: bounds are lower than losses by twice the tolerance, so no node was closed above a
+        subset that is as good as the best one.
+        """
+        lowest = min(high for _, high in self._losses.values())
+        good = [one for one, (_, high) in self._losses.items() if high <= lowest + 0.5 * AGREEMENT_TOLERANCE]
+        self._best_removed = min(good, key=lambda removed: (removed != self._first_decided, sorted(removed)))
+        self._best = self._losses[self._best_removed][1]
+
+    # What a queue of pieces needs, see `sharing`.
+
+    def problem(self) -> bytes:
+        """Return what all pieces share: a search without its open nodes."""
+        lattices = [replace(lattice) for lattice in self._lattices]  # without what they remember
+        classifier = self._classifier.with_threshold(self._classifier.threshold)
+        decided = [*self._decided][:_MOST_NODES]
+        return pickle.dumps((classifier, self._choice, lattices, list(self._order), decided, self._exact is not None))
+
+    def take(self, n_parts: int) -> int | None:
+        """Take one of so many parts of the open nodes."""
+        if not self._frontier or self._is_worse(self._frontier[0].bound):
+            self._frontier.clear()
+            return None
+        size = min(_MOST_NODES, -(-len(self._frontier) // n_parts))
+        self._n_pieces += 1
+        self._out[self._n_pieces] = [heapq.heappop(self._frontier) for _ in range(size)]
+        return self._n_pieces
+
+    def piece(self, number: int, seconds: float) -> bytes:
+        """Return the nodes that were taken, and the loss at which branches are closed."""
+        nodes = [(node.bound, node.state.hex()) for node in self._out[number]]
+        return json.dumps({"best": self._best, "nodes": nodes, "seconds": seconds}).encode()
+
+    def give_back(self, number: int) -> None:
+        """Open nodes again that were taken."""
+        for node in self._out.pop(number):
+            heapq.heappush(self._frontier, node)
+
+    def merge(self, number: int, answer: bytes) -> None:
+        """Put what a worker found in the place of the nodes that it got."""
+        found = json.loads(answer)
+        nodes = [(float(bound), bytes.fromhex(state)) for bound, state in found["nodes"]]
+        for state, low, high in found["subsets"]:
+            removed = _units_that_are(REMOVED, bytes.fromhex(state))
+            if removed not in self._decided:
+                self._note(removed, float(low), float(high))
+        self.n_evaluations += int(found["evaluations"])
+        del self._out[number]
+        for bound, state in nodes:
+            self._push(bound, state)
+
+    def answer(self, piece: bytes) -> bytes:
+        """Return what a worker finds below the nodes of a piece: what is still open, and the subsets it has decided."""
+        given, began = json.loads(piece), time.thread_time()
+        self._best, self._frontier, self.n_evaluations = float(given["best"]), [], 0
+        before = {*self._decided}
+        self._losses, self._unresolved, self._best_removed = {}, {}, _NONE
+        for bound, state in given["nodes"]:
+            self._push(float(bound), bytes.fromhex(state))
+        while self._frontier:
+            self.step()
+            if time.thread_time() >= began + given["seconds"]:
+                break
+        n_units, self._decided = len(self._units), before
+        subsets = [(_state(n_units, removed, ()).hex(), *bounds) for removed, bounds in self._losses.items()]
+        nodes = [(node.bound, node.state.hex()) for node in self._frontier]
+        return json.dumps({"nodes": nodes, "subsets": subsets, "evaluations": self.n_evaluations}).encode()
 
     def _expand(self, node: _Node) -> None:
         """Replace a node by what is below it.

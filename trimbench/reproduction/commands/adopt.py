@@ -1,0 +1,113 @@
+"""The task ``adopt``: take records of somebody's archive that a run here would compute, after an audit of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trimbench.reproduction.commands.arguments import Invocation
+from trimbench.reproduction.commands.audit import audited, show
+from trimbench.reproduction.commands.surroundings import make, surroundings
+from trimbench.reproduction.execution.adoption import adopt, candidates, remove_adopted
+from trimbench.reproduction.execution.store import Record, commit_of
+from trimbench.reproduction.files import hash_of
+from trimbench.reproduction.messages import brief
+from trimbench.reproduction.reporting.archive import records_in
+from trimbench.reproduction.reporting.certificate import audit_folder, read_certificate
+from trimbench.reproduction.reporting.page import count
+from trimbench.reproduction.reporting.runs import say
+from trimbench.reproduction.settings import ConfigurationError
+from trimbench.reproduction.vocabulary.cells import Cell
+from trimbench.reproduction.world import world
+
+if TYPE_CHECKING:
+    from trimbench.reproduction.reporting.audit import AuditedJob
+
+_HASH = re.compile("[0-9a-f]{12,64}")
+
+
+def adopt_archive(invocation: Invocation) -> int:
+    """Adopt the records of an archive that are planned here, or remove them; return 1 if none were."""
+    given = str(invocation.settings.archive)
+    path = Path(given).expanduser()
+    where = surroundings(invocation, "default")
+    place = audit_folder(invocation.root, path.name)
+    if invocation.settings.remove:
+        return _remove(given, path, place, invocation)
+    if not path.is_file():
+        raise ConfigurationError(f"archive must be a file, got {brief(given)}; task=report archive=true writes one")
+    sha256 = hash_of(path.resolve())
+    cells: dict[str, tuple[str, Cell]] = {}
+    for name in invocation.experiments:
+        try:
+            planned = make(invocation, name, invocation.points[0]).cells(where.inputs)
+        except Exception as error:
+            if invocation.chosen:
+                raise
+            say(f"{name} cannot be planned here: {error}")
+            continue
+        cells |= {cell.job.key: (name, cell) for cell in planned}
+    found = candidates(records_in(path), [cell.job for _, cell in cells.values()], where.store)
+    for why, n in found.others.most_common():
+        say(f"{count(n, 'record')} not adopted: {why}.")
+    if not found.usable:
+        say("No record was adopted.")
+        return 1
+    jobs = [_audited(*cells[key], record) for key, record in found.usable.items()]
+    hashes = {path.name: sha256}
+    computed = dict.fromkeys(commit_of(record.provenance) for record in found.usable.values())
+    inputs = {key: cell.inputs for key, (_, cell) in cells.items()}
+    audit = audited(path.name, jobs, inputs, list(computed), hashes, place, invocation, where)
+    show(audit, place)
+    if not audit.is_clean:
+        say("No record was adopted: the audit must compute some of them and find none that differs.")
+        return 1
+    if hash_of(path.resolve()) != sha256:
+        raise ConfigurationError(f"{path} has changed meanwhile, so no record was adopted; start again")
+    where.store.ensure_writable()
+    with where.store.turn(lambda: say("Waiting for another program that runs jobs for this folder of results.")):
+        adopt(list(found.usable.values()), where.store, {"file": path.name, "sha256": sha256})
+    say(
+        f"{count(len(found.usable), 'record')} adopted. task=report writes what rests on them, and "
+        f"task=adopt archive={sha256[:12]} remove=true removes them."
+    )
+    return 0
+
+
+def _audited(name: str, cell: Cell, record: Record) -> AuditedJob:
+    """Return the record of an archive as an audit takes it: its result as a row of a run would have it."""
+    from trimbench.reproduction.reporting.audit import AuditedJob
+
+    words = ", ".join(f"{label} = {value}" for label, value in cell.labels.items())
+    cells = {
+        key: json.dumps(value) if isinstance(value, list | dict) else "" if value is None else str(value)
+        for key, value in (record.result or {}).items()
+    }
+    return AuditedJob(name, words, cells, record.seconds, cell.job)
+
+
+def _remove(given: str, path: Path, place: Path, invocation: Invocation) -> int:
+    sha256 = hash_of(path.resolve()) if path.is_file() else given
+    if not _HASH.fullmatch(sha256):
+        raise ConfigurationError(
+            f"archive must be a file or the first 12 digits of its SHA-256, which the page names, got {brief(given)}"
+        )
+    store = surroundings(invocation, "only").store
+    store.ensure_writable()
+    with store.turn(lambda: say("Waiting for another program that runs jobs for this folder of results.")):
+        n = remove_adopted(store, sha256)
+    for one in _audits_of(sha256, place.parent):
+        world().remove_tree(one)
+    say(f"{count(n, 'adopted record')} removed; task=run computes them, and task=report forgets them.")
+    return 0 if n else 1
+
+
+def _audits_of(sha256: str, folder: Path) -> Sequence[Path]:
+    """Return the folders of audits that were made of an archive alone."""
+    found = [(one, read_certificate(one)) for one in sorted(folder.glob("*")) if not one.is_symlink()]
+    return [
+        one for one, said in found if [str(h).startswith(sha256) for h in said.get("audited", {}).values()] == [True]
+    ]

@@ -19,6 +19,7 @@ import pytest
 import trimbench
 from trimbench.reproduction import children
 from trimbench.reproduction.children import run, run_python, safe_environment, safe_path, starting
+from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.project import project
 from trimbench.trimming.engines import sdd
 from trimbench.trimming.engines.sdd import CircuitError, compile_network, encode
@@ -164,8 +165,12 @@ def test_a_relative_folder_of_the_cache_is_the_same_for_a_child_elsewhere(
     other = replace(project(), cache_variable="SOME_CACHE")
     monkeypatch.setattr("trimbench.reproduction.project._project", other)
     monkeypatch.chdir(tmp_path)
-    for given, wanted in (("cache", f"{tmp_path}/cache"), ("/data", "/data"), ("~/data", "~/data"), ("", "")):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(children, "_kept_folders", set())
+    data = str(tmp_path / "data")
+    for given, wanted in (("cache", f"{tmp_path}/cache"), (data, data), ("~/data", "~/data"), ("", "")):
         monkeypatch.setenv("SOME_CACHE", given)
+        Cache.from_environment()
         assert safe_environment()["SOME_CACHE"] == wanted
         with starting():  # as a cluster of Ray is started
             assert os.environ["SOME_CACHE"] == wanted

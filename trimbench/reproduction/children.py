@@ -16,8 +16,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from trimbench.reproduction.project import project
-
 if TYPE_CHECKING:
     import subprocess
 
@@ -25,6 +23,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 # Folders with code or settings, which programs look for in the current folder if the variable has no absolute path.
 _FOLDERS = ("NUMBA_CACHE_DIR", "PYTHONPYCACHEPREFIX", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+_kept_folders = set[str]()
 _lock = threading.RLock()
 
 
@@ -46,13 +45,13 @@ def safe_environment() -> dict[str, str]:
     """Return the environment of this process, changed so that no program takes code from the current folder.
 
     Python gets a safe path, which it hands on to its own children; PATH and PYTHONPATH lose empty entries, PATH also
-    relative ones. A relative entry of PYTHONPATH is somebody's choice, and becomes absolute; so does the folder of the
-    cache, as workers of a cluster have another current folder.
+    relative ones. A relative entry of PYTHONPATH is somebody's choice, and becomes absolute; so does a folder of
+    `keep_folder`.
     """
     environment = os.environ | {"PYTHONSAFEPATH": "1"}
-    cache = project().cache_variable
-    if environment.get(cache) and not environment[cache].startswith("~"):
-        environment[cache] = os.path.join(_here(), environment[cache])
+    for name in _kept_folders & environment.keys():
+        if environment[name] and not environment[name].startswith("~"):
+            environment[name] = os.path.join(_here(), environment[name])
     paths = {
         "PATH": filter(os.path.isabs, environment.get("PATH", "").split(os.pathsep)),
         # A source tree that is not installed is found only because it is the current folder.
@@ -63,6 +62,11 @@ def safe_environment() -> dict[str, str]:
     relative = [name for name in _FOLDERS if not os.path.isabs(environment.get(name, ""))]
     empty = [name for name in paths if not environment[name]]
     return {name: value for name, value in environment.items() if name not in (*relative, *empty)}
+
+
+def keep_folder(variable: str) -> None:
+    """Let children find the folder that a variable names, also those of a cluster, which start in another folder."""
+    _kept_folders.add(variable)
 
 
 def _here() -> str:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 
+from trimbench.reproduction.children import keep_folder
 from trimbench.reproduction.files import named_folder, put_aside, temporary_folder, user_cache
 from trimbench.reproduction.project import project
 from trimbench.reproduction.settings import ConfigurationError, must_be
@@ -106,6 +107,7 @@ class Cache:
         if not value:
             return cls(folders=(user,), writable=user, offline=offline)
         named = _existing_folder(value)
+        keep_folder(project().cache_variable)
         folders = (named,) if named == user else (named, user)
         return cls(folders=folders, writable=named if _is_writable(named) else user, offline=offline)
 

@@ -60,10 +60,8 @@ $COMMAND -m experiment=... alpha=30,300   run it for each value of a setting
 $COMMAND task=report (or task=plot)       write tables (or figures) again
 $COMMAND task=compare runs=[a,b]          what differs between two runs
 $COMMAND task=check against=published     what changed by more than noise
-$COMMAND task=audit run=published        compute jobs of a run again, and compare
-$COMMAND task=adopt archive=run.zip       take its records that are planned here
+$COMMAND task=audit (or task=adopt)       check a run by sampling (or take it over)
 $COMMAND task=verdict reported=a values=b  judge numbers from elsewhere$FURTHER
-
 $SETTINGS
 Options: --cfg job, --config-dir, --project, --allow-code, --shell-completion.
 """

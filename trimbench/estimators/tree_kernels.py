@@ -13,7 +13,7 @@ from trimbench._numba import compiled, compiled_sums
 _NOTHING = 1e-16
 # Rows that walk down all trees before the next ones do, so that they stay in the processor's cache, and rows that are
 # swept through a tree side by side.
-_WALKED, _SWEPT = 512, 256
+_WALKED, _SWEPT = 512, 384
 
 
 @compiled

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,13 +41,16 @@ from trimbench.networks.formats.parsing import read_json, write_json
 from trimbench.networks.learning import CodedColumns
 from trimbench.networks.values import checked_names, names_text
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.problem import Limits
+from trimbench.trimming.problem import Limits, checked_choice
 from trimbench.trimming.result import Trimming
+from trimbench.trimming.search.log_loss import HeldOutEvidence, lowest_log_loss
 from trimbench.trimming.search.row_scores import CodedRows
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
     from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight
+
+Objective = Literal["agreement", "log_loss"]
 
 
 class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -80,6 +83,10 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
     rows_weight : float in [0, 1] or "auto"
         Weight of the training rows in the agreement that is maximised: 0 the distribution alone, 1 the rows alone;
         ``"auto"`` compares several by cross-validation.
+    objective : {"agreement", "log_loss"}
+        What the columns are kept for: the decisions of the classifier with all columns, or the lowest log loss of their
+        own naive Bayes classifier in cross-validation on the training rows. By log loss the threshold stays as it is,
+        there may be fewer columns than the budget allows, and `rows_weight` and `prefer` must be left as they are.
     prefer : {"best", "cheapest"}
         The best columns within the budget, or the cheapest that are within one standard error of the best on rows.
     threshold : float in [0, 1]
@@ -98,7 +105,10 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
     features_ : tuple of str
         Names of the columns that are kept; ``x0, x1, ...`` for those of an array.
     trimming_ : Trimming
-        With the agreements under the distribution and on the rows, and the bound. None after `load`.
+        With the agreements under the distribution and on the rows, and the bound. None by log loss, and after `load`.
+    log_loss_ : LogLossSelection
+        By log loss: the cross-validated log loss, and a lower bound on that of all columns within the budget. Numbers
+        are cut once, by the classes of all training rows, so the loss on new rows may be higher.
     classifier_ : BayesianClassifier
         The trimmed classifier, of categories.
     discretizer_ : Discretizer
@@ -139,6 +149,7 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
         cut: CutRule = "mdl",
         smoothing: float = 1.0,
         rows_weight: RowsWeight = "auto",
+        objective: Objective = "agreement",
         prefer: Prefer = "best",
         threshold: float = 0.5,
         time_limit: float | None = 30.0,
@@ -153,6 +164,7 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
         self.cut = cut
         self.smoothing = smoothing
         self.rows_weight = rows_weight
+        self.objective = objective
         self.prefer = prefer
         self.threshold = threshold
         self.time_limit = time_limit
@@ -219,9 +231,10 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
             found.append(own)
         return found
 
-    def _learn(self, X: Any, y: ArrayLike) -> tuple[BayesianClassifier, list[str], CodedRows]:
-        """Learn the distribution, and return its classifier, the names of the columns and the rows."""
+    def _learn(self, X: Any, y: ArrayLike) -> tuple[BayesianClassifier, list[str], CodedRows | HeldOutEvidence]:
+        """Learn the distribution, and return its classifier, the names of the columns and what to judge them by."""
         check_one_of("density", self.density, get_args(Density))
+        self._check_objective()
         frame, labels = checked_training_rows(self, X, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -235,7 +248,19 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
         class_names = checked_names([str(label) for label in self.classes_], "labels of y", of_values=True)
         columns = CodedColumns(coded, names, [list(rule.categories) for rule in self.discretizer_.rules])
         model, target = learned(self.density, columns, codes, class_names, self.smoothing, self.n_components)
-        return distribution_of(model, target, self.threshold, names), names, CodedRows(coded)
+        classifier = distribution_of(model, target, self.threshold, names)
+        if self.objective == "log_loss":
+            return classifier, names, HeldOutEvidence.of(coded, codes, classifier.cardinalities, self.smoothing)
+        return classifier, names, CodedRows(coded)
+
+    def _check_objective(self) -> None:
+        check_one_of("objective", self.objective, get_args(Objective))
+        if self.objective == "agreement":
+            return
+        for name, needed in (("density", "naive_bayes"), ("rows_weight", "auto"), ("prefer", "best")):
+            got = getattr(self, name)
+            if not isinstance(got, str) or got != needed:
+                raise ValueError(f"{name} must be {needed!r} with objective='log_loss', got {got!r}; leave it out")
 
     @classmethod
     def from_fitted(cls, model: Any, *, target: str | None = None, rows: Any = None, **settings: Any) -> Any:
@@ -263,6 +288,11 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
             When the model is of another kind or not fitted, or a parameter is not allowed.
         """
         trimmed = cls(**settings)
+        if trimmed.objective != "agreement":
+            raise ValueError(
+                f"objective must be 'agreement' for a fitted model, got {str(trimmed.objective)[:80]!r}; a log loss "
+                "needs labels: use fit"
+            )
         found = columns_of(model, target, trimmed.threshold, rows_of(model, rows))
         distribution, trimmed.discretizer_, trimmed.classes_ = found
         names = [rule.name for rule in trimmed.discretizer_.rules]
@@ -275,6 +305,44 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
         return trimmed
 
     def _trim(self, classifier: BayesianClassifier, names: Sequence[str], rows: Any) -> None:
+        if isinstance(rows, HeldOutEvidence):
+            self._select(classifier, names, rows)
+            return
+        allowed = self._allowed(classifier, names)
+        began = time.perf_counter()
+        found = trim(
+            classifier,
+            self.budget,
+            **allowed,
+            rows=rows,
+            rows_weight=self.rows_weight,
+            prefer=self.prefer,
+            time_limit=self.time_limit,
+        )
+        if found.may_go_on:
+            warnings.warn(self._open(found, time.perf_counter() - began), ConvergenceWarning, stacklevel=3)
+        self.trimming_: Trimming | None = found
+        self.classifier_ = found.classifier
+        self.features_ = self.classifier_.features
+
+    def _select(self, classifier: BayesianClassifier, names: Sequence[str], evidence: HeldOutEvidence) -> None:
+        """Keep the columns of the lowest log loss; the threshold stays."""
+        choice = checked_choice(classifier.features, self.budget, **self._allowed(classifier, names))
+        found = lowest_log_loss(evidence, choice, Limits(self.time_limit))
+        if not found.optimal:
+            warnings.warn(
+                f"the search was stopped by time_limit={self.time_limit} seconds: the columns that are kept have a "
+                f"cross-validated log loss of {found.log_loss:.4f}, and no others within the budget less than "
+                f"{found.lower_bound:.4f}; time_limit=None may find better ones",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.trimming_, self.log_loss_ = None, found
+        self.classifier_ = classifier.with_features([classifier.features[place] for place in found.features])
+        self.features_ = self.classifier_.features
+
+    def _allowed(self, classifier: BayesianClassifier, names: Sequence[str]) -> dict[str, Any]:
+        """Return what columns cost, and which are bought together, always kept or left out, as `trim` takes it."""
         if classifier.threshold is None and self.threshold != 0.5:
             raise ValueError(
                 f"threshold must be 0.5 for {len(self.classes_)} classes, of which the most probable is given, got "
@@ -289,24 +357,8 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
             # Columns that say nothing must not fill the budget.
             named = {*required, *forbidden}
             forbidden += [name for name in constant if name not in named]
-        began = time.perf_counter()
-        found = trim(
-            classifier,
-            self.budget,
-            cost_by_name(self.costs, labels, groups),
-            groups=groups,
-            required=required,
-            forbidden=forbidden,
-            rows=rows,
-            rows_weight=self.rows_weight,
-            prefer=self.prefer,
-            time_limit=self.time_limit,
-        )
-        if found.may_go_on:
-            warnings.warn(self._open(found, time.perf_counter() - began), ConvergenceWarning, stacklevel=3)
-        self.trimming_ = found
-        self.classifier_ = found.classifier
-        self.features_ = self.classifier_.features
+        costs = cost_by_name(self.costs, labels, groups)
+        return {"costs": costs, "groups": groups, "required": required, "forbidden": forbidden}
 
     def _open(self, found: Trimming, seconds: float) -> str:
         low = found.agreement_interval[0]

@@ -164,16 +164,21 @@ class TwoSides:
 
     def split(self, learning: Learning) -> Split:
         """Split the rows of both groups of classes, stratified by group."""
-        loaded = vocab.dataset_of(learning.dataset)
+        features, target = self.rows(learning.dataset)
+        split = Split.of(features, target, learning, stratified=True)
+        if values := self.one_hot:
+            split = dataclasses.replace(split, train=_one_hot(split.train, values), test=_one_hot(split.test, values))
+        return split
+
+    def rows(self, dataset: vocab.Input) -> tuple[pd.DataFrame, pd.Series[Any]]:
+        """Return the features of the rows of both groups of classes, and the group of each row."""
+        loaded = vocab.dataset_of(dataset)
         groups = {**dict.fromkeys(self.positive, POSITIVE_SIDE), **dict.fromkeys(self.negative, NEGATIVE_SIDE)}
         known = list(loaded.target.cat.categories)
         if unknown := sorted(set(groups) - set(known)):
             raise ValueError(f"positive and negative must be classes of {loaded.name!r}, among {known}, got {unknown}")
         target = pd.Series(loaded.target.astype(str).map(groups), name="class").dropna()
-        split = Split.of(loaded.features.loc[target.index], target, learning, stratified=True)
-        if values := self.one_hot:
-            split = dataclasses.replace(split, train=_one_hot(split.train, values), test=_one_hot(split.test, values))
-        return split
+        return loaded.features.loc[target.index], target
 
 
 def _one_hot(frame: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:

@@ -136,6 +136,11 @@ class StudySettings(TableSettings):
                 "weigh most in a logistic regression, and means the others: their time and memory grow "
                 "with the square of the number of columns."
             )
+        if n_columns > MOST_CHAINED:
+            said.append(
+                f"With more than {MOST_CHAINED} columns, the probability that a decision stays is not computed: it "
+                "takes minutes for each split."
+            )
         return said
 
     def levels(self, costs: Mapping[str, float]) -> list[float]:

@@ -555,6 +555,8 @@ def _tested(
     found = {"training": "complete", "method": name, **width, **learned.tested(gaps, truth, _measured_twice)}
     whole = ~np.isnan(rows).any(axis=1)
     predict = learned.predict
+    if rows.shape[1] > MOST_CHAINED:  # the probabilities of so many hidden features take minutes
+        return found
     if found["status"] != OK or not isinstance(predict, Conforming) or not predict.states_stability or not whole.any():
         return found
     stays = predict(gaps[whole]).argmax(axis=1) == predict(rows[whole]).argmax(axis=1)

@@ -44,7 +44,7 @@ def test_models_and_explanations_have_the_names_of_columns(n_components: int) ->
 def test_a_model_of_an_array_has_none() -> None:
     X, y = symptoms()
     rows = X.to_numpy()
-    model = tb.conform(LogisticRegression().fit(rows, y), rows)
+    model = tb.conform(LogisticRegression().fit(rows, y), rows, n_components=1)
     assert model.feature_names is None
     explanation = model.explain(rows[0])
     assert explanation.names == tuple(map(str, explanation.features))
@@ -55,7 +55,7 @@ def test_a_model_of_an_array_has_none() -> None:
 def test_naive_bayes_and_its_trimming_have_them(name: str, variable: str) -> None:
     X, y = symptoms()
     X = X.rename(columns={"rash": name})  # the name of the class is another
-    conformant = tb.conform(LogisticRegression().fit(X, y), X).to_naive_bayes()
+    conformant = tb.conform(LogisticRegression().fit(X, y), X, n_components=1).to_naive_bayes()
     for model in conformant, tb.NaiveBayes.from_sklearn(BernoulliNB().fit(X, y)):
         assert (model.feature_names, model.class_variable) == (tuple(X), variable)
         assert tb.trim(tb.BayesianClassifier(model, positive="1"), 2).features == ("fever", "cough")
@@ -74,7 +74,8 @@ def test_one_hot_columns_have_the_name_they_share_and_estimators_that_of_the_raw
     model = tb.conform(LogisticRegression().fit(equal, y), equal, categorical=[[1, 2, 3]])
     assert model.feature_names == ("rash", "town")
     pipeline = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(raw, y)
-    for classifier in (NaiveConformantClassifier().fit(raw, y), tb.conform(pipeline, raw)):
+    one = NaiveConformantClassifier(n_components=1).fit(raw, y)
+    for classifier in (one, tb.conform(pipeline, raw, n_components=1)):
         assert set(classifier.explain(raw.iloc[0]).table()["feature"]) == {"rash", "town"}
         assert set(classifier.contrast(raw.iloc[0]).names) <= {"rash", "town"}
 
@@ -84,7 +85,7 @@ def logistic(X: Any, y: np.ndarray) -> LogisticRegression:
 
 
 def explained(X: pd.DataFrame, y: np.ndarray) -> Any:
-    model = tb.conform(logistic(X, y), X)
+    model = tb.conform(logistic(X, y), X, n_components=1)
     return lambda rows: [model.explain(row).log_odds for _, row in rows.iloc[:9].iterrows()]
 
 

@@ -275,6 +275,15 @@ print(matplotlib.rcParams["lines.linewidth"])
 """
 
 
+def test_pictures_of_results_follow_no_settings_there(program: Program) -> None:
+    Path("matplotlibrc").write_text("lines.linewidth: 5\n")
+    drawn = """
+from trimbench.estimators import StabilityDisplay
+print(StabilityDisplay([0.5]).plot().ax_.get_lines()[0].get_linewidth())
+"""
+    assert program(drawn, MPLBACKEND="agg") == "1.5\n"
+
+
 @pytest.mark.parametrize("first", ["", "FigureSettings(palette=['black'])"], ids=["", "colours first"])
 @pytest.mark.parametrize("content", [b"lines.linewidth: 5\n", b"lines.linewidth: 5 # \xff\n"], ids=["text", "bytes"])
 def test_matplotlib_reads_its_settings_at_home_but_not_there(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trimbench._current_folder import imported
 from trimbench._extras import is_installed
 from trimbench._typing import Vector
 
@@ -29,10 +32,8 @@ def html_of(table: pd.DataFrame, draw: Callable[[Axes], object] | None = None, *
     """
     picture = ""
     if draw is not None and is_installed("matplotlib"):
-        from matplotlib.figure import Figure
-
         # A figure without pyplot: nothing to close, no backend, no window.
-        figure = Figure(figsize=(6.0, height), layout="constrained")
+        figure = _drawing("matplotlib.figure").Figure(figsize=(6.0, height), layout="constrained")
         draw(figure.subplots())
         drawn = io.StringIO()
         figure.savefig(drawn, format="svg")
@@ -40,6 +41,18 @@ def html_of(table: pd.DataFrame, draw: Callable[[Axes], object] | None = None, *
         picture = text[text.index("<svg") :]
     rows: str = table.to_html(index=False, border=0, float_format="{:.4g}".format)
     return f"<div>{picture}{rows}</div>"
+
+
+def new_axes() -> Axes:
+    """Return the axes of a new figure of pyplot, which shows it where there is a screen or a notebook."""
+    axes: Axes = _drawing("matplotlib.pyplot").subplots(layout="constrained")[1]
+    return axes
+
+
+def _drawing(module: str) -> ModuleType:
+    """Import a module of matplotlib, which reads no settings in the current folder."""
+    imported("matplotlib", ignoring="matplotlibrc")
+    return import_module(module)
 
 
 def draw_bounds(ax: Axes, value: float, interval: tuple[float, float], bound: float) -> None:

@@ -186,7 +186,8 @@ def imported(folder: str) -> Iterator[tuple[Path, str]]:
 def test_every_package_that_is_imported_is_declared_where_it_is_needed() -> None:
     installed = packages_distributions() | {"pyagrum": ["pyagrum"]}  # which the tests do without
     own = {*sys.stdlib_module_names, "trimbench", "tests", "scripts"}
-    library = [*PROJECT["dependencies"], *EXTRAS["sdd"], *EXTRAS["solvers"], *EXTRAS["gpkit"]]
+    extras = (EXTRAS[name] for name in ("arrow", "gpkit", "plot", "sdd", "solvers"))
+    library = [*asked_for(PROJECT["dependencies"], *extras)]
     lists = {"library": library, "papers": STATED, "tests": [*STATED, *asked_for(*GROUPS.values())]}
     declared = {floor: {canonicalize_name(Requirement(one).name) for one in found} for floor, found in lists.items()}
     found = [one for folder in ("trimbench", "tests", "scripts") for one in imported(folder) if one[1] not in own]

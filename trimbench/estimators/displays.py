@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimbench._checks import check_whole
 from trimbench._extras import check_installed
-from trimbench._pictures import draw_evidence, draw_stability
+from trimbench._pictures import draw_evidence, draw_stability, new_axes
 from trimbench._typing import Vector
 from trimbench.conformant.explanations import Explanation
 from trimbench.estimators.columns import column_names, cost_by_name, groups_by_name
@@ -38,12 +38,9 @@ class _Display:
     def _axes(self, ax: Axes | None) -> Axes:
         """Return the axes to draw into, new ones by default, and remember them."""
         check_installed("matplotlib", extra="plot", what=f"{type(self).__name__}.plot")
-        if ax is None:
-            from matplotlib import pyplot as plt
-
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure  # type: ignore[assignment]  # a subfigure draws like a figure
-        return ax
+        self.ax_ = new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure  # type: ignore[assignment]  # a subfigure draws like a figure
+        return self.ax_
 
 
 class TrimmingCurveDisplay(_Display):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import trimbench as tb
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.rows import RowSample
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
-from trimbench.networks.batches import Batches, in_batches
+from trimbench.networks.batches import Batches, in_batches, scanned
 from trimbench.networks.learning import counted, learn_from_counts
 from trimbench.selection_bias.prior import Prior
 
@@ -103,6 +104,48 @@ def test_sources_of_batches_hold_the_same_rows(folder: Path) -> None:
         assert tb.learn(Batches.of(source, columns), "class").to_dict() == expected
     single = parquet.ParquetFile(max(folder.iterdir(), key=lambda path: path.stat().st_size))
     assert sum(map(len, Batches.of(single, columns))) == single.metadata.num_rows
+
+
+@pytest.mark.parametrize("columns", [None, ["x"], ["town", "x"]])
+@pytest.mark.parametrize("kind", ["partitioned", "filtered", "partition", "csv", "in memory", "union", "empty files"])
+def test_a_scan_has_the_rows_of_the_dataset(kind: str, columns: list[str] | None, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import dataset, parquet
+
+    table = pa.table({"x": np.arange(100.0), "town": ["a", "b"] * 50})
+    towns = dataset.partitioning(pa.schema([("town", pa.string())]), flavor="hive")
+    rows: Any = dataset.dataset(table)
+    if kind == "csv":
+        dataset.write_dataset(table, tmp_path, format="csv")
+        rows = dataset.dataset(tmp_path, format="csv")
+    elif kind == "empty files":
+        parquet.write_table(table, tmp_path / "a.parquet", row_group_size=30)
+        parquet.write_table(table.slice(0, 0), tmp_path / "b.parquet")
+        rows = dataset.dataset(tmp_path)
+    elif kind != "in memory":
+        few = {"max_rows_per_group": 20, "max_rows_per_file": 40}
+        dataset.write_dataset(table, tmp_path, format="parquet", partitioning=towns, **few)
+        rows = dataset.dataset(tmp_path, partitioning=towns)
+        condition = {"filtered": dataset.field("x") > 30, "partition": dataset.field("town") == "a"}.get(kind)
+        rows = rows if condition is None else rows.filter(condition)
+        rows = dataset.dataset([rows, rows]) if kind == "union" else rows
+    batches = list(scanned(rows, columns, 7))
+    assert max(len(batch) for batch in batches) <= 7
+    assert pa.Table.from_batches(batches).combine_chunks() == rows.to_table(columns=columns).combine_chunks()
+
+
+def test_a_file_is_read_once_its_rows_are_wanted(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from pyarrow import dataset
+
+    for name in "ab":
+        pd.DataFrame({"x": np.arange(3)}).to_parquet(tmp_path / f"{name}.parquet")
+    batches = scanned(dataset.dataset(tmp_path))
+    assert len(next(batches)) == 3
+    time.sleep(0.2)  # in which a scan that reads ahead would read the other file
+    (tmp_path / "b.parquet").unlink()
+    with pytest.raises(FileNotFoundError):
+        next(batches)
 
 
 @pytest.mark.parametrize("table", [np.eye(2), pd.DataFrame({"x": [1]}), [[0, 1]], {"x": [1]}, pd.Series([1])])

@@ -17,11 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from trimbench.networks.batches import Batches
 
 N_BINARY, N_REAL = 30, 20
 _FILE_ROWS, _GROUP_ROWS = 1_000_000, 131_072
@@ -59,17 +61,18 @@ class Passes:
         from pyarrow import dataset
 
         files = sorted(folder.glob("*.parquet"))[: -(-n_rows // _FILE_ROWS)]
-        self._dataset, self._n_rows, self.n = dataset.dataset(files), n_rows, 0
+        self.dataset, self.n_rows, self.n = dataset.dataset(files), n_rows, 0
 
-    def scanner(self) -> None:
-        """Say that this is a dataset."""
+    def batches(self, columns: list[str] | None = None) -> Batches:
+        """Return batches of the rows."""
+        return Batches(self._begin, None if columns is None else tuple(columns))
 
-    def to_batches(self, **settings: Any) -> Iterator[Any]:
+    def _begin(self, columns: Sequence[str] | None) -> Iterator[Any]:
         self.n += 1
-        left = self._n_rows
-        for batch in self._dataset.to_batches(**settings):
-            yield batch.slice(0, left)
-            left -= batch.num_rows
+        left = self.n_rows
+        for frame in Batches.of(self.dataset, columns):
+            yield frame.iloc[:left]
+            left -= len(frame)
             if left <= 0:
                 return
 
@@ -90,19 +93,24 @@ def step(name: str, rows: Passes) -> Any:
     import pyarrow as pa
 
     import trimbench as tb
-    from trimbench.networks.batches import Batches
 
     real = list(range(N_BINARY, len(COLUMNS)))
     if name.startswith("read"):
-        columns = [*CATEGORIES, "y"] if name == "read categories" else COLUMNS
-        for batch in rows.to_batches(columns=columns, batch_size=_GROUP_ROWS, batch_readahead=2, fragment_readahead=1):
+        columns, left = [*CATEGORIES, "y"] if name == "read categories" else COLUMNS, rows.n_rows
+        rows.n = 1
+        for batch in rows.dataset.to_batches(
+            columns=columns, batch_size=_GROUP_ROWS, batch_readahead=2, fragment_readahead=1
+        ):
             for column in batch.columns:
                 column.cast(pa.float64())
+            left -= batch.num_rows
+            if left <= 0:
+                return None
         return None
     if name == "learn":
-        return tb.learn(Batches.of(rows, CATEGORIES), "y").prior.tolist()
+        return tb.learn(rows.batches(CATEGORIES), "y").prior.tolist()
     n_components = int(name.split()[1])
-    model = tb.conform(classifier(), rows, real=real, n_components=n_components, covariance="diagonal")
+    model = tb.conform(classifier(), rows.batches(), real=real, n_components=n_components, covariance="diagonal")
     return model.residual
 
 
@@ -168,9 +176,6 @@ def main() -> None:
             few, many = (measured(name, folder, n) for n in (given.rows // 10, given.rows))
             per_pass[name] = many["seconds"] / many["passes"]
             exponent = np.log10(per_pass[name] / (few["seconds"] / few["passes"]))
-            reading = (
-                per_pass["read categories" if name == "learn" else name] if "read" not in per_pass else per_pass["read"]
-            )
             reading = per_pass["read categories" if name in ("read categories", "learn") else "read"]
             print(
                 f"{name}: {many['seconds']:.1f} s of processor ({many['wall']:.1f} s) in {many['passes']} passes, "

@@ -96,7 +96,7 @@ def test_a_new_project_runs_and_reproduces_its_numbers(command: Command) -> None
     assert written == {*files}
     ran = at(Path("irises"), "executor=serial")
     assert f"The code in {Path('irises').absolute()} runs: --project names it." in ran.err
-    assert "8 of 8 numbers reproduced (8 as printed), with" in ran.out
+    assert "8 of 8 numbers reproduced (8 as printed)\n" in ran.out
     assert "4.260" in Path("results/quick/fisher/table2.html").read_text(encoding="utf-8")
     assert "Fisher (1936): The use of" in Path("results/quick/paper_fisher.html").read_text(encoding="utf-8")
     assert "2 of 2 run in" not in at(Path("irises"), "executor=serial").err, "its jobs are stored"
@@ -132,6 +132,18 @@ def test_a_failed_job_costs_its_row_alone(coins: Path) -> None:
     assert "dime" not in heads
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_a_setting_that_repeats_its_file_changes_nothing(coins: Path) -> None:
+    plain = at(coins, "experiment=tosses/heads", "executor=serial")
+    again = at(coins, "experiment=tosses/heads", "executor=serial", "tosses=40", "coins=[penny,dime]", "seed=2018")
+    assert again.out == plain.out
+    assert "1 of 2 numbers reproduced" in again.out
+    other = at(coins, "experiment=tosses/heads", "executor=serial", "tosses=40", "lost=penny", code=1)
+    assert "numbers reproduced" not in other.out
+    written = {path.name for path in Path("results/quick/tosses").glob("*.md")}
+    assert written == {"heads.md", "heads__lost-penny.md"}
+
+
 def test_a_sweep_of_a_project(coins: Path) -> None:
     answer = at(coins, "-m", "experiment=tosses/heads", "tosses=10,40", "executor=serial")
     assert "12 of 12 run in" in answer.err
@@ -153,6 +165,29 @@ def test_each_project_has_a_folder_and_settings_of_its_own(coins: Path, tmp_path
     )
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_a_project_without_profiles_names_none(coins: Path) -> None:
+    ran = at(coins, "executor=serial")
+    texts = [path.read_text(encoding="utf-8") for path in Path("results").rglob("*.html")]
+    assert texts
+    assert not [text for text in (ran.out, at(coins, "--help").out, *texts) if "profile" in text]
+    page = file_of_run("tosses/heads", ".html").read_text(encoding="utf-8")
+    [printed] = re.findall("Run again with <code>trimbench --project coins (.*?)</code>", page)
+    at(coins, *re.sub("<.*?>", "", printed).split(), "executor=serial")
+    refused = at(coins, "profile=quick", "task=list", code=2).err
+    assert "profile must be left out, got 'quick': this project has no profiles" in refused
+    assert "one of ," not in refused
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_project_with_profiles_names_them(coins: Path) -> None:
+    write(coins, {"profile/quick.yaml": "name: quick\n", "profile/paper.yaml": "name: paper\n"})
+    assert "1 differs (unexplained), with profile=quick" in at(coins, "executor=serial").out
+    page = file_of_run("tosses/heads", ".html").read_text(encoding="utf-8")
+    assert "profile=quick</code>" in page
+    assert "profile=paper, quick" in at(coins, "--help").out
+
+
 # What is wrong with a project is said in one sentence.
 
 WRONG = {
@@ -171,7 +206,34 @@ WRONG = {
     "the name of a module": ({"json.py": ""}, "has the name of a module that is installed; rename it"),
     "the name of a package": ({"pandas/__init__.py": ""}, "has the name of a module that is installed; rename it"),
     "no such class": ({"experiment/tosses/heads.yaml": "# @package _global_\nrunner: coins:Tails\n"}, "'Tails'"),
-    "no such module": ({"experiment/tosses/heads.yaml": "# @package _global_\nrunner: pennies:Heads\n"}, "pennies"),
+    "no such module": (
+        {"experiment/tosses/heads.yaml": "# @package _global_\nrunner: pennies:Heads\n"},
+        "got 'pennies:Heads', but there is no such module; those of the project are coins\n",
+    ),
+    "a misspelt module": (
+        {"experiment/tosses/heads.yaml": "# @package _global_\nrunner: coin:Heads\n"},
+        "got 'coin:Heads', which is no module of the project; did you mean 'coins:Heads'?\n",
+    ),
+    "a module of somebody else": (
+        {"experiment/tosses/heads.yaml": "# @package _global_\nrunner: json:Heads\n"},
+        "got 'json:Heads', which is code from outside coins; if you trust it, add --allow-code=json\n",
+    ),
+    "the line for Hydra is missing": (
+        {"experiment/tosses/heads.yaml": "runner: coins:Heads\n"},
+        "experiment tosses/heads: its file must begin with the line '# @package _global_'",
+    ),
+    "no runner": (
+        {"experiment/tosses/heads.yaml": "# @package _global_\ncoins: [penny]\n"},
+        "experiment tosses/heads: key runner is missing; add 'runner: module:Class' to its file\n",
+    ),
+    "a rule without its tolerance": (
+        {"reported/tosses.yaml": "tosses/heads: {source: a, rules: {heads: {kind: within}}, numbers: {}}\n"},
+        "rules.heads: tolerance must be a positive number where kind is within",
+    ),
+    "a package that is not installed": (
+        {"project.yaml": "name: coins\ntitle: Coins\npackages: [nosuchpkg]\n"},
+        "packages must be installed distributions, whose versions are recorded, got 'nosuchpkg'; install it, correct",
+    ),
     "a setting of another type": (
         {"experiment/tosses/heads.yaml": "# @package _global_\nrunner: coins:Heads\ncoins: penny\ntosses: 1\n"},
         "coins must be",
@@ -204,6 +266,7 @@ def test_a_number_that_is_not_reported_fails_the_run_with_a_hint(coins: Path) ->
     answer = at(coins, "executor=serial", code=1)
     assert "number penny/heads is computed, but not reported" in answer.err + answer.out
     assert "did you mean 'pennny/heads'?" in answer.err + answer.out
+    assert "or add it to coins/reported/tosses.yaml;" in answer.err + answer.out
 
 
 def test_a_declaration_folder_is_no_module(coins: Path) -> None:

@@ -168,7 +168,7 @@ def _beginning(rows: Any) -> Callable[[Sequence[str] | None], Iterator[Any]]:
         (dataset,) = required("pyarrow.dataset", extra="arrow", what="a folder of Parquet files")
         rows = dataset.dataset(str(Path(rows).expanduser()), format="parquet")
     if hasattr(rows, "scanner"):
-        return lambda columns: rows.to_batches(columns=_listed(columns), batch_size=_BATCH_ROWS, **_GENTLE)
+        return lambda columns: scanned(rows, columns)
     if hasattr(rows, "iter_batches"):
         given = inspect.signature(rows.iter_batches).parameters
         if "batch_format" in given:  # Ray Data
@@ -189,8 +189,32 @@ def _beginning(rows: Any) -> Callable[[Sequence[str] | None], Iterator[Any]]:
     return _Once(iterator) if iterator is rows else lambda _: iter(rows)
 
 
-# A scan that reads far ahead fills memory: a few batches are enough to keep the reader busy.
-_GENTLE = {"batch_readahead": 2, "fragment_readahead": 1}
+def scanned(rows: Any, columns: Sequence[str] | None = None, size: int = _BATCH_ROWS) -> Iterator[Any]:
+    """Yield record batches of at most `size` rows of a `pyarrow.dataset.Dataset`.
+
+    Arrow scans a whole dataset up to a GiB ahead of whoever uses its batches slowly. So Parquet files are read one row
+    group after the other, of which one is in memory; other formats, and a dataset with a filter, are left to Arrow.
+    """
+    settings: dict[str, Any] = {"columns": _listed(columns), "batch_size": size}
+    files = _parquet_files(rows)
+    if files is None:
+        yield from rows.to_batches(**settings, batch_readahead=2, fragment_readahead=1)
+        return
+    (dataset,) = required("pyarrow.dataset", extra="arrow", what="a dataset of Parquet files")
+    # Nor are the bytes of a whole file loaded before its first row group is used.
+    scan = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+    for file in files:
+        for group in file.split_by_row_group():
+            yield from group.to_batches(schema=rows.schema, fragment_scan_options=scan, **settings)
+
+
+def _parquet_files(rows: Any) -> list[Any] | None:
+    """Return the files of a dataset; None if they are of another format, or the dataset does not tell."""
+    try:
+        files = list(rows.get_fragments())
+    except (AttributeError, ValueError):  # ValueError: it has a filter
+        return None
+    return files if all(hasattr(file, "split_by_row_group") for file in files) else None
 
 
 def _listed(columns: Sequence[str] | None) -> list[str] | None:

@@ -23,7 +23,7 @@ from omegaconf.grammar_visitor import GrammarVisitor
 
 from trimbench.reproduction.files import NotDataError, read_bytes, read_text
 from trimbench.reproduction.messages import brief, reason
-from trimbench.reproduction.project import SHARED_CONFIGURATION, project
+from trimbench.reproduction.project import SHARED_CONFIGURATION, per_project, project
 from trimbench.reproduction.settings import ConfigurationError, unknown
 
 # Keys of an experiment's file that are not settings: its class, notes that hold whatever it finds, and the changes with
@@ -97,7 +97,8 @@ class Catalogue:
 
     def unknown(self, group: str, name: str) -> ConfigurationError:
         """Return the error for an undeclared name; if a file for it has a wrong folder or ending, it says so."""
-        error = unknown(group, self.names(group), name)
+        known = self.names(group)
+        error = unknown(group, known, name) if known else _nothing_declared(group, name)
         for folder in self.own:
             for path in files_below(folder, ""):
                 own, _, rest = path.relative_to(folder).with_suffix("").as_posix().partition("/")
@@ -141,6 +142,22 @@ class Catalogue:
         if isinstance(path, str):
             mapping["path"] = str((self.path(group, name).parent / Path(path).expanduser()).resolve())
         return mapping
+
+
+def _nothing_declared(group: str, name: str) -> ConfigurationError:
+    where = project().configuration / group
+    if group == "profile":
+        what = "this project has no profiles, and its experiments run with the settings in their files"
+        return ConfigurationError(f"profile must be left out, got {name!r}: {what}; a file in {where} would be one")
+    return ConfigurationError(
+        f"{group} must be declared, got {name!r}, but this project has none; add a file to {where}"
+    )
+
+
+@per_project
+def has_profiles() -> bool:
+    """Tell whether the project has profiles: numbers of repetitions to choose from."""
+    return bool(Catalogue().names("profile"))
 
 
 def _defaults(path: Path, folders: Sequence[Path]) -> Iterator[Path]:

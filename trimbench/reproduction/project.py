@@ -87,6 +87,11 @@ class Project:
     example: str = "task=list"
     pages: Path | None = None
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, named on the command line, rather than part of an installed package."""
+        return Path(self.reference).is_absolute()
+
 
 @functools.cache
 def loaded(name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from dataclasses import field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
@@ -57,6 +58,8 @@ def project_of(folder: Path) -> Project:
             f"{DISTRIBUTION} task=new project=FOLDER"
         )
     about = validated(ProjectFile, Catalogue((), (folder,)).mapping("", path.stem), str(path))
+    for package in about.packages:
+        _check_installed(package, path)
     modules = _modules(folder)
     for module in modules:
         known = importlib.util.find_spec(module) if str(folder) not in sys.path else None
@@ -84,6 +87,16 @@ def project_of(folder: Path) -> Project:
 def take_up(reference: str) -> None:
     """Make the project with this reference that of this process, as the process that started it has it."""
     use(project_of(Path(reference)) if Path(reference).is_absolute() else loaded(reference))
+
+
+def _check_installed(package: str, path: Path) -> None:
+    try:
+        version(package)
+    except (PackageNotFoundError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}: packages must be installed distributions, whose versions are recorded, got {brief(package)}; "
+            "install it, correct its name (that for pip, not for import) or leave it out"
+        ) from error
 
 
 def _modules(folder: Path) -> list[str]:

@@ -355,10 +355,10 @@ def test_the_axis_of_a_share_is_the_true_one() -> None:
 
 
 def test_curves_over_an_axis_of_its_own_are_drawn_for_all_points() -> None:
-    def at(threshold: float, x_label: str = "budget") -> SweepPoint:
+    def at(threshold: float, x_label: str = "budget", **scales: str) -> SweepPoint:
         own = {"agreement": threshold, "accuracy": 0.5}
         lines = pd.DataFrame([{"series": name, "x": x, "y": x * y} for name, y in own.items() for x in (1, 2)])
-        figures = (line_figure(lines, x_label=x_label, title="Trimmings"),)
+        figures = (line_figure(lines, x_label=x_label, title="Trimmings", **scales),)
         return sweep(lambda _: [{}], [threshold], "threshold", figures)[0]
 
     (figure,), _ = sweep_figures([at(0.2), at(0.4)])
@@ -372,6 +372,9 @@ def test_curves_over_an_axis_of_its_own_are_drawn_for_all_points() -> None:
     assert sweep_figures([at(0.2)] * 2)[0] == [], "the points have the same curves"
     (figure,), _ = sweep_figures([at(one, f"features out of {one:,}") for one in (500, 1_000)])
     assert figure.x_label == "features out of threshold"
+    assert (figure.x_scale, figure.y_scale) == ("linear", "linear")
+    (figure,), _ = sweep_figures([at(one, x_scale="log", y_scale="log") for one in (0.2, 0.4)])
+    assert (figure.x_scale, figure.y_scale) == ("log", "log"), "those of the experiment's own figure"
 
 
 def test_two_settings_with_numbers_are_both_axes() -> None:

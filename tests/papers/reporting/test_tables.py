@@ -150,8 +150,8 @@ def test_side_by_side_has_the_shape_of_the_papers_table() -> None:
     assert list(beside.frame) == ["row", "value"]
     assert beside.frame["row"].tolist() == ["a", "b", "c", "d"]
     assert beside.frame["value"].tolist() == [
-        "0.50 → 0.5",
-        "0.50 → 0.7 (differs, unexplained)",
+        "0.50 → 0.50",
+        "0.50 → 0.70 (differs, unexplained)",
         "0.50 → –",
         "timeout → 12",
     ]

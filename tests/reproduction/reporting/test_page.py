@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.reproduction.execution import store
+from trimbench.reproduction.project import use
 from trimbench.reproduction.reporting import page as reporting_page
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import assets, counted, facts_of, render_pages, table_part
@@ -29,6 +30,7 @@ from trimbench.reproduction.vocabulary.planning import Findings
 from trimbench.reproduction.vocabulary.reported import Literature, Paper, ReportedExperiment
 from trimbench.reproduction.vocabulary.tables import Table
 
+from ..conftest import BARE
 from .builders import findings, record, reported
 
 # One worker makes the page that most tests look at.
@@ -94,6 +96,7 @@ def rendered(entries: Sequence[Entry], folder: Path, figure: FigureSettings | No
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run with its pages."""
+    use(BARE)
     made = tmp_path_factory.mktemp("run")
     for name, text in (assets() | {f"{name}.html": text for name, text in pages(made).items()}).items():
         (made / name).write_text(text, encoding="utf-8")
@@ -120,7 +123,6 @@ def test_everything_is_on_the_pages_and_escaped(texts: dict[str, str]) -> None:
         '<th>row</th><th class="number">a value</th>',
         "A note.",
         "<li>run mine</li>",
-        "<li>profile quick</li>",
         "another &lt;machine&gt;",
         "<td>&lt;b&gt;</td>",
         '<td>claim</td><td class="number">≥ 0</td><td class="number">-0.25</td>',  # what it asks
@@ -136,8 +138,8 @@ def test_a_paper_says_what_came_out_of_its_own_experiments(tmp_path: Path) -> No
         entries.append(Entry(name, "complete", "", judged, findings(name)))
     found = rendered(entries, tmp_path)
     assert [re.findall('<p class="outcome">(.*)</p>', found[f"paper_{name}"])[0] for name in ("family", "other")] == [
-        "1 of 1 number reproduced, with profile=quick.",
-        "0 of 1 number reproduced, 1 differs, with profile=quick. Of the differences: open.",
+        "1 of 1 number reproduced.",
+        "0 of 1 number reproduced, 1 differs. Of the differences: open.",
     ]
 
 
@@ -172,7 +174,7 @@ def test_tables_are_in_the_papers_order_with_counts(texts: dict[str, str]) -> No
     assert lines[:3] == [
         "Figure 9: 1 number not attempted",
         "Table 1: 2 of 4 numbers reproduced (1 as printed, 1 close), 1 differs, 1 not attempted; "
-        "1 of 1 identity holds; 0 of 1 claim holds, 1 fails; 1 of 1 time is shorter, with profile=quick",
+        "1 of 1 identity holds; 0 of 1 claim holds, 1 fails; 1 of 1 time is shorter",
         "Table 2: not compared, seed, ks set",
     ]
     assert [headings(texts[f"family/{name}"], 1) for name in ("one", "of_mine")] == [

@@ -22,6 +22,7 @@ from trimbench.reproduction.reporting.verdicts import (
     compare,
     in_words,
     judge,
+    shown_value,
     tally,
 )
 from trimbench.reproduction.vocabulary.numbers import Explanation, Interval, IntervalKind, Number, Probability
@@ -130,6 +131,42 @@ def test_the_rule_of_intervals_needs_a_prediction_interval(kind: IntervalKind, o
     with pytest.raises(ValueError, match=f"the interval of a/value must be a prediction interval, got '{kind}'"):
         judge(reported("a", "0.5", "interval"), number)
     assert judge(reported("a", "0.5", "at_least"), number).verdict in ("exact", "trend")
+
+
+# Found to be shown with four digits, whatever is printed.
+SHOWN = [
+    ("-3482258.63459", "exact", -3482258.634590, "-3482258.63459"),
+    ("-3482258.63459", "exact", -3482258.634597, "-3482258.63460"),
+    ("0.995469004577", "exact", 0.99546900457662, "0.995469004577"),
+    ("1200345.12", "exact", 1200345.12, "1200345.12"),
+    ("0.50", "exact", 0.5, "0.50"),
+    ("0.12", "exact", 0.1250001, "0.1250001"),  # 0.125 would round to what is printed
+    ("100", "within", 100.5000004, "100.5000004"),
+    ("0.123", "exact", 0.12345, "0.1235"),
+    ("1.2e-3", "exact", 0.00123456, "0.001235"),
+    ("1.2e-7", "exact", 1.23456e-7, "1.235e-07"),
+    ("0.0000123456", "exact", 1.23457e-05, "1.23457e-05"),
+    ("7", "exact", 123456.789, "123457"),
+    ("0.0", "exact", 0.0, "0.0"),
+    ("1", "exact", 1e300, "1.0000000000000001e+300"),
+]
+
+
+@pytest.mark.parametrize(("printed", "kind", "ours", "text"), SHOWN)
+def test_a_number_is_shown_with_the_printed_digits_and_those_that_tell(
+    printed: str, kind: Any, ours: float, text: str
+) -> None:
+    rule = {"tolerance": 0.5} if kind == "within" else {}
+    [judgement] = judged([reported("a", printed, kind, **rule)], {"a": ours})
+    assert shown_value(judgement) == text
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.integers(0, 9), st.sampled_from(["exact", "at_most", "at_least"]))
+def test_what_is_shown_has_the_verdict_of_what_is_computed(value: float, ours: float, decimals: int, kind: Any) -> None:
+    one = reported("a", f"{value:.{decimals}f}", kind)
+    [judgement] = judged([one], {"a": ours})
+    [again] = judged([one], {"a": float(shown_value(judgement))})
+    assert again.verdict == judgement.verdict
 
 
 def test_numbers_are_matched_by_row_and_quantity() -> None:

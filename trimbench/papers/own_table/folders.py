@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trimbench.networks.batches import scanned
 from trimbench.reproduction.data.errors import DeclarationError
 
 # More than any step of a study takes, unless its settings ask for more.
@@ -37,7 +38,7 @@ def sampled(folder: Path, check: Callable[[list[str]], None]) -> tuple[Any, list
         if n_rows > SAMPLED_ROWS:
             chosen = np.sort(np.random.default_rng(0).choice(n_rows, SAMPLED_ROWS, replace=False, shuffle=False))
         parts, start = [rows.schema.empty_table()], 0
-        for batch in rows.to_batches(batch_size=_BATCH_ROWS, batch_readahead=2, fragment_readahead=1):
+        for batch in scanned(rows, size=_BATCH_ROWS):
             here = chosen[np.searchsorted(chosen, start) : np.searchsorted(chosen, start + batch.num_rows)]
             parts.append(pa.Table.from_batches([batch.take(pa.array(here - start))]))
             start += batch.num_rows

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 import yaml
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, OverrideType
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
@@ -296,12 +296,14 @@ def _point(overrides: Sequence[Override], swept: Sequence[str], composer: Compos
     names = catalogue.names("experiment") if chosen is None else [str(chosen)]
     rest = [one for one in overrides if one.key_or_group != "experiment"]
     text = {one.key_or_group: f"{one.key_or_group}={value_text(one)}" for one in overrides}
+    experiments = {name: composer.compose([*rest, setting("experiment", name)]) for name in names}
     named = [key for key in text if _matters(key) and key != "experiment"]
+    if not swept:  # the points of a sweep are told apart by what was written
+        named = [key for key in named if _changes(key, rest, experiments, composer)]
     altered = [key for key in named if key != "seed"]
     # A value in the profile is a setting of the experiments; choosing another of the project's profiles changes none.
     if "profile" in by_key and by_key["profile"].value() not in Catalogue().names("profile"):
         altered.append("profile")
-    experiments = {name: composer.compose([*rest, setting("experiment", name)]) for name in names}
     for one in experiments.values():
         CommonSettings.of(one)  # refuses a seed of any point of a sweep before the first one runs
     return Point(
@@ -310,6 +312,16 @@ def _point(overrides: Sequence[Override], swept: Sequence[str], composer: Compos
         named=(*(text[key] for key in named), *replaced),
         swept={key: value_of(by_key[key]) for key in swept},
     )
+
+
+def _changes(
+    key: str, overrides: Sequence[Override], found: Mapping[str, Mapping[str, Json]], composer: Composer
+) -> bool:
+    """Tell whether an experiment's configuration would differ without a setting, which may say what the files say."""
+    others = [one for one in overrides if one.key_or_group != key]
+    if any(one.type is not OverrideType.CHANGE for one in overrides):  # one may add the key that another changes
+        return True
+    return any(composer.compose([*others, setting("experiment", name)]) != values for name, values in found.items())
 
 
 # The points of a sweep (``-m``): every combination of the values that the command line separates by commas.

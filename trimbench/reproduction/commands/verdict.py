@@ -14,11 +14,11 @@ from trimbench.reproduction.files import is_accepted, read_bytes
 from trimbench.reproduction.messages import some
 from trimbench.reproduction.reporting.overview import Overview
 from trimbench.reproduction.reporting.runs import check_name, check_run, say
-from trimbench.reproduction.reporting.verdicts import ELSEWHERE, are_reproduced
+from trimbench.reproduction.reporting.verdicts import ELSEWHERE, are_reproduced, digits_beside
 from trimbench.reproduction.settings import ConfigurationError, Json
 from trimbench.reproduction.vocabulary.numbers import Number, Outcome
 from trimbench.reproduction.vocabulary.planning import Findings
-from trimbench.reproduction.vocabulary.reported import Literature
+from trimbench.reproduction.vocabulary.reported import Literature, Reported
 from trimbench.reproduction.vocabulary.tables import Table
 from trimbench.reproduction.vocabulary.values import Value, numbers_in, read_values
 
@@ -54,7 +54,7 @@ def verdict(invocation: Invocation) -> int:
     for name, of_table in numbers.items():
         rows = _rows(given[name])
         labels = tuple(str(column) for column in rows if column not in ("status", "job"))
-        outcome = _outcome(of_table, path.name)
+        outcome = _outcome(of_table, path.name, literature.reported(name))
         overview.note(Findings(name, about, rows, outcome, records=(), missing={}, labels=labels))
     overview.close(summary=True)
     judgements = overview.judgements
@@ -79,7 +79,10 @@ def _rows(values: Sequence[Value]) -> pd.DataFrame:
     return rows.drop(columns=["table", *silent]).assign(status="ok")
 
 
-def _outcome(numbers: list[Number], file: str) -> Outcome:
+def _outcome(numbers: list[Number], file: str, reported: Sequence[Reported]) -> Outcome:
+    printed = {(one.row, one.quantity): one for one in reported}
+    values = [(printed[one.row, one.quantity], one.value) for one in numbers if one.value is not None]
+    digits = f".{max([6, *(digits_beside(*one) for one in values)])}g"
     lines = [
         {
             "row": one.row,
@@ -91,7 +94,7 @@ def _outcome(numbers: list[Number], file: str) -> Outcome:
         }
         for one in numbers
     ]
-    columns = {"row": "", "quantity": "", "value": ".6g", "replications": "", "low": ".6g", "high": ".6g"}
+    columns = {"row": "", "quantity": "", "value": digits, "replications": "", "low": digits, "high": digits}
     table = Table.of("Values, with the prediction intervals of their replications", lines, columns)
     notes = [f"The values are those of {file}; they were computed elsewhere."]
     if single := [f"{one.row}/{one.quantity}" for one in numbers if one.interval is None]:

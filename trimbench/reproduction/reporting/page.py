@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from trimbench.reproduction.configuration import has_profiles
 from trimbench.reproduction.execution.store import commit_of, provenance
 from trimbench.reproduction.messages import reason, visible
 from trimbench.reproduction.project import DISTRIBUTION, per_project, project
@@ -206,11 +207,12 @@ def render_pages(
             compared[_family(one["name"])].append(one)
     papers = {name: _paper(name, literature, own, profile, place or folder) for name, own in compared.items()}
     is_elsewhere = profile == ELSEWHERE  # the numbers were computed, not by jobs
-    common = {"profile": profile, "suffix": suffix, "alone": alone, "behind": "values" if is_elsewhere else "jobs"}
+    named = profile if has_profiles() else ""
+    common = {"profile": named, "suffix": suffix, "alone": alone, "behind": "values" if is_elsewhere else "jobs"}
 
     def facts(*written: Part) -> list[str]:
         computed = [commit for part in written for commit in part.get("computed", ())]
-        own = [f"run {run}", *([] if is_elsewhere else [f"profile {profile}"])]
+        own = [f"run {run}", *([] if is_elsewhere or not named else [f"profile {profile}"])]
         ours = [number for part in written for number in part["numbers"]]
         if n := sum(bool(number.get("elsewhere")) for number in ours):
             own.append(f"of {count(len(ours), 'number')} {n:,} rest on records computed elsewhere")

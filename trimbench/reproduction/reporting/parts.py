@@ -19,8 +19,16 @@ from trimbench.reproduction.data.cache import is_inside
 from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, POSITIVE, TEXT, fields, list_of
 from trimbench.reproduction.execution.store import commit_of, computed_with, environment_of, provenance
 from trimbench.reproduction.files import as_it_was, beside, read_bytes, read_csv, unlinked
-from trimbench.reproduction.reporting.tables import asked, reproduced_text
-from trimbench.reproduction.reporting.verdicts import CAUSES, DIFFERENCES, NOT_ATTEMPTED, VERDICTS_ON, Judgement
+from trimbench.reproduction.reporting.tables import asked
+from trimbench.reproduction.reporting.verdicts import (
+    CAUSES,
+    DIFFERENCES,
+    NOT_ATTEMPTED,
+    VERDICTS_ON,
+    Judgement,
+    beside_printed,
+    shown_value,
+)
 from trimbench.reproduction.settings import ConfigurationError, Json
 from trimbench.reproduction.vocabulary.figures import points_name
 from trimbench.reproduction.vocabulary.numbers import Number, Probability
@@ -229,13 +237,13 @@ def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
         "subject": one.subject,
         "reported": asked(one.reported),
         "source": one.reported.source,
-        "ours": reproduced_text(one),
+        "ours": shown_value(one),
         "verdict": one.verdict,
         "differs": one.differs,
         "cause": one.cause,
         "reason": one.account if one.differs else one.reason,
         "reading": one.reading,
-        "inferred": f"{inferred.value:.4g}" if inferred and one.differs else "",
+        "inferred": beside_printed(one.reported, inferred.value) if inferred and one.differs else "",
         "probability": _chance(number.probability, one) if number and number.probability else "",
         "n_jobs": len(places),
         "jobs": as_ranges(places),

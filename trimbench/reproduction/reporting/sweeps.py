@@ -491,7 +491,8 @@ def _curves_of_all(found: Sequence[tuple[SweepPoint, Findings]]) -> Iterator[Lin
             title = first.title if len(titles) == 1 else first.y_label
             joint = _figure(own, part, title, x_label, is_known)
             named = _joined("curves", name, *part)
-            yield replace(joint, name=named, y_label=first.y_label, interval=first.interval)
+            scales = {axis: getattr(first, axis) for axis in ("x_scale", "y_scale") if getattr(first, axis) == "log"}
+            yield replace(joint, name=named, y_label=first.y_label, interval=first.interval, **scales)
 
 
 def _axis_of_methods(found: Sequence[tuple[SweepPoint, Findings]], name: str, methods: set[str]) -> str:

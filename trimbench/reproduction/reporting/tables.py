@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from trimbench.reproduction.messages import CONTROL
-from trimbench.reproduction.reporting.verdicts import Judgement, standing
+from trimbench.reproduction.reporting.verdicts import Judgement, digits_beside, shown_value, standing
 from trimbench.reproduction.vocabulary.reported import Reported
 from trimbench.reproduction.vocabulary.tables import Table, shown_name
 
@@ -233,15 +233,23 @@ def comparison(judgements: Sequence[Judgement]) -> Table:
     A row has the verdict with its reason and, where it is a difference, the cause; the number under an inferred set-up;
     and, where the printed number is a draw, its probability.
     """
-    return Table.of("Reported beside reproduced", map(_line, judgements), _COMPARISON)
+    return Table.of("Reported beside reproduced", map(_line, judgements), _formats(judgements))
 
 
 def differences(judgements: Sequence[Judgement]) -> Table:
     """Return the numbers that differ, the claims that fail and the times that are longer, with what accounts for it."""
     lines = [{**_line(one), "reason": _read(one, one.account)} for one in judgements if one.differs]
-    columns = {column: _COMPARISON[column] for column in _DIFFERENCES}
+    formats = _formats(judgements)
+    columns = {column: formats[column] for column in _DIFFERENCES}
     chosen = [{column: line[column] for column in columns} for line in lines]
     return Table.of("What differs, and why", chosen, columns, name="differences")
+
+
+def _formats(judgements: Sequence[Judgement]) -> dict[str, str]:
+    """Return the formats of a comparison, whose numbers have at least the printed digits."""
+    values = [(one.reported, one.value) for one in judgements if one.value is not None]
+    n_digits = max([6, *(digits_beside(*one) for one in values)])
+    return _COMPARISON | dict.fromkeys(("reproduced", "explained_value"), f".{n_digits}g")
 
 
 def _read(one: Judgement, reason: str) -> str:
@@ -272,7 +280,7 @@ def side_by_side(judgements: Sequence[Judgement]) -> Table:
         found = standing(one.subject, one.verdict, one.cause)
         words = [one.verdict, one.cause or ""] if one.differs else [found] * (found in ("close", "better"))
         remark = ", ".join(filter(None, words))
-        text = f"{asked(one.reported)} → {reproduced_text(one)}{f' ({remark})' * bool(remark)}"
+        text = f"{asked(one.reported)} → {shown_value(one)}{f' ({remark})' * bool(remark)}"
         cells.setdefault(one.reported.row, {})[one.reported.quantity] = text
     columns = list(dict.fromkeys(one.reported.quantity for one in judgements))
     lines = [{"row": row, **quantities} for row, quantities in cells.items()]
@@ -289,14 +297,6 @@ def asked(reported: Reported) -> str:
     if rule.kind == "within":
         return f"{reported.value:g} ± {rule.tolerance:g}"
     return f"{'≤' if rule.kind == 'at_most' else '≥'} {reported.value:g}"
-
-
-def reproduced_text(judgement: Judgement) -> str:
-    """Return the reproduced number with four digits, or all digits of a whole number; a dash if there is none."""
-    if judgement.verdict == "not attempted" or judgement.value is None:
-        return "–"
-    value = float(judgement.value)
-    return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
 
 
 # Tables in LaTeX, for an article with the packages booktabs and graphicx.

@@ -6,8 +6,10 @@ import math
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Literal, NamedTuple
 
+from trimbench.reproduction.configuration import has_profiles
 from trimbench.reproduction.vocabulary.numbers import CHANCE, Explanation, Number
 from trimbench.reproduction.vocabulary.reported import SUBJECTS, Reported, Subject
 
@@ -139,7 +141,8 @@ def _met(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str]
     if rule.subject != "curve" and reported.is_printed_form_of(ours):
         return "exact", "rounds to the printed digits"
     if interval is not None and interval.low <= value <= interval.high:
-        return "within", f"inside the interval {interval.low:.4g} to {interval.high:.4g} over the repetitions"
+        low, high = (beside_printed(reported, end) for end in (interval.low, interval.high))
+        return "within", f"inside the interval {low} to {high} over the repetitions"
     if rule.kind == "within" and abs(ours - value) <= rule.tolerance:
         other = "stored curve" if rule.subject == "curve" else "printed number"
         return "within", f"within {rule.tolerance:g} of the {other}"
@@ -175,6 +178,54 @@ def _explains(reported: Reported, number: Number, ours: float, explanation: Expl
     return distance <= allowed and distance <= abs(ours - reported.value) / 2
 
 
+# How a number of ours is written beside a printed one.
+
+_LEAST_DIGITS, _MOST_DIGITS = 4, 17  # significant ones; the most are those of a float in full
+_SMALLEST = 1e-4  # smaller numbers have an exponent
+
+
+def digits_beside(reported: Reported, value: float) -> int:
+    """Return how many significant digits show the whole part of a value and the printed decimals; at least four."""
+    places = math.floor(math.log10(abs(value))) + 1 if value and math.isfinite(value) else 1
+    return min(max(_LEAST_DIGITS, places + _printed_decimals(reported)), _MOST_DIGITS)
+
+
+def beside_printed(reported: Reported, value: float, n_digits: int | None = None) -> str:
+    """Return a value as text: with `n_digits` significant digits, by default `digits_beside`, and the printed decimals.
+
+    It has an exponent if it is very small or large, or if the printed number has one.
+    """
+    n_digits = digits_beside(reported, value) if n_digits is None else n_digits
+    is_whole, is_printed = float(value).is_integer(), math.isfinite(reported.value)
+    has_exponent = (is_printed and "e" in reported.printed.lower()) or 0 < abs(value) < _SMALLEST
+    if not abs(value) < 10.0 ** (_MOST_DIGITS - 1) or (has_exponent and not is_whole):
+        return f"{value:.{n_digits}g}"
+    whole, _, rest = f"{Decimal(f'{value:.{n_digits - 1}e}'):f}".partition(".")
+    decimals = rest.rstrip("0").ljust(_printed_decimals(reported), "0")
+    return f"{whole}.{decimals}" if decimals else whole
+
+
+def shown_value(judgement: Judgement) -> str:
+    """Return the reproduced number as text, in enough digits to see its verdict; a dash if there is none."""
+    value, reported = judgement.value, judgement.reported
+    if judgement.verdict == NOT_ATTEMPTED or value is None:
+        return "–"
+    fewest = digits_beside(reported, value)
+    texts = (beside_printed(reported, value, n_digits) for n_digits in range(fewest, _MOST_DIGITS + 1))
+
+    def tells(text: str) -> bool:
+        number = replace(judgement.number, value=float(text)) if judgement.number else None
+        return judge(reported, number).verdict == judgement.verdict
+
+    return next(filter(tells, texts), repr(float(value)))
+
+
+def _printed_decimals(reported: Reported) -> int:
+    """Return the decimals of a printed number; 0 for the limit of a claim or a curve, and for a time."""
+    is_number = reported.rule.subject in ("number", "identity") and math.isfinite(reported.value)
+    return max(reported.decimals, 0) if is_number else 0
+
+
 # Counts of verdicts and causes, by kind of statement, and their summary in a line.
 
 NOT_ATTEMPTED: Verdict = "not attempted"
@@ -194,8 +245,8 @@ _NAMED_WITH_SUBJECT = ("identity", "curve")
 
 
 def with_profile(profile: str) -> str:
-    """Return what a summary adds if a profile has fewer repetitions than the papers."""
-    return "" if profile in (PAPER, ELSEWHERE) else f", with profile={profile}"
+    """Return what a summary adds if a profile has fewer repetitions than the papers; nothing without profiles."""
+    return "" if profile in (PAPER, ELSEWHERE) or not has_profiles() else f", with profile={profile}"
 
 
 def are_reproduced(judgements: Sequence[Judgement]) -> bool:

@@ -188,7 +188,8 @@ def mean_of(
     Returns
     -------
     Mean
-        With `value`, NaN for no values; `interval`, None for fewer than two values; and `n`.
+        With `value`, NaN for no values; `interval`, which has `low` and `high`, and is None for fewer than two values;
+        `ends`, these two as a pair, NaN without an interval; and `n`, how many values there are.
 
     References
     ----------

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import importlib.util
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -48,17 +50,16 @@ def make_experiment(
     the project, or in one of the modules and packages in `code`, which the user trusts. Raises ConfigurationError if it
     is not, if the class does not exist, or if a key or value is wrong.
     """
-    runner = str(values.get("runner"))
+    if "runner" not in values:
+        raise _without_runner(name, values)
+    runner = str(values["runner"])
     module, colon, class_name = runner.partition(":")
     allowed = f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)}"
     # Nothing is imported before this is known: importing a module runs it.
     if not colon:
         raise ConfigurationError(allowed)
     if not is_trusted(module, code):
-        raise ConfigurationError(
-            f"{allowed}, which is code from outside {', '.join(project().code) or project().name}; if you trust it, "
-            f"add --allow-code={module if len(module) < 120 else 'MODULE'}"
-        )
+        raise ConfigurationError(f"{allowed}, {_untrusted(module, class_name)}")
     try:
         found = getattr(importlib.import_module(module), class_name)
         names = {field.name for field in dataclasses.fields(found)}
@@ -70,6 +71,29 @@ def make_experiment(
     own = {key: value for key, value in values.items() if key in names or key not in (*NOT_SETTINGS, *shared)}
     experiment: Experiment = validated(found, own, f"experiment {name}")
     return experiment
+
+
+def _without_runner(name: str, values: Mapping[str, Json]) -> ConfigurationError:
+    # Without that line, Hydra puts the keys of a file under the name of its group.
+    if isinstance(values.get("experiment"), Mapping):
+        return ConfigurationError(
+            f"experiment {name}: its file must begin with the line '# @package _global_', without which its keys are "
+            "not settings; add it"
+        )
+    return ConfigurationError(f"experiment {name}: key runner is missing; add 'runner: module:Class' to its file")
+
+
+def _untrusted(module: str, class_name: str) -> str:
+    """Say what is wrong with a module that is not the project's, without importing it: misspelt, or another's."""
+    ours = project().code
+    if close := get_close_matches(module, ours, n=1):
+        return f"which is no module of the project; did you mean {f'{close[0]}:{class_name}'!r}?"
+    if project().is_folder and importlib.util.find_spec(module.partition(".")[0]) is None:
+        return f"but there is no such module; those of the project are {', '.join(ours) or 'none'}"
+    return (
+        f"which is code from outside {', '.join(ours) or project().name}; if you trust it, add "
+        f"--allow-code={module if len(module) < 120 else 'MODULE'}"
+    )
 
 
 def fetch(declaration: Declaration, cache: Cache, *, verify: bool | None = False) -> str:
@@ -228,7 +252,8 @@ class Plan:
             outcome = Outcome((Table("Jobs without a result", said), after))
         # A user's own experiment has no reported numbers.
         if self.reported and not self.altered:
-            check_numbers(self.reported, outcome.numbers, complete=bool((rows["status"] == "ok").all()))
+            where = f"{project().configuration.name}/reported/{self.name.partition('/')[0]}.yaml"
+            check_numbers(self.reported, outcome.numbers, complete=bool((rows["status"] == "ok").all()), where=where)
         return Findings(self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem)
 
     def _outcome(self, rows: pd.DataFrame) -> Outcome:

@@ -68,6 +68,11 @@ class Rule:
         for subject, kind in (("time", "at_most"), ("curve", "within")):
             if self.subject == subject and self.kind != kind:
                 raise ConfigurationError(f"the rule of a {subject} must be of the kind {kind!r}, got {self.kind!r}")
+        if self.kind == "within" and not 0 < self.tolerance < math.inf:
+            raise ConfigurationError(
+                "tolerance must be a positive number where kind is within, the largest distance in units of the number "
+                f"(not in percent), got {self.tolerance:g}; write for example {{kind: within, tolerance: 0.01}}"
+            )
 
 
 @dataclass(frozen=True)
@@ -315,7 +320,11 @@ class NumbersError(ValueError):
 
 
 def check_numbers(
-    reported: Sequence[Reported], numbers: Sequence[Number], *, complete: bool, where: str = "conf/reported"
+    reported: Sequence[Reported],
+    numbers: Sequence[Number],
+    *,
+    complete: bool,
+    where: str = "the file of printed numbers",
 ) -> None:
     """Raise NumbersError for a number that is not reported, is given twice, or is missing.
 

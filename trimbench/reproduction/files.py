@@ -298,6 +298,14 @@ def unlinked(path: Path, folder: Path) -> Path:
     return path
 
 
+def beside_runs(root: Path, *names: str) -> Path:
+    """Return a path in the folder of results, beside the runs; raise ConfigurationError if a symbolic link is on it."""
+    try:
+        return unlinked(root.joinpath(*names), root)
+    except ValueError as error:
+        raise ConfigurationError(f"results {str(root)!r} must not lead elsewhere: {error}") from error
+
+
 def put_aside(path: Path) -> None:
     """Give a folder in the place of a file, which cannot replace it, another name; its content is kept."""
     if path.is_dir() and not path.is_symlink():

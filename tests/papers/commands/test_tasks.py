@@ -19,8 +19,10 @@ from trimbench.papers.own_table.settings import STUDY
 from trimbench.papers.trimming import examples
 from trimbench.reproduction.commands.tasks import measured
 from trimbench.reproduction.execution.executors import duration
+from trimbench.reproduction.files import beside_runs
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting.runs import make_run
+from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, write
 
@@ -232,6 +234,18 @@ def test_a_planted_number_differs(command: Command, root: Path) -> None:
     folder = root / "comparisons/one__other"
     assert sorted(path.name for path in folder.iterdir()) == FILES
     assert all(f"  results/comparisons/one__other/{name}\n" in answer.out for name in FILES)
+
+
+def test_a_link_beside_the_runs_is_not_written_through(command: Command, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    (root / "comparisons").symlink_to(tmp_path / "victim")
+    answer = command("task=compare", "runs=[one,other]", code=2)
+    assert "results/comparisons is a symbolic link, which is not followed" in answer.err
+    assert [*(tmp_path / "victim").iterdir()] == []
+    for name in ("audits", "checks", "archives"):
+        (root / name).symlink_to(tmp_path / "victim")
+        with pytest.raises(ConfigurationError, match=f"must not lead elsewhere: .*{name} is a symbolic link"):
+            beside_runs(root, name, "any")
 
 
 def test_runs_may_be_folders_elsewhere(command: Command, root: Path, tmp_path: Path) -> None:

@@ -180,6 +180,17 @@ def test_a_pipe_or_a_huge_file_in_the_place_of_a_record_counts_as_missing(store:
     assert store.get(JOB) is None
 
 
+def test_a_link_in_the_place_of_a_folder_of_records_is_not_written_through(store: JobStore, tmp_path: Path) -> None:
+    (victim := tmp_path / "victim").mkdir()
+    path = store.path(JOB)
+    (victim / path.with_suffix(".log").name).write_text("mine")
+    path.parent.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.symlink_to(victim)
+    with pytest.raises(OSError, match=r"is a symbolic link, which is not followed; remove it"):
+        store.put(OK)
+    assert [one.read_text() for one in victim.iterdir()] == ["mine"]
+
+
 def test_a_small_record_takes_little_memory_to_read(store: JobStore) -> None:
     store.put(OK)
     tracemalloc.start()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trimbench.reproduction.commands.arguments import Invocation
 from trimbench.reproduction.commands.common_settings import NO_SETTINGS
-from trimbench.reproduction.files import safe_name, temporary_folder
+from trimbench.reproduction.files import beside_runs, safe_name, temporary_folder
 from trimbench.reproduction.reporting.archive import unpack_tables
 from trimbench.reproduction.reporting.runs import StoredRun, folder_of, is_run, read_run, runs_in, say
 from trimbench.reproduction.settings import ConfigurationError
@@ -38,7 +38,8 @@ def check(invocation: Invocation) -> int:
             "with the same experiments and without changed settings, or name another"
         )
     say(f"# {now.name} against {before.name}\n\n{summarised(checked, before.name)}\n")
-    for file in write_check(checked, before, now, invocation.root / "checks" / safe_name(now.name, before.name)):
+    place = beside_runs(invocation.root, "checks", safe_name(now.name, before.name))
+    for file in write_check(checked, before, now, place):
         say(f"  {file}")
     return 1 if any(one.why for one in checked) else 0
 

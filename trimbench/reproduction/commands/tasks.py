@@ -33,6 +33,7 @@ from trimbench.reproduction.data.errors import by_host, ways_out
 from trimbench.reproduction.execution.executors import Executor, Work, duration, n_workers
 from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit, provenance
 from trimbench.reproduction.files import (
+    beside_runs,
     hash_of,
     lock_of,
     remove_temporary_folders,
@@ -135,7 +136,7 @@ def report(invocation: Invocation) -> int:
     code = run(invocation, cache_mode="only")
     if invocation.settings.archive:
         folder, store = invocation.root / invocation.run, JobStore(invocation.root / "jobs")
-        path = invocation.root / "archives" / f"{invocation.run}.zip"
+        path = beside_runs(invocation.root, "archives", f"{invocation.run}.zip")
         n_records = write_archive(folder, store, invocation.catalogue, path, NO_SETTINGS)
         with_records = f"with {n_records:,} records of jobs" if n_records else f"but no job is stored in {store.folder}"
         say(f"\nThe archive of the run {invocation.run}, an RO-Crate, {with_records}:\n  {path}")
@@ -442,7 +443,7 @@ def compare(invocation: Invocation) -> int:
     comparison = compare_runs(first, second, noise)
     say(f"# {first.name} and {second.name}\n\n{summarised(comparison)}\n")
     name = safe_name(*runs, *(invocation.experiments if invocation.chosen else ()))
-    for path in write_comparison(comparison, root / "comparisons" / name):
+    for path in write_comparison(comparison, beside_runs(root, "comparisons", name)):
         say(f"  {path}")
     return 0
 

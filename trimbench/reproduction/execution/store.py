@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import functools
 import hashlib
 import io
@@ -300,6 +301,9 @@ class JobStore:
         # costs one rerun, while an fsync would cost every job several milliseconds on a disk.
         path = self.path(record.job)
         log = path.with_suffix(".log")
+        if path.parent.is_symlink():
+            # What lies behind it is not ours to write to, and its log not ours to remove.
+            raise OSError(errno.ELOOP, f"{path.parent} is a symbolic link, which is not followed; remove it")
         if record.log:
             self._replace(log, record.log.encode(errors="backslashreplace"))
         else:  # one that is there belongs to an earlier attempt

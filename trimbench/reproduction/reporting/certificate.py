@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trimbench.reproduction.execution.job import TEXT, Kind, faults, fields
-from trimbench.reproduction.files import hash_of, read_text, safe_name, unlinked, write_text
+from trimbench.reproduction.files import beside_runs, hash_of, read_text, safe_name, unlinked, write_text
 from trimbench.reproduction.settings import ConfigurationError, Json
 
 CERTIFICATE = "certificate.json"
@@ -20,8 +20,8 @@ _SAID = {"sentence": TEXT, "audited": fields(**{"*": TEXT}), "*": Kind("anything
 
 
 def audit_folder(root: Path, name: str) -> Path:
-    """Return the folder of the audit of a run or an archive."""
-    return root / AUDITS / safe_name(name)
+    """Return the folder of the audit of a run or an archive; ConfigurationError if a symbolic link is on its path."""
+    return beside_runs(root, AUDITS, safe_name(name))
 
 
 def write_certificate(said: Mapping[str, Json], folder: Path) -> Path:
@@ -54,8 +54,8 @@ def hashes_of(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
 def audited_line(folder: Path, place: Path) -> str:
     """Return what an audit found about the run in a folder, whose place is `place`; empty if it was of other rows."""
-    found = read_certificate(audit_folder(place.parent, place.name))
     try:
+        found = read_certificate(audit_folder(place.parent, place.name))
         is_of_this = found.get("status") == "audited" and hashes_of(folder, [*found["audited"]]) == found["audited"]
     except (OSError, ConfigurationError):
         return ""

@@ -180,6 +180,16 @@ def test_a_project_without_profiles_names_none(coins: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_the_first_page_has_the_projects_title_and_no_words_of_other_papers(coins: Path) -> None:
+    assert "\n1 experiment\n" in at(coins, "executor=serial").out
+    page = Path("results/quick/index.html").read_text(encoding="utf-8")
+    assert "<h1>Coins, tossed again</h1>" in page
+    body = page.partition("<main")[2]
+    assert body
+    assert not [word for word in ("NaCL", "FS-SDD", "AMLP", "faster") if word in body]
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_project_with_profiles_names_them(coins: Path) -> None:
     write(coins, {"profile/quick.yaml": "name: quick\n", "profile/paper.yaml": "name: paper\n"})
     assert "1 differs (unexplained), with profile=quick" in at(coins, "executor=serial").out

@@ -137,7 +137,7 @@ class Overview:
             parts, self.literature, self.folder, run=self.folder.name, profile=self.profile, suffix=self.suffix
         )
         say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
-        say(f"{len(parts)} experiments\n  {page}")
+        say(f"{count(len(parts), 'experiment')}\n  {page}")
 
     def _page(self, entry: Entry, stem: str) -> Path:
         parts, run = [self._part(entry)], self.folder.name

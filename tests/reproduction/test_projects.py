@@ -270,6 +270,17 @@ def test_what_is_wrong_with_a_project_is_said_in_one_sentence(coins: Path, wrong
     assert len(message) < 500
 
 
+@pytest.mark.usefixtures("package", "undrawn")
+def test_a_wrong_declaration_among_other_experiments_is_a_sentence(command: Command, tmp_path: Path) -> None:
+    wrong = KINDS["experiment/tables/counts.yaml"].replace("dataset: die", "dataset: worn")
+    write(tmp_path / "conf", {"experiment/tables/worn.yaml": wrong, "dataset/worn.yaml": "kind: dise\n"})
+    answer = command("executor=serial", code=1)
+    assert "## tables/worn: failed\n\ndata set 'worn': kind must be one of" in answer.out
+    assert "did you mean 'dice'?" in answer.out
+    assert "Traceback" not in answer.out + answer.err
+    assert file_of_run("tables/counts", ".md").is_file()
+
+
 def test_a_number_that_is_not_reported_fails_the_run_with_a_hint(coins: Path) -> None:
     path = coins / "reported/tosses.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("penny:", "pennny:"), encoding="utf-8")

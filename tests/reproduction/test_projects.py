@@ -180,6 +180,16 @@ def test_a_project_without_profiles_names_none(coins: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_the_first_page_has_the_projects_title_and_no_words_of_other_papers(coins: Path) -> None:
+    assert "\n1 experiment\n" in at(coins, "executor=serial").out
+    page = Path("results/quick/index.html").read_text(encoding="utf-8")
+    assert "<h1>Coins, tossed again</h1>" in page
+    body = page.partition("<main")[2]
+    assert body
+    assert not [word for word in ("NaCL", "FS-SDD", "AMLP", "faster") if word in body]
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_project_with_profiles_names_them(coins: Path) -> None:
     write(coins, {"profile/quick.yaml": "name: quick\n", "profile/paper.yaml": "name: paper\n"})
     assert "1 differs (unexplained), with profile=quick" in at(coins, "executor=serial").out
@@ -258,6 +268,17 @@ def test_what_is_wrong_with_a_project_is_said_in_one_sentence(coins: Path, wrong
     assert said in message
     assert message.count("\n") == 1
     assert len(message) < 500
+
+
+@pytest.mark.usefixtures("package", "undrawn")
+def test_a_wrong_declaration_among_other_experiments_is_a_sentence(command: Command, tmp_path: Path) -> None:
+    wrong = KINDS["experiment/tables/counts.yaml"].replace("dataset: die", "dataset: worn")
+    write(tmp_path / "conf", {"experiment/tables/worn.yaml": wrong, "dataset/worn.yaml": "kind: dise\n"})
+    answer = command("executor=serial", code=1)
+    assert "## tables/worn: failed\n\ndata set 'worn': kind must be one of" in answer.out
+    assert "did you mean 'dice'?" in answer.out
+    assert "Traceback" not in answer.out + answer.err
+    assert file_of_run("tables/counts", ".md").is_file()
 
 
 def test_a_number_that_is_not_reported_fails_the_run_with_a_hint(coins: Path) -> None:

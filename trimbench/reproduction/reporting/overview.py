@@ -11,7 +11,7 @@ from pathlib import Path
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.errors import by_host, ways_out
 from trimbench.reproduction.files import without_homes, write_csv, write_text
-from trimbench.reproduction.messages import terminal_width
+from trimbench.reproduction.messages import ShortError, terminal_width
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import assets, count, counted, render_pages
@@ -96,8 +96,10 @@ class Overview:
         """Keep an experiment that could not run as a line of the summary."""
         reason = without_homes(str(error))
         self._keep(name, FAILED, compare(self.literature.reported(name), (), reason), None, reason)
-        # The declared numbers are wrong, not the program, so a traceback would not help.
-        text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
+        # What is declared is wrong, not the program, so a traceback would not help.
+        text = (
+            str(error) if isinstance(error, NumbersError | ShortError) else "".join(traceback.format_exception(error))
+        )
         say(f"\n## {name}: {FAILED}\n\n{text}")
 
     def close(self, *, summary: bool) -> int:
@@ -137,7 +139,7 @@ class Overview:
             parts, self.literature, self.folder, run=self.folder.name, profile=self.profile, suffix=self.suffix
         )
         say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
-        say(f"{len(parts)} experiments\n  {page}")
+        say(f"{count(len(parts), 'experiment')}\n  {page}")
 
     def _page(self, entry: Entry, stem: str) -> Path:
         parts, run = [self._part(entry)], self.folder.name

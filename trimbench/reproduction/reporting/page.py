@@ -225,6 +225,9 @@ def render_pages(
         "papers": [*papers.values()],
         "beyond": [one for one in experiments if not one["n_reported"]],
         "numbers": numbers,
+        "has_times": any(one["subject"] == "time" for one in numbers),
+        "glossary": {word: says for one in _texts().values() for word, says in one.get("glossary", {}).items()},
+        "heading": project().title if project().is_folder else "",
         "standings": {name: says for name, says in STANDINGS.items() if name in found},
     }
     pages = {} if alone else {"index": render("run.html", up="", facts=facts(*parts), **first, **common)}

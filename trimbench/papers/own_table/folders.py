@@ -10,6 +10,7 @@ import numpy as np
 
 from trimbench.networks.batches import scanned
 from trimbench.reproduction.data.errors import DeclarationError
+from trimbench.reproduction.messages import some
 
 # More than any step of a study takes, unless its settings ask for more.
 SAMPLED_ROWS = 100_000
@@ -32,6 +33,10 @@ def sampled(folder: Path, check: Callable[[list[str]], None]) -> tuple[Any, list
         )
     try:
         rows = dataset.dataset(files)
+        for fragment in rows.get_fragments():
+            if other := {*fragment.physical_schema.names} ^ {*rows.schema.names}:
+                # Arrow would take the first file's columns, and fill those that another file lacks.
+                raise ValueError(f"{Path(fragment.path).name} differs from {files[0].name} in {some(sorted(other), 5)}")
         check(list(rows.schema.names))
         n_rows = rows.count_rows()
         chosen = np.arange(n_rows)

@@ -437,3 +437,20 @@ def test_a_folder_of_parquet_files_is_studied_by_a_sample(tmp_path: Path, monkey
     assert len(table.labels) == 50
     assert any("50 rows were drawn at random from 120 in 3 files" in line for line in table.repairs)
     assert table.sha256 == read_table(tmp_path, "ill").sha256
+
+
+def test_a_mixture_has_no_partial_fit() -> None:
+    for settings in ({"n_components": 2}, {"covariance": "full"}):
+        estimator: Any = NaiveConformantClassifier(**settings)
+        assert not hasattr(estimator, "partial_fit")
+        with pytest.raises(AttributeError, match="has no attribute 'partial_fit'"):
+            _ = estimator.partial_fit
+
+
+def test_partial_fit_after_a_fit_has_its_classes() -> None:
+    X, y = patients(3)
+    X = X[["age"]]
+    for estimator in (TrimmedClassifier(), SelectionCorrectedNB(), NaiveConformantClassifier()):
+        expected = clone(estimator).partial_fit(X, y, classes=["no", "yes"])
+        found = clone(estimator).fit(X, y).partial_fit(X, y)
+        np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))

@@ -41,7 +41,7 @@ FEW, FEW_GAPS = ROWS[:60], GAPS[:60]
 def test_one_product_for_all_predictors() -> None:
     weights, biases, _ = linear_scores(CLASSIFIER)
     fills = [fill_values(ROWS, fill) for fill in FILLS]
-    model = tb.conform(CLASSIFIER, ROWS, categorical=[[0, 1, 2]])
+    model = tb.conform(CLASSIFIER, ROWS, categorical=[[0, 1, 2]], n_components=1)
     predictors = [filling_predictor(weights, biases, COLUMNS, fill) for fill in fills]
     predictors.append(naive_bayes_predictor(ROWS, LABELS, 3, COLUMNS))
     found = predict_all(predictors, ROWS, MISSING, SPREAD)

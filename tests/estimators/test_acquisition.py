@@ -168,19 +168,26 @@ def test_digits_are_told_apart_better_by_questions_of_their_own() -> None:
     X = (X > 7).astype(float)
     order = np.random.default_rng(0).permutation(len(X))
     train, test = order[:1200], order[1200:]
-    model = tb.conform(
-        LogisticRegression(max_iter=1000).fit(X[train], y[train]), X[train], n_components=20, covariance="diagonal"
-    )
+    regression = LogisticRegression(max_iter=1000).fit(X[train], y[train])
+    leads = []
+    for start in range(3):  # of the search for components, which decides as much as the questions do
+        model = tb.conform(regression, X[train], n_components=20, covariance="diagonal", random_state=start)
+        leads.append(lead_of_questions(model, X, y, train, test))
+    assert np.mean(leads) >= 0.07
+
+
+def lead_of_questions(model: Any, X: Any, y: Any, train: Any, test: Any) -> float:
+    """Return how much more accurate four questions that follow the answers are than four that are the same for all."""
     static: list[int] = []
     rows = np.full(X[train].shape, np.nan)
-    for _ in range(4):  # the questions that tell most on average
+    for _ in range(4):
         gains = model.next_feature(rows).gains.mean(axis=0)
         static.append(int(np.where(np.isin(range(64), static), -1, gains).argmax()))
         rows[:, static] = X[train][:, static]
     nothing = np.full(X[test].shape, np.nan)
     adaptive = (model.acquire(nothing, X[test], budget=4).predictions == y[test]).mean()
     nothing[:, static] = X[test][:, static]
-    assert adaptive >= (model.predict(nothing) == y[test]).mean() + 0.07
+    return float(adaptive - (model.predict(nothing) == y[test]).mean())
 
 
 def test_estimators_that_are_not_fitted(mixed: Any) -> None:

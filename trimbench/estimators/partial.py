@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -30,7 +31,8 @@ def begins(estimator: Any, classes: Any) -> bool:
     if hasattr(estimator, "_sums"):
         _check_partial_fit_first_call(estimator, classes)
         return False
-    vars(estimator).pop("classes_", None)
+    known = vars(estimator).pop("classes_", None)
+    classes = known if classes is None else classes
     _check_partial_fit_first_call(estimator, classes)
     if len(estimator.classes_) < 2:
         raise ValueError(f"classes must have at least two labels, got {estimator.classes_.tolist()}")
@@ -63,7 +65,7 @@ class TrimmedInParts:
         X : array or data frame of shape (n_rows, n_columns)
         y : array of shape (n_rows,)
         classes : array of shape (n_classes,), optional
-            All classes; for the first call after the estimator was made, or after `fit`.
+            All classes, for the first call; after `fit`, which is forgotten, they need not be given again.
 
         Returns
         -------
@@ -103,9 +105,17 @@ def categories_of(codes: NDArray[np.intp], names: Any, variable: str) -> Any:
     return pd.Series(pd.Categorical.from_codes(codes, pd.Index(list(names), dtype=str)), name=variable)
 
 
+def _has_sums(estimator: Any) -> bool:
+    """Tell whether sums of the rows are enough for the model, so that the method is there; AttributeError if not."""
+    if estimator.n_components not in (1, "auto") or estimator.covariance == "full":
+        raise AttributeError("n_components must be 1 and covariance 'diagonal', or 'auto', for partial_fit")
+    return True
+
+
 class ConformantInParts:
     """`NaiveConformantClassifier.partial_fit`."""
 
+    @available_if(_has_sums)  # type: ignore[untyped-decorator]
     def partial_fit(self: Any, X: Any, y: Any, classes: Any = None) -> Any:
         """Learn the distribution of the features from the rows of all calls.
 
@@ -118,7 +128,8 @@ class ConformantInParts:
         X : array or data frame of shape (n_rows, n_columns)
         y : array of shape (n_rows,)
         classes : array of shape (n_classes,), optional
-            All classes; for the first call after the estimator was made, or after `fit`. Its rows must have each.
+            All classes, for the first call; after `fit`, which is forgotten, they need not be given again.
+            The rows of that call must have each.
 
         Returns
         -------
@@ -127,10 +138,10 @@ class ConformantInParts:
         Raises
         ------
         ValueError
-            As in `fit`; for a label that is not in `classes`, several components, or a covariance.
+            As in `fit`; for a label that is not in `classes`.
+        AttributeError
+            With several components or a covariance: there is no such method.
         """
-        if self.n_components not in (1, "auto") or self.covariance == "full":
-            raise ValueError("n_components must be 1 and covariance 'diagonal', or 'auto', for partial_fit")
         first = begins(self, classes)
         if first:
             given = self.get_params(deep=False)
@@ -172,7 +183,8 @@ class SelectionCorrectedInParts:
         X : array or data frame of shape (n_cases, n_features)
         y : array of shape (n_cases,)
         classes : array of shape (n_classes,), optional
-            All classes; for the first call after the estimator was made, or after `fit`. Its cases must have each.
+            All classes, for the first call; after `fit`, which is forgotten, they need not be given again.
+            The cases of that call must have each.
 
         Returns
         -------

@@ -25,11 +25,14 @@ EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("executor",
 EXPERIMENTS = ", ".join(FEW)
 FIRST_KEY = "setting must be one of against,"
 SHARED = (
-    f"{FIRST_KEY} archive, cache_mode, executor, experiment, figure, offline, profile, project, reported, results, "
+    f"{FIRST_KEY} archive, cache_mode, executor, experiment, figure, minutes, offline, only, profile, project, remove, "
 )
-SHARED += "roads, run, runs, seed, task, values, verify, got"
+SHARED += "reported, results, roads, run, runs, seed, task, values, verify, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
-TASK = "task must be one of check, compare, describe, fetch, list, new, plot, publish, report, run, study, verdict, got"
+TASK = (
+    "task must be one of adopt, audit, check, compare, describe, fetch, list, new, plot, publish, report, run, study, "
+    "verdict, got"
+)
 EXPERIMENT_FOLDER = project().configuration / "experiment/trimming"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"

@@ -19,7 +19,7 @@ from trimbench.reproduction.commands.arguments import CommandLine, Composer
 from trimbench.reproduction.commands.common_settings import SHARED_KEYS
 from trimbench.reproduction.data.declarations import DatasetDeclaration, Declaration
 from trimbench.reproduction.project import project
-from trimbench.reproduction.reporting import runs
+from trimbench.reproduction.reporting import overview
 from trimbench.reproduction.reporting.runs import write_findings
 from trimbench.reproduction.vocabulary.cells import Cell
 from trimbench.reproduction.vocabulary.planning import Findings, make_experiment
@@ -55,7 +55,7 @@ def test_every_experiment_runs_without_a_network(command: Command, name: str, mo
         kept.append(findings)
         return write_findings(findings, *others, **about)
 
-    monkeypatch.setattr(runs, "write_findings", write_and_keep)
+    monkeypatch.setattr(overview, "write_findings", write_and_keep)
     words = (f"experiment={name}", *small_settings(name), "offline=true", "executor=serial")
     answer = command(*words, code=0)
     altered = r"__[^:\s]+" if small_settings(name) else ""

@@ -455,7 +455,7 @@ def _values(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequenc
     if key == "task":
         return task_names()
     kind = typing.get_type_hints(CommonSettings).get(key)
-    if kind is bool:
+    if bool in (kind, *typing.get_args(kind)):
         return ("false", "true")
     while typing.get_origin(kind) in (list, types.UnionType):
         kind = typing.get_args(kind)[0]

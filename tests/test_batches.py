@@ -419,7 +419,7 @@ def test_what_partial_fit_refuses(estimator: Any) -> None:
     with pytest.raises(ValueError, match="at least two labels"):
         clone(estimator).partial_fit(X, y, classes=["no"])
     wrong = {TrimmedClassifier: {"rows_weight": 1.0}, SelectionCorrectedNB: {"calibrate": True}}
-    with pytest.raises(ValueError, match="partial_fit"):
+    with pytest.raises((ValueError, AttributeError), match="partial_fit"):
         clone(estimator).set_params(**wrong.get(type(estimator), {"n_components": 2})).partial_fit(X, y, ["no", "yes"])
 
 
@@ -440,8 +440,7 @@ def test_a_folder_of_parquet_files_is_studied_by_a_sample(tmp_path: Path, monkey
 
 
 def test_a_mixture_has_no_partial_fit() -> None:
-    for settings in ({"n_components": 2}, {"covariance": "full"}):
-        estimator: Any = NaiveConformantClassifier(**settings)
+    for estimator in (NaiveConformantClassifier(n_components=2), NaiveConformantClassifier(covariance="full")):
         assert not hasattr(estimator, "partial_fit")
         with pytest.raises(AttributeError, match="has no attribute 'partial_fit'"):
             _ = estimator.partial_fit

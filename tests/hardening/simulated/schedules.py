@@ -201,7 +201,8 @@ class Schedule:
         last = self.ground.steps[self.kind]
         early = round(last ** self.rng.random())
         at = self.rng.choice((self.rng.randint(1, last), early, last + 1 - early))
-        found, edits = [], ("edit",) * (self.kind == "run")
+        edits = ("edit",) * (self.kind == "run")
+        found: list[Fault] = []
         for follows in range(n - 1, -1, -1):
             kind = self.rng.choice((*(_SURVIVED if follows else KINDS), *edits))
             fault = Fault(kind, at, self.rng.choice((-1, 1)) * 10 ** self.rng.uniform(0, 8))

@@ -250,10 +250,11 @@ def choose_budget(
     behind = right[right.mean(axis=1).argmax()].astype(float) - right
     place = int((behind.mean(axis=1) <= behind.std(axis=1) / np.sqrt(len(train))).argmax())
     tested = features, wanted, data.features.iloc[test]
+    given = _Given(*tested)
     ours = _predicted(*tested, budget=budgets[place], costs=price, time_limit=time_limit)
     judged: dict[str, Callable[[], NDArray[Any]]] = {
         TRIMMING: lambda: ours,
-        **{name: functools.partial(_predicted_by, name, *tested) for name in CLASSIFIERS},
+        **{name: functools.partial(_predicted_by, name, given) for name in CLASSIFIERS},
         MOST_FREQUENT: functools.partial(_most_frequent, *tested),
     }
     return {
@@ -284,11 +285,10 @@ def _compared(judged: Mapping[str, Callable[[], NDArray[Any]]], truth: NDArray[A
     return found + failures
 
 
-def _predicted_by(name: str, train: pd.DataFrame, wanted: NDArray[Any], test: pd.DataFrame) -> NDArray[Any]:
-    classes, codes = np.unique(wanted, return_inverse=True)
-    if len(classes) == 1:
-        return np.repeat(classes, len(test))
-    return np.asarray(classes[CLASSIFIERS[name][1](train, codes, test).argmax(axis=1)])
+def _predicted_by(name: str, given: _Given) -> NDArray[Any]:
+    if len(given.classes) == 1:
+        return np.repeat(given.classes, len(given.test))
+    return np.asarray(given.classes[CLASSIFIERS[name][1](given).argmax(axis=1)])
 
 
 def _most_frequent(train: pd.DataFrame, wanted: NDArray[Any], test: pd.DataFrame) -> NDArray[Any]:
@@ -365,30 +365,42 @@ def _saved(model: Any) -> Json:
 # The job of the classifiers with all features, which people use as they come: how accurate they are, and how honest.
 
 
-def _naive_bayes(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> Any:
-    return fitted(train, answers, budget=train.shape[1], rows_weight=0).predict_proba(test)
+class _Given:
+    """Rows to learn from with their labels, and rows to test on, which are encoded once for all classifiers."""
+
+    def __init__(self, train: pd.DataFrame, labels: NDArray[Any], test: pd.DataFrame) -> None:
+        self.train, self.test = train, test
+        self.classes, self.codes = np.unique(labels, return_inverse=True)
+
+    @functools.cached_property
+    def encoded(self) -> Encoded:
+        return encoded(self.train, self.test)
 
 
-def _logistic_regression(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> Any:
-    own = encoded(train, test)
+def _naive_bayes(given: _Given) -> Any:
+    return fitted(given.train, given.codes, budget=given.train.shape[1], rows_weight=0).predict_proba(given.test)
+
+
+def _logistic_regression(given: _Given) -> Any:
+    own = given.encoded
     means = np.nanmean(own.train, axis=0)
     filled = [np.where(np.isnan(part), means, part) for part in (own.train, own.test)]
-    return fit_logistic_regression(filled[0], answers).predict_proba(filled[1])
+    return fit_logistic_regression(filled[0], given.codes).predict_proba(filled[1])
 
 
-def _random_forest(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> Any:
+def _random_forest(given: _Given) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
-    own = encoded(train, test)
-    return RandomForestClassifier(random_state=0).fit(own.train, answers).predict_proba(own.test)
+    own = given.encoded
+    return RandomForestClassifier(random_state=0).fit(own.train, given.codes).predict_proba(own.test)
 
 
-def _boosted_trees(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> Any:
+def _boosted_trees(given: _Given) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    own = encoded(train, test)
-    trees = HistGradientBoostingClassifier(random_state=0, max_bins=enough_bins(len(train)))
-    return trees.fit(own.train, answers).predict_proba(own.test)
+    own = given.encoded
+    trees = HistGradientBoostingClassifier(random_state=0, max_bins=enough_bins(len(own.train)))
+    return trees.fit(own.train, given.codes).predict_proba(own.test)
 
 
 CLASSIFIERS: Mapping[str, tuple[str, Callable[..., Any]]] = {
@@ -405,7 +417,8 @@ def judge_classifier(table: str, classifier: str, test_share: float, rows: int, 
     data = stored_table(table)
     train, test = data.split(test_share, seed, most=rows)
     start = time.perf_counter()
-    found = CLASSIFIERS[classifier][1](data.features.iloc[train], data.labels[train], data.features.iloc[test])
+    given = _Given(data.features.iloc[train], data.labels[train], data.features.iloc[test])
+    found = CLASSIFIERS[classifier][1](given)
     truth = data.labels[test]
     most_frequent = int(np.bincount(data.labels[train]).argmax())
     return {

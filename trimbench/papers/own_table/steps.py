@@ -61,7 +61,7 @@ class Encoded:
 
 def encoded(train: pd.DataFrame, test: pd.DataFrame) -> Encoded:
     """Encode rows as `NaiveConformantClassifier` does; columns without any training value are left out."""
-    known = [name for name in train.columns if train[name].notna().any()]
+    known = _with_values(train)
     with warnings.catch_warnings():
         # What the card says of such columns is enough.
         warnings.simplefilter("ignore", IdentifierColumnWarning)
@@ -77,6 +77,11 @@ def encoded(train: pd.DataFrame, test: pd.DataFrame) -> Encoded:
         encoder.outputs,
         encoder.layout,
     )
+
+
+def _with_values(rows: pd.DataFrame) -> list[str]:
+    """Return the names of the columns that have a value, found for all at once: there may be thousands."""
+    return list(rows.columns[rows.notna().any().to_numpy()])
 
 
 @functools.lru_cache(maxsize=1)
@@ -439,7 +444,7 @@ def explain_rows(table: str, n_rows: int, test_share: float, rows: int, seed: in
     """Explain some test rows of each class that is predicted: the surest, the least sure, and others between them."""
     data = stored_table(table)
     train, test = data.split(test_share, seed, most=rows)
-    known = [name for name in data.names if data.features[name].iloc[train].notna().any()]
+    known = _with_values(data.features.iloc[train])
     classes = np.array(data.classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifierColumnWarning)

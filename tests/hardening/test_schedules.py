@@ -267,3 +267,20 @@ def test_a_power_cut_leaves_a_run_that_the_next_one_knows(machine: Machine, tmp_
         write_text("more", run / "table.csv")
         machine.cut_power()
         assert _after(machine, lambda run=run: make_run(run, "quick")) is None
+
+
+def test_a_fault_while_the_old_run_is_put_back_keeps_it_aside(ground: Ground) -> None:
+    """The rename of the new run fails, and so does what then puts back the old one."""
+    renames = [place for place, what in places().items() if place[0] == "commands/tasks.py" and "rename" in what]
+    aside, instead, back, _ = sorted(renames)
+    assert aside not in ground.rare["publish"]
+    assert back in ground.rare["publish"]
+    with silence(), schedule_in(ground.folder, 1) as machine:
+        shutil.copytree(ground.whole, ground.publish.root)
+        faults = Fault("error", 1, places=[instead]), Fault("kill", 1, places=ground.rare["publish"])
+        assert isinstance(_after(machine, lambda: tasks.publish(ground.publish), *faults), Killed)
+        assert ("commands/tasks.py", back[1]) in machine.hit
+        published = ground.publish.root / "published"
+        assert not published.exists()
+        assert _after(machine, lambda: tasks.publish(ground.publish)) == 0
+        assert tree(published) == ground.new

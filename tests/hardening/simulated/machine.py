@@ -39,13 +39,13 @@ Place = tuple[str, int, int]
 class Fault:
     """What goes wrong at the `at`-th step of a program, or as soon after it as it can.
 
-    With a `place`, a file of the package with a first and a last line, it waits for a step that comes from there.
+    With `places`, each a file of the package with a first and a last line, it waits for a step that comes from one.
     """
 
     kind: str
     at: int
     step: float = 0.0
-    place: Place | None = None
+    places: Sequence[Place] = ()
     done: bool = False
 
 
@@ -139,7 +139,9 @@ class Program(World):
 
     def __init__(self, machine: Machine, faults: Sequence[Fault] = ()) -> None:
         self.machine, self.faults = machine, faults
-        self.names: list[str] | None = None  # of the steps, where somebody wants them
+        # The names of the steps, and the lines of the package that they come from, where somebody wants them.
+        self.names: list[str] | None = None
+        self.lines: set[tuple[str, int]] | None = None
         self.count, self.alive, self.ended, self.waiting = 0, True, False, False
         self.go = threading.Semaphore(0)
         self._open: set[int] = set()
@@ -163,6 +165,8 @@ class Program(World):
         self.count += 1
         if self.names is not None:
             self.names.append(name)
+        if self.lines is not None:
+            self.lines.update(_lines())
         due = [one for one in self.faults if self.count >= one.at and self._is_due(one)]
         if due:
             self._go_wrong(due[-1], name, path, write, size)
@@ -214,10 +218,10 @@ class Program(World):
     def _is_due(self, fault: Fault) -> bool:
         if fault.done:
             return fault.kind == "full"
-        if fault.place is None:
+        if not fault.places:
             return True
-        name, first, last = fault.place
-        return any(file == name and first <= line <= last for file, line in _lines())
+        lines = {*_lines()}
+        return any((name, line) in lines for name, first, last in fault.places for line in range(first, last + 1))
 
     def _note(self) -> None:
         """Note the lines of the package that this step comes from."""

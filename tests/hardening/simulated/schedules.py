@@ -19,7 +19,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,8 @@ class Ground:
     single: Invocation
     steps: Mapping[str, int] = dataclasses.field(default_factory=dict)
     places: Mapping[str, list[Place]] = dataclasses.field(default_factory=dict)
+    rare: Mapping[str, list[Place]] = dataclasses.field(default_factory=dict)  # of these, where no sound program comes
+    lines: set[tuple[str, int]] = dataclasses.field(default_factory=set)  # that steps of sound programs come from
 
     @classmethod
     def of(cls, folder: Path) -> Ground:
@@ -130,6 +132,10 @@ class Ground:
                 kind: [place for place in sorted(places()) if place[0].startswith(files)]
                 for kind, files in _FILES.items()
             }
+            ground.rare = {
+                kind: [place for place in there if not is_at(place, ground.lines)]
+                for kind, there in ground.places.items()
+            }
         assert ground.old != ground.new
         return ground
 
@@ -137,6 +143,7 @@ class Ground:
         """Run a command that must succeed, and return how many steps it takes."""
         broken: list[str] = []
         program = machine.program()
+        program.lines = self.lines
         (end,) = machine.run((program, lambda: self.command(invocation, program, broken, mode=mode)))
         if end != 0 or (broken and mode is None):
             raise RuntimeError(f"a sound command ends with {end!r}, {broken}")
@@ -207,13 +214,23 @@ class Schedule:
             kind = self.rng.choice((*(_SURVIVED if follows else KINDS), *edits))
             fault = Fault(kind, at, self.rng.choice((-1, 1)) * 10 ** self.rng.uniform(0, 8))
             self.story.append(f"{kind} at step {at}")
-            if not follows and self.rng.random() < 0.5:
-                fault.at = at if n > 1 else 1
-                fault.place = self.rng.choice(self.ground.places[self.kind])
-                self.story[-1] = f"{kind} at {fault.place[0]}:{fault.place[1]}"
+            if self.rng.random() < 0.6:
+                fault.at = 1 if not found else at
+                fault.places = self._aim(is_after=bool(found))
+                self.story[-1] = f"{kind} at {' or '.join(f'{file}:{line}' for file, line, _ in fault.places)}"
             found.append(fault)
             at += self.rng.randint(1, 3)
         return found
+
+    def _aim(self, *, is_after: bool) -> list[Place]:
+        """Return the place that a fault waits for, often one where only faults or what they left behind lead.
+
+        A fault after another one takes the first of those that comes, as often as not.
+        """
+        rare = self.ground.rare[self.kind]
+        if self.rng.random() < 0.4:
+            return rare if is_after and self.rng.random() < 0.5 else [self.rng.choice(rare)]
+        return [self.rng.choice(self.ground.places[self.kind])]
 
     def programs(self) -> list[Program]:
         """Return one program, or two at once, with their faults."""
@@ -453,6 +470,12 @@ def places() -> dict[Place, str]:
     return found
 
 
+def is_at(place: Place, lines: Set[tuple[str, int]]) -> bool:
+    """Tell whether one of some lines is that of a place."""
+    file, first, last = place
+    return any((file, line) in lines for line in range(first, last + 1))
+
+
 def _written_by(node: ast.Call) -> str:
     match node.func:
         case ast.Attribute(value=ast.Call(func=ast.Name(id="world")), attr=name) if name in _OPERATIONS:
@@ -500,9 +523,8 @@ def play(ground: Ground, seed: int, hit: set[tuple[str, int]] | None = None) -> 
 def reached(hit: set[tuple[str, int]]) -> tuple[list[str], list[str]]:
     """Return the places that write where a fault came, and those where none did."""
     sorted_places: tuple[list[str], list[str]] = ([], [])
-    for (file, first, last), what in sorted(places().items()):
-        is_hit = any((file, line) in hit for line in range(first, last + 1))
-        sorted_places[not is_hit].append(f"{file}:{first} {what}")
+    for place, what in sorted(places().items()):
+        sorted_places[not is_at(place, hit)].append(f"{place[0]}:{place[1]} {what}")
     return sorted_places
 
 

@@ -299,7 +299,19 @@ def test_summary(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixtu
     out = capsys.readouterr().out
     assert "## family/one: failed\n" in out
     assert "ValueError: Boom" in out
-    assert "# Reported and reproduced, with profile=quick\n" in out
+    end = out.partition("# Reported and reproduced, with profile=quick\n\n")[2]
+    assert end.startswith("- family: 2 numbers not attempted\n- 1 experiment for which no number is printed\n\n")
+    assert "| family/one    | 2 not run; failed: Boom |" in end
+    assert "family/two" not in end, "nothing of it is open"
+
+
+def test_a_long_table_is_cut_in_the_terminal(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [{"row": f"row{number}", "value": 0.5} for number in range(60)]
+    overview.note(findings(tables=(Table.of("Long", lines, ["row", "value"]),)))
+    out = capsys.readouterr().out
+    assert "(the first 40 of 60; all are in" in out
+    assert "row39" in out
+    assert "row40 " not in out
 
 
 def test_failed_jobs_and_missing_data(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,15 +26,17 @@ from trimbench.reproduction.reporting.runs import (
     unattempted,
     write_findings,
 )
-from trimbench.reproduction.reporting.tables import markdown, side_by_side
+from trimbench.reproduction.reporting.tables import cut, markdown, side_by_side
 from trimbench.reproduction.reporting.verdicts import (
     COLUMNS,
     ELSEWHERE,
     NOT_ATTEMPTED,
+    Counted,
     Judgement,
     compare,
     counted_once,
     in_words,
+    standing,
     tally,
     with_profile,
 )
@@ -45,6 +47,8 @@ from trimbench.reproduction.world import world
 
 FAILED = "failed"
 _COMPLETE = "complete"
+# The most rows of a table that a terminal gets.
+_MOST_ROWS = 40
 
 
 @dataclass(eq=False)
@@ -78,7 +82,8 @@ class Overview:
         write_findings(findings, judgements, self.folder, self.figure, status=entry.status, about=entry.about)
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
-                say(f"{table.title}\n\n{markdown(table, terminal_width())}\n")
+                short = cut(table, _MOST_ROWS, f"; all are in {self.folder / findings.stem}*.csv")
+                say(f"{short.title}\n\n{markdown(short, terminal_width())}\n")
         if judgements and findings.altered:
             say(f"The paper reports nothing for {', '.join(findings.altered)}, so nothing is compared.\n")
         elif judgements:
@@ -138,7 +143,9 @@ class Overview:
         table, page = write_summary(
             parts, self.literature, self.folder, run=self.folder.name, profile=self.profile, suffix=self.suffix
         )
-        say(f"\n# {table.title}\n\n{markdown(table, terminal_width())}\n")
+        say(f"\n# {table.title}\n\n{_by_paper(parts, self.literature)}\n")
+        if unsettled := _unsettled(parts, self.literature):
+            say(f"{markdown(unsettled, terminal_width())}\n")
         say(f"{count(len(parts), 'experiment')}\n  {page}")
 
     def _page(self, entry: Entry, stem: str) -> Path:
@@ -189,20 +196,56 @@ def _headline(entry: Entry, profile: str) -> str:
     return compared or in_words(ours) or "complete, beyond the papers"
 
 
+# The end of a whole run in a terminal: a line for each paper, and what is not settled.
+
+
+def _by_paper(parts: Sequence[Part], literature: Literature) -> str:
+    """Return a line for each paper: how many of its statements of each kind were reproduced."""
+    families: dict[str, list[Counted]] = {}
+    for part in _ordered(parts, literature):
+        if ours := counted(part):
+            families.setdefault(part["name"].partition("/")[0], []).extend(ours)
+    titles = {family: paper.title for family, paper in literature.papers.items()}
+    lines = [f"- {titles.get(family, family)}: {in_words(ours)}" for family, ours in families.items()]
+    n_beyond = sum(not counted(part) for part in parts)
+    lines += [f"- {count(n_beyond, 'experiment')} for which no number is printed"] if n_beyond else []
+    return "\n".join(lines)
+
+
+def _unsettled(parts: Sequence[Part], literature: Literature) -> Table | None:
+    """Return the experiments that failed, lack data or have differences that nothing explains; None without any."""
+    lines = []
+    for part in _ordered(parts, literature):
+        standings = [standing(one.subject, one.verdict, one.cause) for one in counted(part)]
+        why = [f"{standings.count(name)} {name}" for name in ("open", "not run") if name in standings]
+        if part["status"] != _COMPLETE:
+            why.append(_status_of(part))
+        if why:
+            lines.append({"not settled": part["name"], "why": "; ".join(why)})
+    return Table.of("Not settled", lines, ["not settled", "why"]) if lines else None
+
+
+def _ordered(parts: Sequence[Part], literature: Literature) -> list[Part]:
+    by_name = {part["name"]: part for part in parts}
+    return [by_name[name] for name in literature.in_order(by_name)]
+
+
+def _status_of(part: Part) -> str:
+    return ": ".join(filter(None, [part["status"], part["error"]]))
+
+
 # The files of a whole run: the counts of verdicts by experiment, and the page.
 
 
 def _counts(parts: Sequence[Part], literature: Literature, profile: str) -> Table:
-    by_name = {part["name"]: part for part in parts}
-    ordered = [by_name[name] for name in literature.in_order(by_name)]
     lines = [
         {
             "experiment": part["name"],
             "table": literature.table(part["name"]) or "beyond the papers",
-            "status": ": ".join(filter(None, [part["status"], part["error"]])),
+            "status": _status_of(part),
             **tally(counted(part)),
         }
-        for part in ordered
+        for part in _ordered(parts, literature)
     ]
     return Table.of(
         f"Reported and reproduced{with_profile(profile)}", lines, ["experiment", "table", "status", *COLUMNS]

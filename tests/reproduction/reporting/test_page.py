@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.reproduction.execution import store
-from trimbench.reproduction.project import use
+from trimbench.reproduction.project import project, use
 from trimbench.reproduction.reporting import page as reporting_page
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import assets, counted, facts_of, render_pages, table_part
@@ -96,10 +96,11 @@ def rendered(entries: Sequence[Entry], folder: Path, figure: FigureSettings | No
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run with its pages."""
+    before, made = project(), tmp_path_factory.mktemp("run")
     use(BARE)
-    made = tmp_path_factory.mktemp("run")
     for name, text in (assets() | {f"{name}.html": text for name, text in pages(made).items()}).items():
         (made / name).write_text(text, encoding="utf-8")
+    use(before)  # made before the fixture of each test, which would take it for the project of other tests
     return made
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from trimbench.reproduction.files import read_bytes, sealed, unsealed, user_cache, write_bytes
-from trimbench.reproduction.project import DISTRIBUTION, project
+from trimbench.reproduction.project import DISTRIBUTION, per_project, project
 from trimbench.reproduction.settings import Json
 
 JobFunction = Callable[..., Mapping[str, Json]]
@@ -45,15 +45,15 @@ def is_job_function(value: object) -> bool:
     return callable(value) and hasattr(value, _MARK)
 
 
-@functools.cache
+@per_project
 def code_version(function: str) -> str:
     """Return the version of the code that decides what a job function, ``"package.module:name"``, returns.
 
     It is the SHA-256 of every top-level statement that the function can reach by name, in this package and in the
     folder of its own module (of an installed one: in its package), directly or through others: functions, classes,
     constants, imports, modules named by a text. What it cannot reach, comments, docstrings and the layout of the source
-    play no part. Computed once per process: the source on disk may change later, but the imported code does not. Raises
-    what `resolve` raises, and ValueError if there is no source.
+    play no part. Computed once per process and project: the source on disk may change later, but the imported code does
+    not. Raises what `resolve` raises, and ValueError if there is no source.
     """
     return hashlib.sha256("\n".join([function, *_lines(function)]).encode()).hexdigest()
 
@@ -179,7 +179,7 @@ class _Place(NamedTuple):
     at: int
 
 
-@functools.cache
+@per_project
 def _after(folder: Path | str, place: _Place) -> frozenset[_Place]:
     """Return the statements to which one refers directly."""
     found, bound = _source(place.file, place.module)[place.at], _bound(place.file, place.module)
@@ -191,7 +191,7 @@ def _after(folder: Path | str, place: _Place) -> frozenset[_Place]:
     return frozenset[_Place]().union(*after)
 
 
-@functools.cache
+@per_project
 def _targets(folder: Path | str, module: str, chain: _Chain) -> frozenset[_Place]:
     """Return the statements of a module that bind a name, or all without one; none for a module from elsewhere."""
     file = _file(folder, module)
@@ -222,7 +222,7 @@ def _imported(folder: Path | str, found: _Statement, chain: _Chain) -> list[froz
     return [_targets(folder, module, (name, *chain[1:]) if name else chain[1:]) for module, name in targets]
 
 
-@functools.cache
+@per_project
 def _file(folder: Path | str, module: str) -> Path | None:
     """Return the file of a module of this package, or of one in the folder or below a package."""
     top, *rest = module.split(".")

@@ -378,7 +378,7 @@ def test_a_link_in_a_run_is_not_audited(coins: Path, tmp_path: Path) -> None:
 
 
 def again(folder: Path, *words: str) -> list[str]:
-    return [line for line in at(folder, *words, code=0).out.splitlines() if " again: " in line]
+    return [line for line in at(folder, *words, code=0).out.splitlines() if " jobs again: " in line]
 
 
 def test_a_list_and_a_run_say_why_jobs_run_again(coins: Path) -> None:

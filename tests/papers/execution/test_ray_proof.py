@@ -1,0 +1,66 @@
+"""One proof on a Ray cluster, a node of which is killed in the middle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+import trimbench as tb
+from tests.reproduction.execution.programs import ON_RAY
+from tests.trimming import brute_force
+from trimbench.trimming.search import lattice_search, sharing
+from trimbench.trimming.search.ray_tasks import RayTasks
+
+pytestmark = ON_RAY
+
+
+@pytest.fixture
+def second_node(cluster: Any) -> Iterator[Any]:
+    """A node that the test may kill, so that the others stay for other tests."""
+    node = cluster.add_node(num_cpus=1, resources={"second": 1.0})
+    yield node
+    if node in cluster.list_all_nodes():
+        cluster.remove_node(node)
+
+
+def prove_slowly(problem: bytes, piece: bytes) -> bytes:
+    time.sleep(4.0)
+    return lattice_search.prove_piece(problem, piece)
+
+
+def test_a_proof_on_nodes_of_which_one_is_killed_is_that_of_one_process(
+    cluster: Any, second_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    classifier = brute_force.beta_classifier(36, 2.0)
+    alone = tb.trim(classifier, 18)
+    monkeypatch.setattr(lattice_search, "_ALONE", 0.0)
+    monkeypatch.setattr(sharing, "PIECE", 0.01)
+    monkeypatch.setattr(sharing, "SHORT_PIECE", 0.01)
+    pieces: list[Future[bytes]] = []
+
+    class Killing(RayTasks):
+        def submit(self, function: Callable[..., bytes], /, *args: Any) -> Future[bytes]:
+            # Each of three pieces keeps a processor of a node busy when one of the nodes is killed.
+            is_slow = len(pieces) in (3, 4, 5)
+            pieces.append(super().submit(prove_slowly if is_slow else function, *args))
+            if len(pieces) == 6:
+                time.sleep(2.0)
+                cluster.remove_node(second_node, allow_graceful=False)
+            return pieces[-1]
+
+    executor = Killing(cluster.address)
+    try:
+        found = tb.trim(classifier, 18, n_jobs=3, executor=executor)
+    finally:
+        ray.shutdown()
+    lost = [future for future in pieces if future.done() and not future.cancelled() and future.exception()]
+    assert len(pieces) > 6
+    assert lost
+    assert (found.features, found.agreement, found.upper_bound) == (alone.features, alone.agreement, alone.upper_bound)
+    assert (found.threshold_interval, found.optimal) == (alone.threshold_interval, True)

@@ -144,7 +144,7 @@ def can_be_cut(fitted: Any) -> bool:
 @pytest.mark.filterwarnings("ignore:Features .* are constant:UserWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn")
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=300, phases=[Phase.generate])
+@settings(max_examples=100, phases=[Phase.generate])
 def test_a_complete_row_is_classified_by_the_given_classifier(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = people(rng, 120)

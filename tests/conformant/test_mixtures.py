@@ -18,6 +18,7 @@ import trimbench as tb
 from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide
 from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.evidence import logsumexp as our_logsumexp
 from trimbench.conformant.kernels import mixed_scores, packed_masks, selected_sums
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.mixture import Expectation, MixturePrior, PreparedRows, Tilts, expect, learn_components
@@ -227,6 +228,30 @@ def test_the_largest_number_of_components_is_taken_if_each_is_better(monkeypatch
     classifier = LogisticRegression().fit(X, X[:, 0] + rng.random(600) > 0.8)
     mixture = tb.conform(classifier, X, n_components="auto")
     assert mixture.n_components == 2
+
+
+@given(case=cases(max_binary=4), n_components=st.integers(1, 4), seed=st.integers(0, 2**32))
+@settings(max_examples=20)
+def test_what_rows_say_is_the_joint_distribution_given_them(case: Case, n_components: int, seed: int) -> None:
+    mixture = tb.conform(
+        case.classifier, case.X, smoothing=case.smoothing, categorical=case.categorical, n_components=n_components
+    )
+    gaps = hide(case.X, case.categorical, np.random.default_rng(seed))
+    for part in PreparedRows(mixture.components[0], gaps, n_components):
+        scores = mixture.scores_of(part)
+        found = scores.posterior
+        np.testing.assert_allclose(found.log_likelihood, logsumexp(scores.joint, axis=1), atol=1e-11)
+        np.testing.assert_allclose(found.shares, softmax(scores.joint, axis=1), atol=1e-12)
+        of_classes = (scores.of_gaps + scores.levels[part.gaps][:, :, None]).reshape(len(part.gaps), -1)
+        expected = softmax(of_classes, axis=1) if len(of_classes) else of_classes
+        np.testing.assert_allclose(found.of_classes.reshape(len(part.gaps), -1), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(700, 2), (700, 3, 2), (2, 700), (300, 8), (3, 2)])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_sums_of_short_axes_are_those_of_long_ones(shape: tuple[int, ...], axis: int) -> None:
+    scores = np.random.default_rng(0).normal(scale=300, size=shape)
+    np.testing.assert_allclose(our_logsumexp(scores, axis), logsumexp(scores, axis=axis), rtol=1e-14)
 
 
 @pytest.mark.parametrize("n_components", [1, 3])

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 
 import trimbench as tb
 from trimbench.conformant import normal_gaps
-from trimbench.conformant.distribution import places_of_joint
+from trimbench.conformant.evidence import places_of_joint
 
 Array = NDArray[np.float64]
 _LAYOUT: dict[str, Any] = {"real": [0, 1], "categorical": [[3, 4, 5]]}

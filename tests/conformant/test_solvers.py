@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from tests.conformant import brute_force
+from trimbench._typing import Matrix, Vector
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_all, solve_newton
+from trimbench.conformant.problem import ReducedProblem, Solution, _step, reduce_problem, solve_all, solve_newton
 from trimbench.conformant.rows import FeatureStatistics
 
 
@@ -101,6 +104,72 @@ def test_components_solved_together_are_those_solved_alone(smoothing: float, sca
         np.testing.assert_allclose(parameters[z], solution.parameters, rtol=1e-6, atol=1e-6)
         assert at.at(z).value == pytest.approx(solution.value, rel=1e-12)
     assert at.residual.max() < 1e-10
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    sizes=st.lists(st.integers(2, 9), min_size=1, max_size=4),
+    n_classes=st.integers(2, 4),
+    smoothing=st.sampled_from([0.0, 1.0]),
+    damping=st.sampled_from([1e-14, 0.1]),
+)
+@settings(max_examples=40)
+def test_a_step_solves_the_system_of_the_whole_hessian(
+    seed: int, sizes: list[int], n_classes: int, smoothing: float, damping: float
+) -> None:
+    """Of features with few values and with many, and of numbers."""
+    problem = problem_of(np.random.default_rng(seed), sizes, n_classes, smoothing, scale=1.0)
+    point = problem.start() + 0.1
+    at = problem.evaluate(point)
+    hessian = np.stack([gradient_slope(problem, point, place) for place in range(point.size)])
+    step = _step(problem, at, np.array([damping]))[0]
+    np.testing.assert_allclose(-hessian @ step + damping * step, at.gradient[0], rtol=1e-6, atol=1e-8)
+
+
+def problem_of(
+    rng: np.random.Generator, sizes: list[int], n_classes: int, smoothing: float, scale: float
+) -> ReducedProblem:
+    """Return the problem of one component with features of so many values, three binary ones and two numbers."""
+    n_columns = sum(sizes) + 5
+    places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    layout = FeatureLayout.of(n_columns, [place.tolist() for place in places], [n_columns - 2, n_columns - 1])
+    means = np.concatenate([*(rng.dirichlet(np.ones(size)) for size in sizes), rng.uniform(0.05, 0.95, 5)])
+    means = np.maximum(means, 1e-6)
+    weights, biases = rng.normal(0, scale, (n_columns, n_classes)), rng.normal(0, scale, n_classes)
+    statistics = FeatureStatistics(100, means, means * (1 - means))
+    problem = reduce_problem(weights, biases, layout, statistics, smoothing).problem
+    several = np.asarray(problem.real_moments)[None]
+    return replace(problem, means=problem.means[None], real_moments=several, pseudo=np.array([problem.pseudo]))
+
+
+def gradient_slope(problem: ReducedProblem, at: Matrix, place: int) -> Vector:
+    """Return the derivative of the gradient in one parameter, by central differences."""
+    step = np.zeros(at.shape)
+    step[0, place] = 1e-5
+    slope: Vector = (problem.evaluate(at + step).gradient - problem.evaluate(at - step).gradient)[0] / 2e-5
+    return slope
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1e-10, 1.0])
+def test_features_of_many_values_are_solved_where_they_are_saturated(smoothing: float) -> None:
+    rng = np.random.default_rng(9)
+    for scale in (1.0, 5.0, 20.0):
+        problem = problem_of(rng, [40, 3, 12, 25], 2, smoothing, scale)
+        assert solve_newton(problem.of(0)).residual < 1e-8
+
+
+def test_parameters_move_with_the_moments_of_each_feature() -> None:
+    """A feature that has no weights in the classifier is then where it belongs, and densities still exist."""
+    rng = np.random.default_rng(10)
+    before = problem_of(rng, [3, 6], 3, 1.0, scale=0.0)
+    moments = np.asarray(before.real_moments) * np.array([1.0, 0.01, 1.0, 50.0]) + np.array([0.05, 0.0, -0.3, 0.0])
+    after = replace(before, means=rng.dirichlet(np.ones(11), size=1)[:, : before.n_free], real_moments=moments)
+    parameters, _, _ = solve_all(before, before.start())
+    moved = after.moved(parameters, before)
+    assert after.is_allowed(moved).all()
+    assert after.evaluate(moved).residual.max() < 1e-10
+    with_weights = problem_of(rng, [3, 6], 3, 1.0, scale=2.0)
+    np.testing.assert_allclose(with_weights.moved(parameters, with_weights), parameters, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("seed", "n_rows", "smoothing"), [(72, 2, 0.0), (31, 1, 1.0), (55, 1, 1.0), (229, 1, 1.0)])

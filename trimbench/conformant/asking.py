@@ -25,7 +25,8 @@ from trimbench.acquisition.beliefs import (
     spread_numbers,
 )
 from trimbench.acquisition.questions import parts_of
-from trimbench.conformant.distribution import ConformantDistribution, ObservedRows
+from trimbench.conformant.distribution import ConformantDistribution
+from trimbench.conformant.evidence import ObservedRows
 from trimbench.conformant.layout import as_table
 from trimbench.conformant.normal_gaps import HiddenNormals, same_decision_of_normals, state_posteriors
 

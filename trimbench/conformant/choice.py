@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from trimbench._checks import check_one_of, is_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import Normals
-from trimbench.conformant.distribution import Component, logsumexp
+from trimbench.conformant.distribution import Component
+from trimbench.conformant.evidence import logsumexp
 from trimbench.conformant.layout import has_gaps
 from trimbench.conformant.mixture import (
     Expectation,

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._checks import is_number
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.choice import Components, Covariance, check_form, learn_mixture
-from trimbench.conformant.distribution import Component, Evidence, logsumexp
+from trimbench.conformant.distribution import Component
+from trimbench.conformant.evidence import Evidence, logsumexp
 from trimbench.conformant.layout import FeatureLayout, blocks
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton

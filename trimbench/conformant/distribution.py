@@ -13,14 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.covariance import Conditionals, Normals
+from trimbench.conformant.covariance import Normals
+from trimbench.conformant.evidence import (
+    ComponentScores,
+    Evidence,
+    ObservedRows,
+    component_scores,
+    logsumexp,
+    places_of_joint,
+)
 from trimbench.conformant.layout import CHUNK_ROWS, Block, FeatureLayout, as_row, as_table, blocks, chunks
 from trimbench.conformant.problem import Coding, Solution
 
 # From this many multiplications on, compiled sums, which take a second to load, pay off.
 _MANY = 2**28
-# Rows of a block whose matrices are large.
-_FEWEST_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,14 +239,6 @@ def _shared_name(names: Sequence[str]) -> str:
     return (shared[:last] if last > 0 else shared) or names[0]
 
 
-def logsumexp(scores: NDArray[np.float64], axis: int = 1) -> NDArray[np.float64]:
-    """Return the logarithm of the sum of exponentials along an axis."""
-    top = scores.max(axis=axis, keepdims=True)
-    shifted = scores - top
-    result: NDArray[np.float64] = top.squeeze(axis) + np.log(np.exp(shifted, out=shifted).sum(axis=axis))
-    return result
-
-
 # One component: its parameters and probabilities.
 
 
@@ -379,215 +377,10 @@ class Component:
         return scores
 
 
-def places_of_joint(layout: FeatureLayout, coding: Coding) -> list[int]:
-    """Return the columns of the features that are jointly normal."""
-    columns: list[int] = layout.first_columns[list(coding.joint)].tolist()
-    return columns
-
-
 def _column_sums(table: Matrix) -> Vector:
     """Return the sum of each column, added pairwise, which rounds less than row by row."""
     sums: Vector = np.ascontiguousarray(table.T).sum(axis=1)
     return sums
-
-
-@dataclass(frozen=True, eq=False)
-class ObservedRows:
-    """What some rows say that is the same under each component.
-
-    Attributes
-    ----------
-    block : Block
-    statistics : ndarray of shape (n_rows, n_parameters)
-    whole : ndarray of shape (n_rows, n_classes)
-        Scores of the classifier, with zeros for what is missing.
-    gaps : ndarray of int
-        Rows with missing features.
-    absent : ndarray of shape (n_gaps, n_features)
-        1 where a feature of these rows is missing.
-    values : ndarray of shape (n_rows, n_joint)
-        The features that are jointly normal, standardised; 0 where they are missing.
-    """
-
-    block: Block
-    statistics: Matrix
-    whole: Matrix
-    gaps: NDArray[np.intp]
-    absent: Matrix
-    values: Matrix
-    hidden: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, evidence: Evidence, block: Block, weights: Matrix, biases: Vector) -> ObservedRows:
-        """Return what the rows of a block say."""
-        gaps = np.flatnonzero(block.absent.any(axis=1))
-        return cls(
-            block,
-            evidence.statistics(block),
-            block.values @ weights + biases,
-            gaps,
-            block.absent[gaps].astype(np.float64),
-            evidence.joint_values(block),
-            block.absent[gaps][:, list(evidence.coding.joint)],
-        )
-
-    @cached_property
-    def evidence_of_whole(self) -> Vector:
-        """Log-sum-exp of the scores of the classes, shape (n_rows,)."""
-        return logsumexp(self.whole)
-
-    @cached_property
-    def complete(self) -> NDArray[np.intp]:
-        """Rows without missing features."""
-        return np.flatnonzero(~self.block.absent.any(axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class ComponentScores:
-    """The scores of some rows under each component of a mixture.
-
-    Attributes
-    ----------
-    observed : ObservedRows
-    levels : ndarray of shape (n_rows, n_components)
-        What a component adds to the score of each class.
-    of_absent : ndarray of shape (n_gaps, n_components, n_classes)
-        What the missing features of rows with gaps add to the score of each class in each component.
-    conditionals : Conditionals, optional
-        The distributions of missing features that are jointly normal.
-    """
-
-    observed: ObservedRows
-    levels: Matrix
-    of_absent: NDArray[np.float64]
-    conditionals: Conditionals | None = None
-
-    @cached_property
-    def of_gaps(self) -> NDArray[np.float64]:
-        """Scores of the classes of rows with gaps, without the level, shape (n_gaps, n_components, n_classes)."""
-        scores: NDArray[np.float64] = self.of_absent + self.observed.whole[self.observed.gaps][:, None]
-        return scores
-
-    @cached_property
-    def evidence_of_gaps(self) -> Matrix:
-        """Log-sum-exp of the scores of the classes of rows with missing features, shape (n_gaps, n_components)."""
-        return logsumexp(self.of_gaps, axis=2)
-
-    @property
-    def joint(self) -> Matrix:
-        """Log P(component, observed features), shape (n_rows, n_components), up to `Evidence.base`."""
-        joint = self.levels + self.observed.evidence_of_whole[:, None]
-        joint[self.observed.gaps] = self.levels[self.observed.gaps] + self.evidence_of_gaps
-        return joint
-
-
-def component_scores(
-    observed: ObservedRows,
-    parameters: Matrix,
-    levels: Vector,
-    missing: Matrix,
-    normals: Normals | None,
-    *,
-    only_gaps: bool = False,
-) -> ComponentScores:
-    """Return the scores of some rows under each component of a mixture.
-
-    Parameters
-    ----------
-    observed : ObservedRows
-    parameters : ndarray of shape (n_parameters, n_components)
-    levels : ndarray of shape (n_components,)
-    missing : ndarray of shape (n_features, n_components * n_classes)
-        What each feature adds to the scores while it is missing.
-    normals : Normals or None
-    only_gaps : bool
-        Whether the levels of complete rows are not needed.
-    """
-    of_rows = observed.statistics @ parameters + levels
-    n_gaps, n_components = len(observed.gaps), len(levels)
-    of_absent = (observed.absent @ missing).reshape(n_gaps, n_components, observed.whole.shape[1])
-    if normals is None:
-        return ComponentScores(observed, of_rows, of_absent)
-    if not only_gaps:
-        of_rows[observed.complete] += normals.log_density(observed.values[observed.complete])
-    if not n_gaps:
-        return ComponentScores(observed, of_rows, of_absent)
-    conditionals = normals.given(observed.values[observed.gaps], observed.hidden)
-    of_rows[observed.gaps] += conditionals.log_density
-    return ComponentScores(observed, of_rows, of_absent + conditionals.scores, conditionals)
-
-
-# Sufficient statistics of rows for the free parameters of conformant models that share a coding.
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """The sufficient statistics of rows for one coding of the columns.
-
-    ``log P(observed features) = logsumexp of the scores of the classes + t . statistics - A(t) + base`` for every model
-    with parameters t.
-    """
-
-    layout: FeatureLayout
-    coding: Coding
-    _real: list[int] = field(init=False)
-    _always: NDArray[np.intp] = field(init=False)
-
-    def __post_init__(self) -> None:
-        known = {*self.coding.free.tolist(), *self.coding.unseen.tolist(), *places_of_joint(self.layout, self.coding)}
-        always = [column for column in self.layout.binary.tolist() if column not in known]
-        places = [*self.coding.real, *self.coding.joint]
-        object.__setattr__(self, "_real", self.layout.first_columns[places].tolist())
-        object.__setattr__(self, "_always", np.array(always, dtype=np.intp))
-
-    @property
-    def features(self) -> NDArray[np.intp]:
-        """Position in the layout of each feature with parameters, in their order."""
-        return np.array([*self.coding.discrete, *self.coding.real], dtype=np.intp)
-
-    def statistics(self, block: Block) -> Matrix:
-        """Return the statistic of each parameter, shape (n_rows, n_parameters); 0 where the feature is missing."""
-        coding = self.coding
-        n_free = len(coding.free)
-        whole = n_free == self.layout.n_columns  # all columns, in order
-        discrete = block.values if whole else block.values[:, coding.free]
-        if not coding.real:
-            return discrete
-        values = (block.values[:, self._real] - coding.means) / coding.scales
-        values[block.absent[:, list(coding.real)]] = 0.0
-        # Columns are side by side, so that each is written at once.
-        found = np.empty((len(values), n_free + 2 * len(coding.real)), order="F")
-        found[:, :n_free] = discrete
-        found[:, n_free::2] = values
-        np.multiply(values, values, out=found[:, n_free + 1 :: 2])
-        return found
-
-    def joint_values(self, block: Block) -> Matrix:
-        """Return the standardised values of the jointly normal features, shape (n_rows, n_joint); 0 where missing."""
-        coding = self.coding
-        if not coding.joint:
-            return np.empty((len(block.values), 0))
-        values = (block.values[:, self._real] - coding.means) / coding.scales
-        return np.where(block.absent[:, list(coding.joint)], 0.0, values)
-
-    def blocks(self, rows: NDArray[Any], width: int, *, checked: bool = False) -> Iterator[Block]:
-        """Yield blocks of rows, as many at a time as the matrices of jointly normal features leave room for."""
-        n_joint = len(self.coding.joint)
-        wide, least = (max(width, n_joint**2), _FEWEST_ROWS) if n_joint else (width, 128)
-        return blocks(rows, self.layout, wide, checked=checked, least=least)
-
-    def base(self, block: Block) -> Vector:
-        """Return the part of the log-density without parameters: -inf for a value that has probability 0."""
-        coding = self.coding
-        total = np.zeros(len(block.values))
-        if self._real:
-            total -= (~block.absent[:, [*coding.real, *coding.joint]]) @ np.log(coding.scales)
-        never = (block.values[:, coding.unseen] > 0).any(axis=1)
-        if len(self._always):
-            owners = self.layout.feature_of_column[self._always]
-            never |= ((block.values[:, self._always] == 0) & ~block.absent[:, owners]).any(axis=1)
-        total[never] = -np.inf
-        return total
 
 
 # The row whose classification is explained, and the classes that are compared.

@@ -12,14 +12,8 @@ from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import NormalMoments, Normals, fit_normals
-from trimbench.conformant.distribution import (
-    Component,
-    ComponentScores,
-    Evidence,
-    ObservedRows,
-    component_scores,
-    logsumexp,
-)
+from trimbench.conformant.distribution import Component
+from trimbench.conformant.evidence import ComponentScores, Evidence, ObservedRows, component_scores, logsumexp
 from trimbench.conformant.layout import blocks
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import Evaluation, ReducedProblem, Solution, solve_all
@@ -163,13 +157,12 @@ class MixturePrior:
         moments = (expected.statistics + self.mean_rows * base.moments) / counts[:, None]
         means, real = np.split(moments, [base.n_free], axis=1)
         problem = replace(base, means=means, real_moments=real, pseudo=self.smoothing / counts)
-        # Rare values may be a hundred times rarer after a step, which takes Newton's method many steps: the start moves
-        # as far as the discrete features, taken without classes, have moved.
-        before, parameters = (base, self.model.solution.parameters)
+        # Rare values may be a hundred times rarer after a step, and variances smaller, which takes Newton's method many
+        # steps: the start moves as far as the features, taken without classes, have moved.
+        before, parameters = base, self.model.solution.parameters
         if previous is not None:
             before, parameters = previous.problem, previous.parameters
-        start = np.tile(parameters, (len(counts), 1)) if previous is None else parameters.copy()
-        start[:, : base.n_free] += (problem.start() - before.start())[:, : base.n_free]
+        start = problem.moved(np.broadcast_to(parameters, (len(counts), parameters.shape[-1])), before)
         weights = expected.counts + _PSEUDO_COUNT
         log_weights = np.log(weights / weights.sum())
         if self.normal is None:
@@ -346,13 +339,10 @@ def expect(mixture: Tilts, parts: Iterable[ObservedRows]) -> Expectation:
     sums = ExactSums()
     for observed in parts:
         scores = mixture.scores(observed)
-        logs = scores.joint
-        of_rows = logsumexp(logs)
+        of_rows, shares, of_classes = scores.posterior
         log_likelihood = (of_rows + evidence.base(observed.block)).sum()
-        shares = np.exp(logs - of_rows[:, None])
-        of_classes = np.exp(scores.of_gaps - scores.evidence_of_gaps[:, :, None]) * shares[observed.gaps][:, :, None]
         hidden = observed.absent.T @ of_classes.reshape(len(observed.gaps), n_components * n_classes)
-        found = [float(len(logs)), log_likelihood, shares.sum(axis=0), shares.T @ observed.statistics, hidden]
+        found = [float(len(of_rows)), log_likelihood, shares.sum(axis=0), shares.T @ observed.statistics, hidden]
         if mixture.normals is not None:
             found += _of_normals(mixture.normals, observed, scores, shares, of_classes)
         sums.add(*found)

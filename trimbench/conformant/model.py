@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._typing import Matrix, Vector
 from trimbench.acquisition.policy import Asking
 from trimbench.conformant.asking import ConformantAsker
-from trimbench.conformant.distribution import Component, ConformantDistribution, places_of_joint
+from trimbench.conformant.distribution import Component, ConformantDistribution
+from trimbench.conformant.evidence import places_of_joint
 from trimbench.conformant.explanations import (
     By,
     ContrastiveExplanation,

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import Conditionals
-from trimbench.conformant.distribution import ConformantDistribution, ObservedRows, logsumexp, places_of_joint
+from trimbench.conformant.distribution import ConformantDistribution
+from trimbench.conformant.evidence import ObservedRows, logsumexp, places_of_joint
 from trimbench.conformant.explanations import FoundSets
 from trimbench.conformant.same_decision import HiddenFeature, hidden_features
 

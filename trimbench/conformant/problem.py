@@ -148,15 +148,27 @@ class ReducedProblem:
     def start(self) -> NDArray[np.float64]:
         """Return a starting point: each feature fitted alone, with its weights averaged over the classes."""
         weights = self.weights.mean(axis=1)
-        pseudo = np.asarray(self.pseudo)[..., None]
+        pseudo = np.asarray(self.pseudo)[..., None] * self.n_classes
         means = (self.means + pseudo) / (1 + pseudo * (np.repeat(self.sizes, self.sizes) + 1))
         reference = 1 - np.add.reduceat(means, self.starts, axis=-1) if len(self.starts) else np.empty(means.shape)
         tilts = np.log(means) - np.log(np.repeat(reference, self.sizes, axis=-1)) - weights
-        pairs = np.asarray(self.real_moments)
+        pairs = self.linear[..., self.n_free :] / (1 + 2 * pseudo)
         centres, squares = pairs[..., ::2], pairs[..., 1::2]
         precisions = 1 / (squares - centres**2)
         pairs = np.stack([centres * precisions - self.real_weights.mean(axis=1), -0.5 * precisions], axis=-1)
         return np.concatenate([tilts, pairs.reshape(*tilts.shape[:-1], -1)], axis=-1)
+
+    def moved(self, parameters: Matrix, before: ReducedProblem) -> Matrix:
+        """Return parameters of an earlier problem, moved as far as each feature alone has moved since."""
+        now, then = self.start(), before.start()
+        found = parameters + now - then
+        # Of numbers, variances are multiplied and means added, so that every density still exists.
+        slopes, curvatures = slice(self.n_free, None, 2), slice(self.n_free + 1, None, 2)
+        weights = self.real_weights.mean(axis=1)
+        means = [-0.5 * (one[..., slopes] + weights) / one[..., curvatures] for one in (parameters, now, then)]
+        found[..., curvatures] = parameters[..., curvatures] * now[..., curvatures] / then[..., curvatures]
+        found[..., slopes] = -2 * found[..., curvatures] * (means[0] + means[1] - means[2]) - weights
+        return found
 
     def of(self, places: Any) -> ReducedProblem:
         """Return the problem of some components, or of one."""
@@ -393,8 +405,9 @@ def solve_newton(problem: ReducedProblem, start: Vector | None = None) -> Soluti
     Notes
     -----
     The Hessian is block-diagonal (a number for each binary feature) plus a matrix of rank K, so that a step costs
-    O(nK^2) by Woodbury's identity. Its damping adapts to how well the quadratic model has predicted: the plain Newton
-    step from a saturated start goes far beyond the region where the model holds.
+    O(nK^2) by Woodbury's identity, which serves once more for the block of a feature with more than K values. The
+    damping adapts to how well the quadratic model has predicted: the plain Newton step from a saturated start goes far
+    beyond the region where the model holds.
     """
     alone = replace(
         problem,
@@ -479,10 +492,49 @@ def _step(problem: ReducedProblem, at: Evaluation, damping: Vector) -> Matrix:
         else:
             blocks = blocks + damping[:, None, None, None] * np.eye(blocks.shape[-1])
             solved[:, rows] = _solved(blocks, right[:, rows])
+    if (of_many := _has_many_values(problem)).any():
+        rows = np.flatnonzero(np.repeat(of_many, problem.sizes))
+        solved[:, rows] = _solved_in_low_rank(problem, at.moments[:, rows], at.prior, damping, right[:, rows])
     transposed = np.swapaxes(low_rank, 1, 2)
     inner = np.eye(problem.n_classes) + transposed @ solved[:, :, :-1]
     middle = _solved(inner, transposed @ solved[:, :, -1:])
     return np.asarray(solved[:, :, -1] - (solved[:, :, :-1] @ middle)[:, :, 0])
+
+
+def _has_many_values(problem: ReducedProblem) -> NDArray[np.bool_]:
+    """Tell of each discrete feature whether its block has more rows than there are classes, and more than one."""
+    return np.asarray(problem.sizes > max(problem.n_classes, 1))
+
+
+def _solved_in_low_rank(
+    problem: ReducedProblem,
+    moments: NDArray[np.float64],
+    prior: Matrix,
+    damping: Vector,
+    right: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the solutions for the blocks of features with many values, given their part of moments and right sides.
+
+    The block of a feature that has the probabilities m_c in class c is ``diag(sum_c f_c m_c) - sum_c f_c m_c m_c'``: by
+    Woodbury's identity, a system of n_classes unknowns is left of it.
+    """
+    sizes = problem.sizes[_has_many_values(problem)]
+    starts = np.append(0, np.cumsum(sizes)[:-1])
+    factors = np.repeat(_factors(problem, prior, sizes), sizes, axis=1)
+    diagonal = (moments * factors).sum(axis=2) + damping[:, None]
+    low_rank = moments * np.sqrt(factors)
+    scaled = low_rank / diagonal[:, :, None]
+    sides = np.concatenate([low_rank, right], axis=2)
+    sums = np.add.reduceat(scaled[:, :, :, None] * sides[:, :, None, :], starts, axis=1)
+    inner = np.eye(problem.n_classes) - sums[..., : problem.n_classes]
+    middle = np.repeat(_solved(inner, sums[..., problem.n_classes :]), sizes, axis=1)
+    return np.asarray(right / diagonal[:, :, None] + (scaled[:, :, :, None] * middle).sum(axis=2))
+
+
+def _factors(problem: ReducedProblem, prior: Matrix, sizes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return how often the classes count in the blocks of features, shape (n_components, n_features, n_classes)."""
+    share = (1 + problem.pseudo * problem.n_classes)[:, None] * prior
+    return np.asarray(share[:, None, :] + problem.pseudo[:, None, None] * sizes[:, None])
 
 
 def _solved(systems: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -496,14 +548,14 @@ def _solved(systems: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray
 
 
 def _blocks(problem: ReducedProblem, at: Evaluation) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-    """Return the diagonal blocks by size.
+    """Return the diagonal blocks by size, without those of features with many values.
 
     For each size the parameters, shape (n_blocks, size), and the matrices, shape (n_components, n_blocks, size, size),
     or numbers, shape (n_components, n_blocks), where the size is 1.
     """
     share = (1 + problem.pseudo * problem.n_classes)[:, None] * at.prior
     result = []
-    for size in np.unique(problem.sizes):
+    for size in np.unique(problem.sizes[~_has_many_values(problem)]):
         rows = problem.starts[problem.sizes == size][:, None] + np.arange(size)
         factor = share + problem.pseudo[:, None] * size  # of each class
         if size == 1:

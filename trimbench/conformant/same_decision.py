@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import ConformantDistribution, Evidence
+from trimbench.conformant.distribution import ConformantDistribution
+from trimbench.conformant.evidence import Evidence
 from trimbench.conformant.layout import blocks
 
 # Scores this close, relative to the size of their terms, are equal up to rounding.

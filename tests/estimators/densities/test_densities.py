@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from trimbench.conformant.distribution import logsumexp
+from trimbench.conformant.evidence import logsumexp
 from trimbench.estimators.densities import gaussians, kernels
 from trimbench.estimators.densities.density import responsibilities
 from trimbench.estimators.densities.draws import RandomNumbers

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import logsumexp
+from trimbench.conformant.evidence import logsumexp
 from trimbench.estimators.densities.density import Density
 from trimbench.estimators.densities.draws import RandomNumbers
 from trimbench.estimators.densities.gaussians import MOST_NUMBERS, GaussianMixture

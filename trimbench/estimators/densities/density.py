@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix
-from trimbench.conformant.distribution import logsumexp
+from trimbench.conformant.evidence import logsumexp
 from trimbench.estimators.densities.draws import RandomNumbers
 from trimbench.estimators.densities.margins import Margins
 

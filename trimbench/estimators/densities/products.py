@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import logsumexp
+from trimbench.conformant.evidence import logsumexp
 from trimbench.estimators.densities.density import responsibilities
 from trimbench.estimators.densities.draws import RandomNumbers, log_shares
 from trimbench.estimators.densities.margins import Margins

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.choice import Components, Covariance
 from trimbench.conformant.conform import IncompleteRows, conform, fit_incomplete, linear_scores
-from trimbench.conformant.distribution import logsumexp
+from trimbench.conformant.evidence import logsumexp
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections.abc import Iterator
@@ -14,12 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.rows import RowSample
-from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.estimators import (
+    ExpectedClassifier,
+    NaiveConformantClassifier,
+    SelectionCorrectedNB,
+    TrimmedClassifier,
+    expected,
+)
 from trimbench.networks.batches import Batches, in_batches, scanned
 from trimbench.networks.learning import counted, learn_from_counts
 from trimbench.selection_bias.prior import Prior
@@ -453,3 +461,43 @@ def test_partial_fit_after_a_fit_has_its_classes() -> None:
         expected = clone(estimator).partial_fit(X, y, classes=["no", "yes"])
         found = clone(estimator).fit(X, y).partial_fit(X, y)
         np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+
+
+# Samples, and what is learned from one.
+
+
+@given(
+    n_rows=st.integers(1, 60),
+    most=st.integers(1, 70),
+    ends=st.lists(st.integers(0, 60), max_size=5),
+    seed=st.integers(0, 100),
+)
+@settings(max_examples=100)
+def test_a_sample_is_the_same_for_any_partition(n_rows: int, most: int, ends: list[int], seed: int) -> None:
+    table = pd.DataFrame({"number": np.arange(n_rows), "text": [f"row {i}" for i in range(n_rows)]})
+    cuts = [0, *sorted(min(end, n_rows) for end in ends), n_rows]
+    parts = [table.iloc[start:end] for start, end in itertools.pairwise(cuts)]
+    sample, n_found = Batches.of(parts).sample(most, seed)
+    lots = np.random.default_rng(seed).random(n_rows)
+    drawn = np.sort(np.argsort(lots)[:most])
+    assert n_found == n_rows
+    pd.testing.assert_frame_equal(sample.reset_index(drop=True), table.iloc[drawn].reset_index(drop=True))
+
+
+def test_the_density_of_an_expectation_is_that_of_rows_of_the_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    fitted = LogisticRegression(max_iter=1000).fit(X, y)
+    for number in range(3):
+        X.assign(label=y).iloc[50 * number : 50 * (number + 1)].to_parquet(tmp_path / f"{number}.parquet")
+    gaps = X.mask(np.random.default_rng(0).random(X.shape) < 0.4)
+    whole, parts = tb.expect(fitted, X), tb.expect(fitted, tmp_path)
+    assert (parts.predict_proba(gaps) == whole.predict_proba(gaps)).all()
+    assert whole.n_rows_of_density_ == parts.n_rows_of_density_ == 150
+    monkeypatch.setattr(expected, "MOST_ROWS", 60)
+    assert tb.expect(fitted, tmp_path).n_rows_of_density_ == 60
+    nameless = LogisticRegression(max_iter=1000).fit(X.to_numpy(), y)
+    assert tb.expect(nameless, [X[:90], X[90:]]).n_rows_of_density_ == 60
+    with pytest.raises(ValueError, match="X must be a table where the classifier is fitted, too, got rows in batches"):
+        ExpectedClassifier(fitted).fit(tmp_path, y)

@@ -24,9 +24,9 @@ def expect(
     ----------
     fitted : fitted classifier
         Of scikit-learn, or with its methods; a pipeline, too.
-    rows : array, sparse matrix or data frame of shape (n_rows, n_columns)
+    rows : array, sparse matrix or data frame of shape (n_rows, n_columns), or rows in batches
         Rows as the classifier takes them, from which the density of the features is learned. Labels are not needed, and
-        some values may be missing.
+        some values may be missing. Of rows in batches, such as a folder of Parquet files, a random sample is taken.
     density, n_draws, random_state, n_jobs
         As in `trimbench.estimators.ExpectedClassifier`.
 

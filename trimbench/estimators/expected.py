@@ -24,6 +24,7 @@ from trimbench.acquisition.policy import Asking
 from trimbench.estimators.acquisition import ExpectedColumns, most_votes
 from trimbench.estimators.columns import checked_table
 from trimbench.estimators.densities.choice import (
+    MOST_ROWS,
     DensityScore,
     chosen_density,
     fitted_density,
@@ -38,6 +39,7 @@ from trimbench.estimators.densities.products import ProductMixture
 from trimbench.estimators.expectation import MOST_DRAWS, Answers, answers_of_draws, share_interval
 from trimbench.estimators.pipeline_steps import accepts_gaps, unwrapped
 from trimbench.estimators.trees import Forest
+from trimbench.networks.batches import Batches, in_batches
 from trimbench.networks.discretize import UnknownValuesWarning, warn_of_unknown
 from trimbench.networks.values import check_no_missing_label, names_text, plain_table, unmasked
 
@@ -114,6 +116,8 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     density_ : Density
     density_scores_ : tuple of DensityScore
         What ``density="auto"`` compared, the chosen one first; empty if nothing was.
+    n_rows_of_density_ : int
+        Rows that taught the density, at most 20,000 of which fit a mixture; those of batches are a random sample.
     is_exact_ : bool
         Whether probabilities are exact, not from draws: for decision trees, forests, extra trees and bagged trees of
         scikit-learn under a mixture of products.
@@ -165,8 +169,10 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
-            As the classifier takes them; NaN, None or NA where a value is missing.
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns), or rows in batches
+            As the classifier takes them; NaN, None or NA where a value is missing. For a frozen classifier also what
+            `trimbench.networks.batches.Batches.of` takes, such as a folder of Parquet files with its columns: the
+            density is then that of rows that are drawn at random in one pass.
         y : array of shape (n_rows,), optional
             Not needed for a frozen classifier.
         **fit_params
@@ -189,12 +195,23 @@ class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """
         self._check_parameters()
         frozen = isinstance(self.estimator, FrozenEstimator)
+        if in_batches(X):
+            if not frozen:
+                raise ValueError(
+                    "X must be a table where the classifier is fitted, too, got rows in batches; fit the classifier "
+                    "first and wrap it in sklearn.frozen.FrozenEstimator"
+                )
+            names = getattr(self.estimator, "feature_names_in_", None)
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            frame, _ = Batches.of(X, names).sample(MOST_ROWS, seed)
+            X = frame.to_numpy() if names is None else frame
         if not frozen and y is not None:
             check_no_missing_label(y)
         table, labels = self._table(X, reset=True, y="no_validation" if frozen else y)
         self._coding = TableCoding.of(table, [str(label) for label in labels])
         rows = self._coding.encode(table)
         self._check_rows(rows)
+        self.n_rows_of_density_ = len(rows)
         self._gaps_seen = np.isnan(rows).any(axis=0)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         margins = Margins.of(rows, self._coding.n_categories)

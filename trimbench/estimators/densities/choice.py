@@ -27,7 +27,7 @@ _COMPONENTS = {"products": (1, 2, 5, 10, 20), "gaussian": (1, 2, 4, 8, 16, 32)}
 _BANDWIDTHS = (0.29, 0.22, 0.17)
 # Rows that each component needs, rows that mixtures are fitted to at most, and those that a choice is made with.
 _FEWEST_ROWS = 10
-_MOST_ROWS = 20_000
+MOST_ROWS = 20_000
 _ROWS_OF_CHOICE = 2000
 # Of few rows, so many are held out in so many parts, their values hidden in two ways; of many twice as many, in one.
 _HELD_OUT, _PARTS, _DRAWS = 150, 3, 24
@@ -66,7 +66,7 @@ def _mixture(
 ) -> ProductMixture | GaussianMixture:
     kind = ProductMixture if name == "products" else GaussianMixture
     n_components = min(n_components, max(len(rows) // _FEWEST_ROWS, 1))
-    return kind(n_components).fit(some(rows, _MOST_ROWS, random_state), margins, random_state)
+    return kind(n_components).fit(some(rows, MOST_ROWS, random_state), margins, random_state)
 
 
 def _neighbours(margins: Margins, random_state: int, bandwidth: float, rows: Matrix) -> Neighbours:

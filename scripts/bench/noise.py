@@ -76,7 +76,11 @@ class Runs:
             plan = Plan(name, values, experiment, reported, cells, {}, jobs, {}, {}, ("small",), name)
             for one in compare(reported, plan.findings(records).outcome.numbers, ""):
                 number, interval = one.number, one.number.interval if one.number else None
-                noise = {"n": interval.n, "deviation": interval.deviation} if interval and interval.n > 1 else {}
+                noise = (
+                    {"n": interval.n, "deviation": interval.deviation, "draws": interval.draws}
+                    if interval and interval.n > 1
+                    else {}
+                )
                 value = number.value if number else None
                 measured = Measured(value, one.verdict, one.cause or "", one.subject, **noise)  # type: ignore[arg-type]
                 if value is not None:
@@ -98,7 +102,11 @@ def checks(first: int, n_runs: int, n_replications: int) -> tuple[int, dict[str,
         n += any(one.why for one in check(before, now))
         for name in SMALL:
             moved = {
-                key: dataclasses.replace(one, value=one.value + one.deviation)
+                key: dataclasses.replace(
+                    one,
+                    value=one.value + one.deviation,
+                    draws=tuple(draw + one.deviation for draw in one.draws),
+                )
                 if key[0] == name and one.value is not None and one.n > 1
                 else one
                 for key, one in now.numbers.items()

@@ -68,7 +68,27 @@ def test_a_point_that_is_the_same_by_value_runs_once(command: Command, tmp_path:
     answer = command("-m", T4, SERIAL, "seed=1,1,2", code=0)
     assert answer.err.startswith("seed=1,1,2: equal values run once, 2 of 3 are different.\n")
     assert "seed changes nothing here: no experiment that runs has a setting of this name" in answer.err
-    assert pd.read_csv(sweep_folder(tmp_path / "results") / "sweep.csv")["seed"].tolist() == [1, 2]
+    folder = sweep_folder(tmp_path / "results")
+    assert pd.read_csv(folder / "sweep_seeds.csv")["seed"].tolist() == [1, 2]
+    assert pd.read_csv(folder / "sweep.csv")["seeds"].tolist() == [2]
+
+
+def test_seeds_are_replications_and_a_further_one_costs_its_own_jobs(command: Command, tmp_path: Path) -> None:
+    words = ("-m", *SMALL, "budgets=[1]", "threshold=0.3,0.5", "profile.splits=1")
+    command(*words, "seed=1,2,3", code=0)
+    records = {path: path.read_bytes() for path in (tmp_path / "results/jobs").rglob("*.json")}
+    assert len(records) == 6
+    answer = command(*words, "seed=1,2,3,4", code=0)
+    after = {path: path.read_bytes() for path in (tmp_path / "results/jobs").rglob("*.json")}
+    assert len(after) == 8, "one for each threshold"
+    assert {path: after[path] for path in records} == records
+    assert "Means over 4 seeds (1, 2, 3, 4), which are replications." in " ".join(answer.out.split())
+    (folder,) = [one for one in (tmp_path / "results/quick/sweeps").iterdir() if "seed-1-2-3-4" in one.name]
+    table, each = (pd.read_csv(folder / f"{name}.csv") for name in ("sweep", "sweep_seeds"))
+    assert table["seeds"].tolist() == [4, 4]
+    means = each.groupby("threshold")["ECA"].mean()
+    assert table.set_index("threshold")["ECA"].to_dict() == pytest.approx(means.to_dict())
+    assert (folder / "sweep_ECA_points.csv").read_text().startswith("series,x,y,low,high")
 
 
 def test_many_points_take_little_more_than_their_jobs(command: Command, tmp_path: Path) -> None:
@@ -77,7 +97,7 @@ def test_many_points_take_little_more_than_their_jobs(command: Command, tmp_path
         began = time.process_time()
         command("-m", T4, f"seed=range(0,{last})", SERIAL, f"results=to{last}", code=0)
         seconds.append(time.process_time() - began)
-    assert len(pd.read_csv(sweep_folder(tmp_path / "to65") / "sweep.csv")) == 65
+    assert len(pd.read_csv(sweep_folder(tmp_path / "to65") / "sweep_seeds.csv")) == 65
     assert (seconds[1] - seconds[0]) / 60 < 0.03
 
 

@@ -14,10 +14,12 @@ from urllib.parse import unquote
 
 import pytest
 
+from scripts import release_archive
 from tests.reproduction import stored_runs
 from tests.reproduction.reporting.builders import record
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.execution.store import JobStore
+from trimbench.reproduction.reporting import archive as archive_module
 from trimbench.reproduction.reporting.archive import write_archive
 from trimbench.reproduction.settings import ConfigurationError
 
@@ -80,6 +82,45 @@ def test_a_command_archives_a_run_with_all_of_its_files(command: Command, tmp_pa
     assert len(jobs) == 3
     one, two = sorted(one["name"] for one in of_kind("CreateAction", path))
     assert (one.startswith("Run of sweeps/trimming_table4__"), two) == (True, "Run of trimming/table4")
+
+
+def test_an_archive_for_a_release_has_every_record_and_can_be_audited_and_adopted(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command(*QUICKLY, code=0)
+    command("task=report", *QUICKLY, "archive=true", code=0)
+    path, run = tmp_path / "results/archives/quick.zip", tmp_path / "results/quick"
+    words = [str(path), "--run", str(run)]
+    assert release_archive.main(words) == 0
+    assert "with a record for every job" in capsys.readouterr().out
+    command("task=audit", T4, f"archive={path}", "minutes=1", "executor=serial", "results=theirs", code=0)
+    answer = command("task=adopt", T4, f"archive={path}", "executor=serial", "results=theirs", code=0)
+    assert "1 record adopted" in answer.out
+
+    monkeypatch.setattr(release_archive, "MOST_BYTES", 100)
+    assert release_archive.main(words) == 1
+    assert "must take at most 0.0001 MB" in capsys.readouterr().out
+    monkeypatch.undo()
+    for record_of_a_job in Path("results/jobs").rglob("*.json"):
+        record_of_a_job.unlink()
+    write_archive(run, JobStore(Path("results/jobs")), PROJECT, path, ("results",))
+    assert release_archive.main(words) == 1
+    assert "trimming/table4: 1 of 1 jobs have no record" in capsys.readouterr().out
+    path.write_bytes(b"PK")
+    assert release_archive.main(words) == 1
+    assert "archive must be one of a run" in capsys.readouterr().out
+
+
+def test_a_large_archive_leaves_out_the_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = stored_runs.run(tmp_path / "a run", data={"network/heart": "1" * 64}, **RAN)
+    (folder / "family").mkdir(exist_ok=True)
+    (folder / "family/one.png").write_bytes(os.urandom(1000))
+    with zipfile.ZipFile(archived(folder)) as archive:
+        every = set(archive.namelist())
+    monkeypatch.setattr(archive_module, "MOST_BYTES", 100)
+    with zipfile.ZipFile(archived(folder)) as archive:
+        assert every - set(archive.namelist()) == {"family/one.png"}
+        assert len(archive.namelist()) == len(set(archive.namelist()))
 
 
 def test_sizes_and_hashes_are_those_of_the_files_and_every_reference_leads_somewhere(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from trimbench.reproduction.reporting import exchange
 from trimbench.reproduction.reporting.archive import unpack_tables
 from trimbench.reproduction.reporting.check import (
     LEVEL,
@@ -33,11 +34,14 @@ from trimbench.reproduction.settings import ConfigurationError
 N_EXPERIMENTS, N_NUMBERS, N_RERUNS = 10, 12, 200
 
 
-def run(values: NDArray[np.float64], name: str = "a", verdict: str = "within") -> NumbersOfRun:
-    """Return a run with replications of shape (n_replications, n_experiments, n_numbers)."""
+def run(values: NDArray[np.float64], name: str = "a", verdict: str = "within", *, keeps: bool = False) -> NumbersOfRun:
+    """Return a run with replications of shape (n_replications, n_experiments, n_numbers), which it may keep."""
     means, deviations = values.mean(axis=0), values.std(axis=0, ddof=1)
     numbers = {
-        (f"family/{i}", f"row {j}/error"): Measured(means[i, j], verdict, "", "number", len(values), deviations[i, j])
+        (f"family/{i}", f"row {j}/error"): Measured(
+            *(means[i, j], verdict, "", "number", len(values), deviations[i, j]),
+            tuple(values[:, i, j].tolist()) if keeps else (),
+        )
         for i, j in np.ndindex(*means.shape)
     }
     return NumbersOfRun(name, numbers, {})
@@ -78,6 +82,88 @@ def test_a_shift_of_one_deviation_in_one_experiment_is_reported(shared: float) -
         now[:, 3] += 1  # the standard deviation of every number
         reported += alarmed(run(draws(rng, 25, shared)), run(now))
     assert reported >= 90
+
+
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw fewer exchanges, which is as right, and costs power."""
+    monkeypatch.setattr(exchange, "N_EXCHANGES", 199)
+
+
+@pytest.mark.usefixtures("quickly")
+@pytest.mark.parametrize("shared", [0.0, 0.7])
+@pytest.mark.parametrize("kind", ["normal", "skewed"])
+@pytest.mark.parametrize("sizes", [(8, 8), (6, 20)], ids=str)
+def test_where_replications_are_kept_no_more_reruns_are_reported(
+    shared: float, kind: str, sizes: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng(17)
+    alarms = sum(alarmed(*(run(draws(rng, n, shared, kind), keeps=True) for n in sizes)) for _ in range(100))
+    # It is just the level, up to what a simulation tells.
+    assert alarms <= stats.binom.ppf(0.999, 100, LEVEL)
+
+
+@pytest.mark.usefixtures("quickly")
+def test_many_small_shifts_of_an_experiment_are_seen_together() -> None:
+    rng, reported, alone = np.random.default_rng(18), 0, 0
+    for _ in range(100):
+        before, now = draws(rng, 8), draws(rng, 8)
+        now[:, 3] += rng.choice([-1, 1], N_NUMBERS)
+        checked = check(run(before, keeps=True), run(now, keeps=True))
+        reported += any(one.experiment == "family/3" for one in checked if one.why)
+        alone += alarmed(run(before), run(now))
+    assert reported >= 90
+    assert alone < 20, "what can be told without the replications"
+
+
+def test_an_experiment_that_changed_as_a_whole_is_an_entry_of_its_own() -> None:
+    rng = np.random.default_rng(3)
+    before, now = draws(rng, 8), draws(rng, 8)
+    now[:, 3] += 1
+    checked = check(run(before, keeps=True), run(now, keeps=True))
+    (one,) = [one for one in checked if one.why]
+    assert (one.experiment, one.cell, one.standing) == ("family/3", "all numbers", "left its noise")
+    assert counts(checked)["reported"] == 0, "it is no number"
+    said = in_words(checked, "a")
+    assert said.startswith("None of 120 numbers changed against a")
+    assert "The numbers of family/3 left their noise together, though none did alone." in said
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 1.5])
+def test_the_probability_of_one_number_is_the_share_of_exchanges(shift: float) -> None:
+    rng = np.random.default_rng(5)
+    one, two = rng.standard_exponential(6), rng.standard_exponential(7) + shift
+    exact = stats.permutation_test(
+        (one, two), lambda a, b: abs(stats.ttest_ind(a, b, equal_var=False).statistic), alternative="greater"
+    )
+    found, together = exchange.probabilities({"a": exchange.Both("x", one.tolist(), two.tolist())})
+    assert found["a"] == pytest.approx(exact.pvalue, abs=4 * math.sqrt(exact.pvalue / exchange.N_EXCHANGES))
+    assert together == {}, "one number is no whole"
+
+
+def test_numbers_that_are_the_same_up_to_rounding_are_no_difference() -> None:
+    both = {n: exchange.Both("x", [0.1 * n] * 8, [0.1 * n * (1 + 1e-15)] * 8) for n in (1, 2, 3)}
+    numbers, together = exchange.probabilities(both)
+    assert set(numbers.values()) == {1.0}
+    assert together == {}
+    both[1] = exchange.Both("x", [0.1] * 8, [0.1001] * 8)
+    assert exchange.probabilities(both)[0][1] < 0.01
+
+
+def test_too_few_replications_to_exchange_are_judged_as_without() -> None:
+    rng = np.random.default_rng(6)
+    before, now = draws(rng, 3), draws(rng, 3)
+    now[:, 2] += 1000
+    with_draws, without = (check(run(before, keeps=kept), run(now, keeps=kept)) for kept in (True, False))
+    assert [(one.cell, one.probability) for one in with_draws] == [(one.cell, one.probability) for one in without]
+    assert sum(bool(one.why) for one in without) == N_NUMBERS
+
+
+def test_replications_of_which_a_number_is_not_the_mean_are_not_exchanged(tmp_path: Path) -> None:
+    _, _, _, numbers = written(tmp_path, of(1.0), of(1.0))
+    text = "experiment,cell,reproduced,verdict,replications,deviation,draws\n"
+    numbers.write_text(f'{text}f/x,a/q,2.0,exact,2,1.4,"[1, 3]"\nf/x,b/q,2.5,exact,2,1.4,"[1, 3]"\n')
+    assert [one.draws for one in NumbersOfRun.of_csv(numbers).numbers.values()] == [(1.0, 3.0), ()]
 
 
 def test_the_probability_is_that_of_students_test() -> None:
@@ -169,7 +255,7 @@ def test_the_files_say_what_changed_and_the_numbers_can_be_checked_against(tmp_p
     rng = np.random.default_rng(4)
     before, moved = draws(rng, 9), draws(rng, 9)
     moved[:, 2] += 5
-    first, second = run(before), run(moved, "b")
+    first, second = run(before, keeps=True), run(moved, "b", keeps=True)
     markdown, about, svg, numbers = written(tmp_path, first, second)
     content = json.loads(about.read_text(encoding="utf-8"))
     assert (content["counts"]["left its noise"], content["counts"]["reported"], content["run"]) == (12, 12, "b")
@@ -184,7 +270,8 @@ def test_the_files_say_what_changed_and_the_numbers_can_be_checked_against(tmp_p
 
 def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    for text in ("a,b\n1,2\n", "experiment,cell,reproduced,verdict,replications,deviation\na,b,c,d,e,f\n"):
+    wrong_draws = 'experiment,cell,reproduced,verdict,replications,deviation,draws\na,b,1,d,2,1,"[x"\n'
+    for text in (wrong_draws, "a,b\n1,2\n", "experiment,cell,reproduced,verdict,replications,deviation\na,b,c,d,e,f\n"):
         path.write_text(text)
         with pytest.raises(ConfigurationError, match="that task=check wrote"):
             NumbersOfRun.of_csv(path)

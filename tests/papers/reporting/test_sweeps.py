@@ -13,15 +13,14 @@ import pandas as pd
 import pytest
 
 from tests.reproduction.reporting.builders import findings, line_figure, record
+from trimbench.reproduction.reporting.columns import Measured, measured_columns
 from trimbench.reproduction.reporting.figures.drawing import StoredFigure
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.runs import write_findings
 from trimbench.reproduction.reporting.sweeps import (
     MOST_FIGURES,
     MOST_LINES,
-    Measured,
     SweepPoint,
-    measured_columns,
     setting_number,
     sweep_figures,
     write_sweep,
@@ -110,9 +109,9 @@ def test_a_title_about_the_data_of_one_point_is_not_that_of_the_sweep(tmp_path: 
 
 def test_several_experiments_have_a_column(tmp_path: Path) -> None:
     other = findings("family/two", tables=(Table.of("Other", [{"x": 1.5}], ["x"]),), figures=())
-    points = [SweepPoint({"seed": seed}, [findings(figures=()), other], {}) for seed in (1, 2)]
+    points = [SweepPoint({"splits": n}, [findings(figures=()), other], {}) for n in (1, 2)]
     rows = lines_of(written(points, tmp_path)["sweep.csv"])
-    assert rows[0] == ["seed", "experiment", "row", "value", "x"]
+    assert rows[0] == ["splits", "experiment", "row", "value", "x"]
     assert rows[3] == ["1", "family/two", "", "", "1.5"]
 
 

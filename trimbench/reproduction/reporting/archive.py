@@ -31,6 +31,8 @@ from trimbench.reproduction.vocabulary.reported import Literature
 
 _CITATION = "CITATION.cff"
 _PICTURES = (".pdf", ".png")
+# What an archive may take with pictures, and that of a release without, too.
+MOST_BYTES = 15_000_000
 _KEY = re.compile("[0-9a-f]{8,64}")
 # Without the time of writing, the same run gives the same bytes.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
@@ -41,7 +43,8 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
     """Write the run in `folder` to `path` as an RO-Crate, and return the number of job records in it.
 
     It has the files of the run and, below ``provenance``, the records of its jobs, the packages of this environment,
-    the lock file of the project and what to cite. No path in it names a user or a home. `passed_over` are the keys of
+    the lock file of the project and what to cite. No path in it names a user or a home. One that would take more than
+    15 MB lacks the pictures, which ``task=plot`` draws from their points. `passed_over` are the keys of
     configurations that are not settings of an experiment. Raises ConfigurationError if the run has no results.
     """
     found = {path.relative_to(folder).with_suffix("").as_posix(): about for path, about in described_in(folder)}
@@ -52,14 +55,19 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
     executions = [_execution(stem, about, records[stem], passed_over) for stem, about in experiments.items()]
 
     def write_to(temporary: Path) -> None:
+        _write(temporary, every)
+        if temporary.stat().st_size > MOST_BYTES:
+            _write(temporary, [file for file in every if file.suffix not in _PICTURES])
+
+    def _write(temporary: Path, files: Sequence[Path]) -> None:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-            files = [path for path in files_in(folder) if not path.is_symlink()]
             members = [_add(archive, file.relative_to(folder).as_posix(), [_shareable(file)]) for file in files]
             members += [_add(archive, f"provenance/{name}", content) for name, content in _provenance(records).items()]
             citation = yaml.safe_load(_citation().read_text(encoding="utf-8"))
             about = _metadata(folder.name, members, executions, catalogue, citation)
             _add(archive, METADATA, [(json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode()])
 
+    every = [path for path in files_in(folder) if not path.is_symlink()]
     write(path, write_to)
     return sum(map(len, records.values()))
 

@@ -7,14 +7,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 import pandas as pd
 from markupsafe import escape
 
 from trimbench.reproduction.files import read_csv, write_csv, write_text
-from trimbench.reproduction.messages import brief, reason, terminal_width
+from trimbench.reproduction.messages import brief, reason, some, terminal_width
 from trimbench.reproduction.reporting.comparison import is_rounding, settings_of
+from trimbench.reproduction.reporting.exchange import Both, probabilities
 from trimbench.reproduction.reporting.page import count
 from trimbench.reproduction.reporting.runs import REPORTED, StoredRun
 from trimbench.reproduction.reporting.tables import cut, markdown, markdown_page
@@ -24,13 +26,18 @@ from trimbench.reproduction.vocabulary.tables import Table
 
 # The share of reruns with other seeds, and nothing else changed, in which any number may be reported.
 LEVEL = 0.05
+# What an entry is about that stands for all numbers of an experiment.
+TOGETHER = "numbers together"
 # Where a number stands: of those with noise, only the last has left it.
 Standing = Literal["equal", "within noise", "cannot be told", "changed", "left its noise", "missing"]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A reproduced number as a run keeps it; `n` replications with a standard deviation, 0 if these are unknown."""
+    """A reproduced number as a run keeps it; `n` replications with a standard deviation, 0 if these are unknown.
+
+    A run that was written by an earlier version lacks their values, `draws`.
+    """
 
     value: float | None
     verdict: str
@@ -38,6 +45,7 @@ class Measured:
     subject: str = "number"
     n: int = 0
     deviation: float = math.nan
+    draws: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +73,9 @@ class NumbersOfRun:
             for line in experiment.tables[REPORTED].to_dict("records"):
                 about = noise.get(line["cell"], {})
                 numbers[name, line["cell"]] = _measured(
-                    line | {"replications": about.get("replications", ""), "deviation": about.get("deviation", "")}
+                    line
+                    | {key: about.get(key, "") for key in ("replications", "deviation")}
+                    | {"draws": about.get("draws", ())}
                 )
         return cls(run.name, numbers, settings)
 
@@ -74,8 +84,10 @@ class NumbersOfRun:
         """Return the numbers of a file that `write_check` wrote; ConfigurationError if it is none."""
         try:
             lines = read_csv(path.resolve()).to_dict("records")
+            for line in lines:
+                line["draws"] = json.loads(str(line.get("draws") or "[]"))
             numbers = {(str(line["experiment"]), str(line["cell"])): _measured(line) for line in lines}
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
                 f"against: {path} must be a numbers.csv that task=check wrote, got {brief(reason(error))}"
             ) from error
@@ -86,6 +98,9 @@ def _measured(line: Mapping[Any, Any]) -> Measured:
     value = float(line["reproduced"] or "nan")
     n, deviation = int(line["replications"] or 0), float(line["deviation"] or "nan")
     known = n > 1 and math.isfinite(deviation) and deviation >= 0
+    draws = tuple(map(float, line.get("draws", ())))
+    # Those of a number that is another function of them, such as a rate over all, do not tell how it changes.
+    are_its_own = known and len(draws) == n and math.isclose(fmean(draws), value, rel_tol=1e-6, abs_tol=1e-12)
     return Measured(
         value=None if math.isnan(value) else value,
         verdict=str(line["verdict"]),
@@ -93,6 +108,7 @@ def _measured(line: Mapping[Any, Any]) -> Measured:
         subject=str(line.get("subject", "number")),
         n=n if known else 0,
         deviation=deviation if known else math.nan,
+        draws=draws if are_its_own else (),
     )
 
 
@@ -138,10 +154,14 @@ class Checked:
 def check(before: NumbersOfRun, now: NumbersOfRun) -> list[Checked]:
     """Return the numbers of both runs, times aside, each with what has become of it.
 
-    The probabilities of all numbers are adjusted together by the rule of Benjamini and Hochberg. If nothing has
-    changed, any number is reported in at most 5 % of reruns, whether the numbers are independent or move together; if
-    something has, the rule finds more of it than one that divides the level by the count of numbers. The smallest
-    probability among replications (min-P) would need every replication of every number, which a run does not keep.
+    If nothing has changed, any number is reported in at most 5 % of reruns. Where both runs keep their replications,
+    these are exchanged between the runs; see `exchange.probabilities`. Then an experiment whose numbers left their
+    noise together, though none did alone, is an entry of its own.
+
+    Where they do not, or there are too few for that, the probabilities of all numbers are adjusted together by the rule
+    of Benjamini and Hochberg, which holds whether the numbers are independent or move together, and finds more of what
+    has changed than one that divides the level by the count of numbers. If numbers of both sorts are there, each sort
+    has half of the level.
 
     A number without replications is compared to rounding, if the settings are the same, seed included.
     """
@@ -154,8 +174,21 @@ def check(before: NumbersOfRun, now: NumbersOfRun) -> list[Checked]:
     ]
     found = {key: probability(before.numbers[key], now.numbers[key]) for key in keys}
     noisy = {key: value for key, value in found.items() if value is not None}
-    adjusted = dict(zip(noisy, map(float, false_discovery_control([*noisy.values()])), strict=True)) if noisy else {}
-    return [_checked(key, before, now, adjusted.get(key)) for key in keys]
+    both = {key: Both(key[0], before.numbers[key].draws, now.numbers[key].draws) for key in noisy}
+    exchanged = {key: one for key, one in both.items() if one.can_be_exchanged}
+    others = {key: value for key, value in noisy.items() if key not in exchanged}
+    share = 1 + bool(exchanged and others)
+    adjusted = dict(zip(others, map(float, false_discovery_control([*others.values()])), strict=True)) if others else {}
+    alone, together = probabilities(exchanged)
+    adjusted = {key: min(1.0, share * value) for key, value in {**adjusted, **alone}.items()}
+    checked = [_checked(key, before, now, adjusted.get(key)) for key in keys]
+    told = {one.experiment for one in checked if one.standing == "left its noise"}
+    for name, value in together.items():
+        if share * value <= LEVEL and name not in told:
+            why = f"left the noise of their replications together, though none did alone (probability {value:.2g})"
+            whole = Measured(None, "", subject=TOGETHER)
+            checked.append(Checked(name, "all numbers", whole, whole, "left its noise", share * value, why))
+    return checked
 
 
 def _checked(key: tuple[str, str], before: NumbersOfRun, now: NumbersOfRun, adjusted: float | None) -> Checked:
@@ -224,6 +257,7 @@ def write_check(checked: Sequence[Checked], before: NumbersOfRun, now: NumbersOf
             "cause": one.cause,
             "replications": str(one.n) if one.n else "",
             "deviation": one.deviation,
+            "draws": json.dumps(one.draws) if one.draws else "",
         }
         for (stem, cell), one in now.numbers.items()
     ]
@@ -240,18 +274,23 @@ def write_check(checked: Sequence[Checked], before: NumbersOfRun, now: NumbersOf
 def counts(checked: Sequence[Checked]) -> dict[str, int]:
     """Return how many numbers stand where, and how many count as changed."""
     names = ["equal", "within noise", "cannot be told", "changed", "left its noise", "missing"]
-    found = [one.standing for one in checked]
-    return {name: found.count(name) for name in names} | {"reported": sum(bool(one.why) for one in checked)}  # type: ignore[arg-type]
+    numbers = [one for one in checked if one.now.subject != TOGETHER]
+    found = [one.standing for one in numbers]
+    return {name: found.count(name) for name in names} | {"reported": sum(bool(one.why) for one in numbers)}  # type: ignore[arg-type]
 
 
 def in_words(checked: Sequence[Checked], against: str) -> str:
     """Say in a few sentences what has become of the numbers."""
     found = counts(checked)
     changed = f"{found['reported']:,}" if found["reported"] else "None"
+    joint = [one.experiment for one in checked if one.now.subject == TOGETHER]
+    of = count(len(checked) - len(joint), "number")
     sentences = [
-        f"{changed} of {count(len(checked), 'number')} changed against {against}: {found['equal']:,} equal, "
+        f"{changed} of {of} changed against {against}: {found['equal']:,} equal, "
         f"{found['within noise']:,} within the noise of their replications."
     ]
+    if joint:
+        sentences.append(f"The numbers of {some(joint, 3)} left their noise together, though none did alone.")
     if worse := sum(one.standing == "within noise" and _rank(one.now) > _rank(one.before) for one in checked):
         verb = "verdict is" if worse == 1 else "verdicts are"
         sentences.append(f"{worse:,} {verb} worse by no more than noise, which does not count.")

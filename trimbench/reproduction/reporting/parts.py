@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from trimbench.reproduction.data.cache import is_inside
-from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, POSITIVE, TEXT, fields, list_of
+from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, POSITIVE, TEXT, fields, list_of, number
 from trimbench.reproduction.execution.store import commit_of, computed_with, environment_of, provenance
 from trimbench.reproduction.files import as_it_was, beside, read_bytes, read_csv, unlinked
 from trimbench.reproduction.reporting.tables import asked
@@ -84,7 +84,7 @@ _NUMBER = fields(
     cause=NOTHING | TEXT,
     n_jobs=COUNT,
     jobs=_RANGES,
-    **{"replications*": COUNT, "deviation*": POSITIVE, "elsewhere*": COUNT},
+    **{"replications*": COUNT, "deviation*": POSITIVE, "draws*": list_of(number()), "elsewhere*": COUNT},
 ).when("a number with its verdict", _is_judged)
 PAGE = {
     **dict.fromkeys(("name", "status", "error", "about", "commit"), TEXT),
@@ -252,10 +252,11 @@ def _number_parts(found: Findings | None, one: Judgement) -> dict[str, object]:
     }
 
 
-def _noise(number: Number | None) -> dict[str, float]:
+def _noise(number: Number | None) -> dict[str, Json]:
     interval = number.interval if number else None
-    known = interval is not None and interval.n > 1 and math.isfinite(interval.deviation)
-    return {"replications": interval.n, "deviation": interval.deviation} if interval and known else {}
+    if interval is None or interval.n < 2 or not math.isfinite(interval.deviation):
+        return {}
+    return {"replications": interval.n, "deviation": interval.deviation, "draws": list(interval.draws)}
 
 
 def _chance(found: Probability, one: Judgement) -> str:

@@ -16,10 +16,12 @@ from urllib.parse import quote
 from trimbench.reproduction.data.errors import by_host
 from trimbench.reproduction.execution.store import commit_of, computed_with
 from trimbench.reproduction.files import beside, without_homes, write_csv, write_text
+from trimbench.reproduction.reporting.columns import Measured, is_numeric, known_methods, measured_columns
 from trimbench.reproduction.reporting.figures.drawing import write_figures
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
-from trimbench.reproduction.reporting.figures.text import N_SLOTS, is_method
+from trimbench.reproduction.reporting.figures.text import N_SLOTS
 from trimbench.reproduction.reporting.page import count, facts_of, render, table_part
+from trimbench.reproduction.reporting.replications import DIFFERENCES, SEEDS, notes_on_seeds, replicated
 from trimbench.reproduction.reporting.runs import described, flat, provenance_of, shown_picture
 from trimbench.reproduction.reporting.tables import cut, heading, label_columns, latex, markdown_page
 from trimbench.reproduction.settings import Json
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_NAME, EXPERIMENT, ERROR = "sweep", "experiment", "error"
+_NAME, EXPERIMENT, ERROR, SEED = "sweep", "experiment", "error", "seed"
 # Longer tables are cut where people read them; the CSV files have every row.
 _IN_TEXT, _ON_PAGE, _ALL = 200, 1000, "; sweep.csv has all"
 
@@ -63,31 +65,42 @@ def write_sweep(
 ) -> tuple[Table, list[str], list[Path]]:
     """Write the files of a whole sweep into a folder; return its main table, what must be noted, and the files.
 
-    ``sweep.csv`` has the rows of the main table at every point, with the swept values in the first columns;
+    Seeds are replications: points that differ in nothing else are one. ``sweep.csv`` has the rows of the main table at
+    every point, with the swept values in the first columns, and ``sweep_seeds.csv`` those of each seed;
     ``sweep_<table>.csv`` those of each other table, and ``sweep_rows.csv.gz`` one row for each job. ``sweep.md``,
     ``sweep.tex`` and ``index.html`` show the main table and the figures, and ``sweep.json`` has the provenance and what
     is needed to draw the figures from their points. Files that an earlier sweep listed there and this one does not
     write are removed.
     """
     stem, keys = folder / _NAME, swept_keys(points)
-    title = f"{', '.join(experiments_of(points))} over {', '.join(keys)}"
-    table, notes = main_table(points), notes_on(points)
+    settings, seeds = with_seeds_folded(points)
+    title = f"{', '.join(experiments_of(points))}{_over(settings, ' over ')}"
+    table, notes = main_table(settings), notes_on(points)
+    n_points = count(len(settings), "point")
+    if seeds:
+        tables = [one for point in settings for found in point.findings for one in found.outcome.tables[:1]]
+        notes += notes_on_seeds(seeds, tables)
+        n_points = f"{n_points} with {count(len(seeds), 'seed')}"
     short = cut(table, _IN_TEXT, _ALL)
-    figures, remarks = sweep_figures(points)
+    figures, remarks = sweep_figures(settings)
     pictures, descriptions = write_figures(figures, stem, figure)
     findings = [found for point in points for found in point.findings]
-    others = dict.fromkeys(table.name for found in findings for table in found.outcome.tables[1:])
+    others = dict.fromkeys(
+        one.name for point in settings for found in point.findings for one in found.outcome.tables[1:]
+    )
+    pairs = [_joint_differences(settings, name) for name in others if name.startswith(DIFFERENCES)]
     shown = [(one, shown_picture(one["pictures"])) for one in descriptions]
     written = [
         write_csv(table.frame, beside(stem, "", ".csv")),
-        *(write_csv(joint_table(points, partial(_frame_of, name)), beside(stem, name, ".csv")) for name in others),
+        *(write_csv(main_table(points).frame, beside(stem, one, ".csv")) for one in [SEEDS] * bool(seeds)),
+        *(write_csv(joint_table(settings, partial(_frame_of, name)), beside(stem, name, ".csv")) for name in others),
         write_csv(flat(joint_table(points, lambda found: found.rows)), beside(stem, "rows", ".csv.gz")),
         write_text(
             markdown_page(
                 title,
-                [f"{count(len(points), 'point')}."],
+                [f"{n_points}."],
                 [(one["title"], name) for one, name in shown],
-                [short],
+                [short, *(cut(one, _IN_TEXT, _ALL) for one in pairs)],
                 [*notes, *remarks],
             ),
             beside(stem, "", ".md"),
@@ -98,14 +111,14 @@ def write_sweep(
         "sweep.html",
         facts=facts_of(computed=map(commit_of, computed_with([one for each in findings for one in each.records]))),
         title=title,
-        lead=f"{count(len(points), 'point')}, {count(len(table.frame), 'row')}.",
+        lead=f"{n_points}, {count(len(table.frame), 'row')}.",
         notes=[*notes, *remarks],
         figures=[
             {"title": one["title"], "picture": quote(name), "points": quote(str(one["points"]))}
             for one, name in shown
             if name
         ],
-        table=table_part(cut(table, _ON_PAGE, _ALL)),
+        tables=[table_part(cut(one, _ON_PAGE, _ALL)) for one in (table, *pairs)],
         files=[path.name for path in written],
     )
     written += [*pictures, write_text(page, folder / "index.html")]
@@ -117,6 +130,43 @@ def write_sweep(
         "figures": descriptions,
     }
     return table, notes, described(written, about, beside(stem, "", ".json"))
+
+
+def with_seeds_folded(points: Sequence[SweepPoint]) -> tuple[list[SweepPoint], list[Json]]:
+    """Return points without their seeds, each with the means of those that differ in nothing else; and the seeds.
+
+    There are no seeds if they are not swept. Each experiment that could not run with a seed is a failure that names it.
+    """
+    if SEED not in swept_keys(points):
+        return list(points), []
+    alike: dict[str, list[SweepPoint]] = {}
+    for point in points:
+        others = {key: value for key, value in point.swept.items() if key != SEED}
+        alike.setdefault(json.dumps(others), []).append(point)
+    settings = []
+    for ours in alike.values():
+        found = [one for point in ours for one in point.findings]
+        names = dict.fromkeys(one.name for one in found)
+        joint = [mean for name in names for mean in replicated([one for one in found if one.name == name])]
+        failures: dict[str, str] = {}
+        for point in ours:
+            for name, why in point.failures.items():
+                earlier = f"{failures[name]}; " if name in failures else ""
+                failures[name] = f"{earlier}{SEED} = {point.swept[SEED]}: {why}"
+        others = {key: value for key, value in ours[0].swept.items() if key != SEED}
+        settings.append(SweepPoint(others, joint, failures))
+    return settings, list(dict.fromkeys(point.swept[SEED] for point in points))
+
+
+def _over(points: Sequence[SweepPoint], before: str) -> str:
+    keys = swept_keys(points)
+    return f"{before}{', '.join(keys)}" if keys else ""
+
+
+def _joint_differences(points: Sequence[SweepPoint], name: str) -> Table:
+    tables = [one for point in points for found in point.findings for one in found.outcome.tables if one.name == name]
+    frame = joint_table(points, partial(_frame_of, name))
+    return Table(f"{tables[0].title}{_over(points, ', over ')}", frame, tables[0].formats)
 
 
 def _frame_of(name: str, found: Findings) -> pd.DataFrame | None:
@@ -161,7 +211,7 @@ def main_table(points: Sequence[SweepPoint]) -> Table:
     title = mains[0].title if len(titles) == len(names) == 1 else ", ".join(names)
     formats = {column: spec for main in mains for column, spec in main.formats.items()}
     frame = joint_table(points, lambda found: found.outcome.tables[0].frame, failures=True)
-    return Table(f"{title}, over {', '.join(swept_keys(points))}", frame, formats)
+    return Table(f"{title}{_over(points, ', over ')}", frame, formats)
 
 
 def joint_table(
@@ -223,80 +273,6 @@ def _free(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-# What the columns of a table mean: labels, methods, and what was measured of them.
-
-# Endings of the columns with the ends, or half the width, of the interval of the column without them.
-_LOW, _HIGH, _HALF = (" low", "_low"), (" high", "_high"), (" ±",)
-_ERROR = re.compile(r"(^| )se( |$)")
-_SEPARATORS = (" ", "_")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A column of numbers: what it measures, of which method, and the columns of its interval.
-
-    The method is empty if the column is not about one. In a table with a column for each method, the quantity is empty:
-    it is in the title.
-    """
-
-    column: str
-    quantity: str
-    method: str = ""
-    low: str = ""
-    high: str = ""
-    half: str = ""
-
-
-def measured_columns(frame: pd.DataFrame, labels: Sequence[str], is_known: Callable[[str], bool]) -> list[Measured]:
-    """Return the columns of numbers of a frame, after the labels; `is_known` tells whether a name is a method's.
-
-    Columns of several methods ("fs_sdd_seconds" and "eca_trim_seconds", or "accuracy, trimming") measure one quantity.
-    """
-    columns = [str(column) for column in frame]
-    after = max((columns.index(label) + 1 for label in labels), default=0)
-    numbers = [column for column in columns[after:] if _is_numeric(frame[column])]
-    plain = [column for column in numbers if not _is_spread(column, numbers)]
-    split = [_split(column, is_known) for column in plain]
-    quantities = [quantity for method, quantity in split if method]
-    found = []
-    for column, (method, quantity) in zip(plain, split, strict=True):
-        if quantities.count(quantity) < 2:  # what looks like a method stands alone, as in "mean error"
-            method, quantity = "", column
-        ends = (next((column + end for end in ends if column + end in numbers), "") for ends in (_LOW, _HIGH, _HALF))
-        found.append(Measured(column, quantity, method, *ends))
-    return found
-
-
-def known_methods(findings: Sequence[Findings]) -> Callable[[str], bool]:
-    """Return a function that tells whether a name is that of a method: of the palette, or of a line in a figure."""
-    figures = [figure for found in findings for figure in found.outcome.figures if isinstance(figure, LineFigure)]
-    lines = {str(name) for figure in figures for name in figure.points["series"].unique()}
-    methods = lines | {method for figure in figures for method in figure.methods.values()}
-    return lambda name: name in methods or is_method(name)
-
-
-def _is_numeric(column: pd.Series[Any]) -> bool:
-    return column.dtype.kind in "iuf" and bool(column.notna().any())
-
-
-def _is_spread(column: str, columns: Sequence[str]) -> bool:
-    endings = (*_LOW, *_HIGH, *_HALF)
-    is_end = any(column.endswith(ending) and column.removesuffix(ending) in columns for ending in endings)
-    return is_end or _ERROR.search(column) is not None
-
-
-def _split(column: str, is_known: Callable[[str], bool]) -> tuple[str, str]:
-    """Return the method that a column is about and what it says of it; no method if there is none in its name.
-
-    A name is a method, a quantity and a method after a comma, or a method and a quantity; the longest method counts.
-    """
-    quantity, comma, method = column.partition(", ")
-    readings = [(column, ""), *([(method, quantity)] if comma else [])]
-    places = [place for place in range(len(column) - 1, 0, -1) if column[place] in _SEPARATORS]
-    readings += [(column[:place], column[place + 1 :]) for place in places]
-    return next(((method, quantity) for method, quantity in readings if is_known(method)), ("", column))
-
-
 # Figures over a swept setting: one for each quantity that changes with it, with a line for each method.
 
 # As many lines as there are colours, and as many pictures as anybody looks through.
@@ -316,7 +292,6 @@ def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[
     numbers = {key: {setting_number(point.swept.get(key)) for point in points} for key in swept_keys(points)}
     keys = [key for key, own in numbers.items() if None not in own and len(own) > 1]
     keys.sort(key=lambda key: -len(numbers[key]))
-    keys = [key for key in keys if key != "seed"] or keys
     of = {
         name: [(point, one) for point in points for one in point.findings if one.name == name] for name in experiments
     }
@@ -330,7 +305,7 @@ def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[
         over = "" if key == keys[0] else f"over_{key}"
         figures += [replace(one, name=_joined(prefix, one.name, over)) for own, _ in drawn for one in own]
     figures = list(_with_own_names(figures))
-    notes = [] if keys or figures else ["No swept setting has numbers as values, so there is no figure."]
+    notes = [] if keys or figures or not numbers else ["No swept setting has numbers as values, so there is no figure."]
     if constant:
         swept = " or ".join(keys)
         notes.append(f"Not drawn, because it does not change with {swept}: {', '.join(dict.fromkeys(constant))}.")
@@ -372,7 +347,11 @@ def _figures_of(
     labels = label_columns([one[shared] for one in frames])
     lines = _lines(frame, [label for label in labels if label != x_name], key, [point for point, *_ in tables], of_row)
     is_known = known_methods([one for _, one in found])
-    measured = [one for one in measured_columns(frame, labels, is_known) if not _repeats(one.column, key, frame, swept)]
+    measured = [
+        one
+        for one in measured_columns(frame, labels, is_known)
+        if one.column != SEEDS and not _repeats(one.column, key, frame, swept)
+    ]
     figures: list[LineFigure] = []
     constant: list[str] = []
     for quantity in dict.fromkeys(one.quantity for one in measured):
@@ -403,7 +382,7 @@ def _true_values(
 
     word = key.rpartition(".")[2]
     for column in map(str, frame):
-        if column.partition(" (")[0] == word != column and _is_numeric(frame[column]):
+        if column.partition(" (")[0] == word != column and is_numeric(frame[column]):
             return column, frame[column]
     if any(not {word, f"{word}_percent", "dataset"} <= set(one.rows) for _, one in found):
         return "", None
@@ -484,7 +463,7 @@ def _curves_of_all(found: Sequence[tuple[SweepPoint, Findings]]) -> Iterator[Lin
         dots = dots.rename(columns={"series": 0}).reindex(columns=["method", 0, "swept", *_VALUES])
         once = dots.drop_duplicates([0, "x", "y"])
         differing = once.loc[once.duplicated([0, "x"]), 0]
-        if len(once) == max(len(figure.points) for _, figure in every):
+        if point.swept and len(once) == max(len(figure.points) for _, figure in every):
             continue  # all points have the same curves
         same = once[~once[0].isin(differing)].assign(swept="")
         for part, own in _parts(pd.concat([dots[dots[0].isin(differing)], same]), [0, "swept"]):

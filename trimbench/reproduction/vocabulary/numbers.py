@@ -50,7 +50,7 @@ class Interval:
     A "confidence" interval says where the mean over repetitions lies, a "prediction" interval where one more run of the
     paper's size would lie, and a "certified" one has proven bounds. Verdicts use prediction intervals only.
 
-    One from replications has their number `n` and their standard deviation, which tell the noise of another run.
+    One from replications has their number `n`, standard deviation and `draws`, which tell the noise of another run.
     """
 
     low: float
@@ -58,6 +58,7 @@ class Interval:
     kind: IntervalKind
     n: int = field(default=0, compare=False)
     deviation: float = field(default=math.nan, compare=False)
+    draws: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,8 @@ def mean_of(
     own = 1.0 if kind == "prediction" else test_per_train
     deviation = float(np.std(found, ddof=1))
     half = float(stdtrit(n - 1, 0.975)) * deviation * math.sqrt(own + 1 / n)
-    return Mean(mean, Interval(max(limits[0], mean - half), min(limits[1], mean + half), kind, n, deviation), n)
+    ends = max(limits[0], mean - half), min(limits[1], mean + half)
+    return Mean(mean, Interval(*ends, kind, n, deviation, tuple(found.tolist())), n)
 
 
 def standard_error(values: Sequence[float] | pd.Series[float]) -> float:

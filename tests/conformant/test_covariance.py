@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
-from trimbench.conformant.choice import _USUAL_SHRINKAGE
+from trimbench.conformant.choice import _USUAL_SHRINKAGE, _Growth, _Search
 from trimbench.conformant.covariance import NormalMoments, Normals, fit_normals
 from trimbench.conformant.mixture import MixturePrior, NormalPrior, PreparedRows, Tilts, expect
 
@@ -266,6 +266,29 @@ def test_a_covariance_is_chosen_where_it_predicts_better() -> None:
     assert (forced.n_components, forced.covariance) == (3, "full")
     fixed = tb.conform(classifier, X, real=range(6), n_components=2)  # type: ignore[arg-type]
     assert (fixed.n_components, fixed.covariance) == (2, "full")
+
+
+@pytest.mark.parametrize(("difference", "n_comparisons"), [(0.0, 5), (10.0, 1)])
+def test_few_rows_are_held_out_in_turns_while_they_leave_the_covariance_open(
+    monkeypatch: pytest.MonkeyPatch, difference: float, n_comparisons: int
+) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(103, 3))
+    classifier = LogisticRegression().fit(X, X[:, 0] > rng.normal(size=103))
+    compared: list[Array] = []
+
+    def gains(search: _Search, simple: _Growth, other: _Growth, rows: Array, draws: np.random.Generator) -> Array:
+        del search, draws
+        compared.append(rows)
+        for growth in (simple, other):
+            assert not set(growth.others[:, 0]) & set(rows[:, 0])
+            assert len(growth.others) == 103 - 20
+        return difference + np.resize([-1.0, 1.0], len(rows))
+
+    monkeypatch.setattr(_Search, "_gains", gains)
+    tb.conform(classifier, X, real=range(3))
+    assert len(compared) == n_comparisons
+    assert len(np.unique(np.concatenate(compared)[:, 0])) == 20 * n_comparisons
 
 
 def test_many_features_have_a_covariance_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,8 @@ _LARGEST_RESIDUAL = 1e-6
 _MOST_SPLIT = 16
 # How many rows held out, each with how many masks, tell whether a covariance predicts better.
 _MOST_COMPARED, _MASKS = 250, 2
+# How many standard errors a difference has that more rows would not turn.
+_CLEAR = 3.0
 # How many components the blocks of the search are made for.
 _WIDTH = 16
 
@@ -205,18 +207,36 @@ class _Search:
         """Return which of two models predicts better where more is missing, the first one if both are as good.
 
         To be predicted, without labels, are the classifier's probabilities for held-out rows, of which more and more is
-        hidden; where values are missing already, the mean of what both models expect.
+        hidden; where values are missing already, the mean of what both models expect. While few rows leave it open,
+        both are learned again without others, up to five times.
         """
         rng = np.random.default_rng(self.random_state)
-        rows = np.repeat(self.held_out[:_MOST_COMPARED], _MASKS, axis=0).astype(np.float64)
+        gains = self._gains(simple, other, self.held_out, rng)
+        for fold in range(1, round(1 / _HELD_OUT)):
+            if len(gains) >= _MOST_COMPARED or abs(gains.mean()) > _CLEAR * _error(gains):
+                break
+            held_out, others = self._fold(fold)
+            again = (_Growth(one.family, others, held_out) for one in (simple, other))
+            gains = np.concatenate([gains, self._gains(*again, held_out, rng)])
+        return other if gains.mean() > _error(gains) else simple
+
+    def _fold(self, fold: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return some rows, others in each fold, and the rest."""
+        start, n_held_out = fold * len(self.held_out), len(self.held_out)
+        rows = self.few[: n_held_out + _MOST_ROWS]
+        held_out = rows[start : start + n_held_out]
+        return held_out, np.concatenate([rows[:start], rows[start + n_held_out :]])
+
+    def _gains(self, simple: _Growth, other: _Growth, rows: NDArray[Any], rng: np.random.Generator) -> Vector:
+        """Return by how much the second of two models predicts better for each of some rows that neither has seen."""
+        rows = np.repeat(rows[:_MOST_COMPARED], _MASKS, axis=0).astype(np.float64)
         layout = self.model.layout
         hidden = rng.random((len(rows), layout.n_features)) < rng.uniform(0.1, 0.9, (len(rows), 1))
         fewer = np.where(hidden[:, layout.feature_of_column], np.nan, rows)
         models = [growth.tilts.model() for growth in (simple, other)]
         wanted = np.mean([model.predict_proba(rows) for model in models], axis=0)
         losses = [-(wanted * model.predict_log_proba(fewer)).sum(axis=1) for model in models]
-        gain = (losses[0] - losses[1]).reshape(-1, _MASKS).mean(axis=1)
-        return other if gain.mean() > gain.std() / np.sqrt(len(gain)) else simple
+        return np.asarray((losses[0] - losses[1]).reshape(-1, _MASKS).mean(axis=1))
 
     def _learned(self, family: _Family, n_components: int) -> ConformantModel:
         """Return the mixture of one number of components, from clusters."""
@@ -263,6 +283,11 @@ def improved(
         if len(objectives) > steps or has_converged(objectives, tolerance):
             return tilts, tuple(objectives), expected
         tilts = prior.maximise(expected, tilts, _ROUGH, 1)
+
+
+def _error(values: Vector) -> float:
+    """Return the standard error of the mean."""
+    return float(values.std() / np.sqrt(len(values)))
 
 
 def _shrunk(expected: Expectation, shrinkage: float) -> Matrix:
@@ -322,7 +347,7 @@ class _Growth:
         tilts, _, _ = improved(prior, self.parts, tilts, _STEPS)
         scores = self._scores(tilts)
         gain = scores - self.scores
-        if not gain.mean() > gain.std() / np.sqrt(len(gain)):
+        if not gain.mean() > _error(gain):
             return False
         self.tilts, self.scores = tilts, scores
         return True

@@ -130,7 +130,7 @@ def _component(
             raise ValueError(f"normal_means must be of {len(coding.joint)} features, got shape {given[0].shape}")
         normal = Normals(coding.joint_weights, *given)
         np.linalg.cholesky(normal.covariances)  # raises LinAlgError
-    elif coding.joint_weights is not None or given != (None, None):
+    elif coding.joint_weights is not None or any(one is not None for one in given):
         raise ValueError("normal_means and normal_covariances must be those of a model with a covariance, or null")
     solution = Solution(own["parameters"], own["residual"], own["objective"], own["iterations"])
     return Component(classes, weights, biases, layout, solution, replace(coding, problem=problem), normal)

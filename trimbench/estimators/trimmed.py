@@ -32,6 +32,7 @@ from trimbench.estimators.columns import (
     groups_by_name,
     selectable,
 )
+from trimbench.estimators.documented import Documented
 from trimbench.estimators.partial import TrimmedInParts
 from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.pipeline_values import Density, columns_of, distribution_of, learned, rows_of
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 Objective = Literal["agreement", "log_loss"]
 
 
-class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class TrimmedClassifier(TrimmedInParts, Asking, Documented, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """A Bayesian classifier on the few columns with which it most often decides as it would with all of them.
 
     It learns a distribution over all columns, which are cut into categories, and keeps the columns within the budget

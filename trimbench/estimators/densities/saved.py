@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -136,10 +137,11 @@ class _ColumnType:
                 return pd.CategoricalDtype(of, ordered=Flag().read(content["ordered"], where, sizes))
             if isinstance(content, dict) and content.keys() == {"text", "missing"}:
                 return pd.StringDtype(content["text"], na_value=pd.NA if content["missing"] == "NA" else np.nan)
-            found = pd.api.types.pandas_dtype(content if isinstance(content, str) else "?")
-        except (TypeError, ValueError, ImportError) as error:
+            with warnings.catch_warnings(action="error"):  # of names that are no longer used
+                found = pd.api.types.pandas_dtype(content if isinstance(content, str) else "?")
+        except (TypeError, ValueError, ImportError, Warning) as error:
             raise ValueError(f"{where} must be the type of a column, got {str(content)[:80]!r}: {error}") from error
-        if not _is_plain(found):
+        if not _is_plain(found) or str(found) != content:
             raise ValueError(f"{where} must be a type of numbers, truth values or objects, got {found}")
         return found
 

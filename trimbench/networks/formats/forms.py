@@ -327,15 +327,20 @@ class _OneScalar:
         return _scalar(value)
 
     def read(self, content: Any, where: str, sizes: Sizes) -> Any:
-        is_plain = isinstance(content, str | bool | int) or (isinstance(content, float) and math.isfinite(content))
-        if not is_plain:
+        if not _is_scalar(content):
             raise ValueError(f"{where} must be text, a finite number or a truth value, got {str(content)[:80]!r}")
         return content
 
 
+def _is_scalar(value: Any) -> bool:
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    return isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
+
+
 def _scalar(value: Any) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, str | bool | int) or (isinstance(plain, float) and math.isfinite(plain)):
+    if _is_scalar(plain):
         return str(plain) if isinstance(plain, str) else plain
     raise TypeError(f"a file can hold values that are text, numbers or truth values, not {str(value)[:80]!r}")
 
@@ -370,6 +375,10 @@ def labels_text(classes: NDArray[Any]) -> list[Any]:
     return [_scalar(label) for label in (classes.astype(np.int64) if classes.dtype.kind == "m" else classes).tolist()]
 
 
+# A type can ask for more memory than the texts of the labels need; up to this many characters it may.
+_LONGEST_LABEL = 1024
+
+
 def labels_of(kind: Any, labels: list[Any]) -> NDArray[Any]:
     """Return labels in their type; ValueError if it is none of text, numbers, truth values or times."""
     try:
@@ -379,11 +388,10 @@ def labels_of(kind: Any, labels: list[Any]) -> NDArray[Any]:
     except TypeError as error:
         raise ValueError(f"the type of labels must be one of numpy's, got {str(kind)[:40]!r}") from error
     longest = max((len(label) for label in labels if isinstance(label, str)), default=1)
-    # A type can ask for more memory for each label than its text needs.
-    if dtype.kind not in "biufmMOU" or (dtype.kind == "U" and dtype.itemsize > 4 * max(longest, 1)):
-        dtype = np.dtype(f"<U{longest}") if dtype.kind == "U" else dtype
-        if dtype.kind != "U":
-            raise ValueError(f"the type of labels must be text, numbers, truth values or times, got {kind!r}")
+    if dtype.kind not in "biufmMOU":
+        raise ValueError(f"the type of labels must be text, numbers, truth values or times, got {str(kind)[:40]!r}")
+    if dtype.kind == "U" and dtype.itemsize > 4 * max(longest, _LONGEST_LABEL):
+        dtype = np.dtype(f"<U{longest}")
     return np.array(labels, dtype=dtype)
 
 

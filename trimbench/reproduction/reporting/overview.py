@@ -34,6 +34,7 @@ from trimbench.reproduction.reporting.verdicts import (
     Judgement,
     compare,
     counted_once,
+    in_all,
     in_words,
     tally,
     with_profile,
@@ -182,6 +183,7 @@ def _headline(entry: Entry, profile: str) -> str:
     attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
     ours = counted_once(entry.judgements)
     compared = in_words(ours, detailed=True, profile=profile) if attempted and not entry.altered else ""
+    compared += f"; {said}" if compared and (said := in_all(ours)) else ""
     if entry.status != _COMPLETE:
         return "; ".join(filter(None, [entry.status, compared]))
     if entry.altered:

@@ -470,7 +470,7 @@ WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
         "trimbench.ConformantModel/2",
         "must have a format of trimbench.save, got 'trimbench.ConformantModel/2'",
     ),
-    (("format",), None, "got 'None'; is it no model, or saved by a later version?"),
+    (("format",), None, "got None; is it no model, or saved by a later version?"),
     (("more",), 1, ": a model must have the entries"),
     (("biases",), [0.0], ": biases must have 2 classes, as the entries before it, got 1"),
     (("biases",), [0.0, float("nan")], ": biases must have finite numbers, got 'nan'"),

@@ -186,7 +186,7 @@ def test_a_count_in_a_line_of_the_page_is_that_of_the_verdicts() -> None:
         for family, about in ON_PAGE.items()
         for line in about["short"].values()
         for text in (line["says"], line["whole"])
-        for found in re.findall(r"Table (\d), where (\d+) of (\d+) are reproduced", text)
+        for found in re.findall(r"Table (\d) \((\d+) of (\d+) reproduced\)", text)
     ]
     assert len(counted) == 2
     for family, number, reproduced, total in counted:

@@ -352,7 +352,7 @@ def read_json(
         raise ValueError(f"{path} must be a JSON file with {wanted}: {error}") from error
     found = content.get("format") if isinstance(content, dict) else None
     if found not in formats:
-        raise ValueError(f"{path} must have {wanted}, got {str(found)[:80]!r}; {advice}")
+        raise ValueError(f"{path} must have {wanted}, got {repr(found)[:80]}; {advice}")
     try:
         return build(content)
     except (AttributeError, KeyError, MemoryError, OverflowError, RecursionError, TypeError) as error:

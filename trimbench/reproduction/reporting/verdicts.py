@@ -296,7 +296,7 @@ STANDINGS: Mapping[str, str] = {
     "better": "on the better side of the printed number",
     "explained": "differs; an inferred set-up gives it",
     "contradicted": "differs; the paper contradicts itself",
-    "chance": "differs; more than 1 in 100 random repeats would differ as much",
+    "chance": "differs; over 1 in 100 repeats would, too",
     "open": "differs; nothing tried explains it",
     "not run": "not computed in this run",
 }

@@ -345,14 +345,16 @@ def coded(
     """
     offsets = np.zeros((layout.n_features, weights.shape[1]))
     free, unseen, is_real = set(places.free.tolist()), set(places.unseen.tolist()), set(layout.real)
-    columns_of_real: list[int] = []
-    starts, discrete, real, ordered, references = ([] for _ in range(5))  # type: tuple[list[int], ...]
+    starts: list[int] = []
+    discrete: list[int] = []
+    real: list[int] = []
+    ordered: list[int] = []
+    references: list[int] = []
     for place, columns in enumerate(layout.features):
         if (first := columns[0]) in is_real:
             if first in places.constants:
                 offsets[place] = places.constants[first] * weights[first]
             else:
-                columns_of_real.append(first)
                 real.append(place)
             continue
         own = [column for column in columns if column in free]
@@ -367,7 +369,7 @@ def coded(
             discrete.append(place)
             ordered += own
             references += [reference] * len(own)
-    real_means, scales = real_moments
+    columns_of_real, (real_means, scales) = [layout.features[place][0] for place in real], real_moments
     if ordered != places.free.tolist() or len(real) != len(real_means):
         raise ValueError(
             f"free must have {len(ordered)} columns of discrete features, in the order of these, and there must be "

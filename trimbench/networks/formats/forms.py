@@ -127,7 +127,8 @@ class Numbers:
     def read(self, content: Any, where: str, sizes: Sizes) -> NDArray[Any]:
         """Return the array, its numbers within bounds."""
         names = self.axes.split()
-        flat, shape, order = content, None, "C"
+        flat, shape = content, None
+        order: Any = "C"
         if len(names) != 1:
             if not isinstance(content, dict) or content.keys() != {"shape", "order", "numbers"}:
                 raise ValueError(f"{where} must have shape, order and numbers, got a {type(content).__name__}")

@@ -22,7 +22,7 @@ CONTENTS = {
         "Reference": """
             reference/commands reference/results reference/speed reference/trimming reference/models
             reference/conformant reference/selection_bias reference/asking reference/estimators reference/reproduction
-            reference/glossary reference/stability changelog
+            reference/saving reference/glossary reference/stability changelog
         """,
         "Mathematics": "theory/trimming theory/conformant theory/selection-bias theory/audits",
     },

@@ -35,9 +35,10 @@ make_environment() {
     fi
     rm -rf "$folder"
     # A terminal gets the progress of uv or pip, a log only what goes wrong.
-    local quiet=--quiet started=$SECONDS
+    local quiet=--quiet started=$SECONDS size
+    case $lock in *run.lock) size=1.3 ;; *ray.lock) size=1.5 ;; *) size=1.9 ;; esac
     if [[ -t 2 ]]; then quiet=; fi
-    echo "Making the environment $folder, once: $(grep -c '==' "$lock") packages, about 0.4 GB to download and 1.1 to 1.7 GB on disk." >&2
+    echo "Making the environment $folder, once: $(grep -c '==' "$lock") packages, about 0.4 GB to download and at most $size GB on disk." >&2
     echo "This takes one to three minutes, more over a slow network." >&2
     if command -v uv >/dev/null; then
         local install=(uv pip install $quiet --python "$folder/bin/python")

@@ -3,6 +3,8 @@ from .conformant.logistic_regression import fit_logistic_regression as fit_logis
 from .conformant.model import ConformantModel as ConformantModel
 from .estimators.conform import conform as conform
 from .estimators.expect import expect as expect
+from .estimators.saved import load as load
+from .estimators.saved import save as save
 from .estimators.trim import trim as trim
 from .networks.bayesian_network import BayesianNetwork as BayesianNetwork
 from .networks.learning import learn as learn

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from email.message import Message
+from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
@@ -19,7 +21,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from trimbench import estimators
 from trimbench.estimators import ExpectedClassifier, NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.estimators.documented import documentation
 
+ROOT = Path(__file__).parents[2]
 BATTERIES = [
     NaiveConformantClassifier(),
     NaiveConformantClassifier(C=2.0, smoothing=0.0, class_weight="balanced", numeric="cut", n_components=2),
@@ -142,3 +146,26 @@ def test_questions_before_a_fit_say_so() -> None:
     for ask in (NaiveConformantClassifier().contrast, NaiveConformantClassifier().explain):
         with pytest.raises(NotFittedError):
             ask(x)
+
+
+@pytest.mark.parametrize("estimator", BATTERIES, ids=str)
+def test_a_notebook_links_to_the_page_of_the_site_that_the_package_names(
+    estimator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = Message()
+    named["Project-URL"] = "Documentation, https://example.org/trimbench/"
+    monkeypatch.setattr("importlib.metadata.metadata", lambda _: named)
+    documentation.cache_clear()
+    link = estimator._get_doc_link()
+    assert f'href="{link}"' in estimator._repr_html_()
+    page = link.removeprefix("https://example.org/trimbench/").replace(".html", ".md")
+    assert f"trimbench.estimators.{type(estimator).__name__}`" in (ROOT / "docs" / page).read_text(encoding="utf-8")
+    monkeypatch.setattr("importlib.metadata.metadata", lambda _: Message())
+    documentation.cache_clear()
+    assert estimator._get_doc_link() == ""
+    documentation.cache_clear()
+
+
+def test_a_class_of_ones_own_has_no_page_here() -> None:
+    own = type("Own", (TrimmedClassifier,), {})
+    assert own()._get_doc_link() == ""

@@ -21,6 +21,7 @@ import pandas as pd
 import pyarrow as pa
 
 import trimbench as tb
+from tests.estimators.test_saved import small
 from tests.networks import lawn_files
 from tests.networks.ace_encoder import encode_ace, encode_problem, example
 from tests.reproduction.data import loopback, offers
@@ -152,7 +153,23 @@ def _models() -> list[Target]:
         "network.json", lambda: _saved(_lawn(Path(tempfile.mkdtemp()))), partial(_file, "m.json", _network)
     )
     trimmed = Target("trimmed.json", lambda: _saved(_trimmed()), partial(_file, "m.json", TrimmedClassifier.load))
-    return [*found, network, trimmed]
+    return [*found, network, trimmed, *(_saved_model(place, name) for place, name in enumerate(_SAVED))]
+
+
+# In the order of `small`.
+_SAVED = (
+    *("conformant", "conformant_covariance", "conformant_pipeline", "corrected", "corrected_gaussian", "posterior"),
+    *("expected_products", "expected_gaussian", "expected_neighbours"),
+)
+
+
+def _saved_model(place: int, name: str) -> Target:
+    def sound() -> list[bytes]:
+        with tempfile.TemporaryDirectory() as folder:
+            tb.save(small()[place].model, path := Path(folder, "m.json"))
+            return [path.read_bytes()]
+
+    return Target(f"{name}.json", sound, partial(_file, "m.json", lambda path: small()[place].load(path)))
 
 
 def _checked(load: Callable[[Path], Any]) -> Callable[[Path], None]:

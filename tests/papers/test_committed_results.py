@@ -20,7 +20,7 @@ from trimbench.reproduction.commands.common_settings import SHARED_KEYS
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.reporting.page import render_pages
 from trimbench.reproduction.reporting.parts import Entry, part_of
-from trimbench.reproduction.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, tally
+from trimbench.reproduction.reporting.verdicts import COLUMNS, Judgement, compare, counted_once, standing, tally
 from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.planning import make_experiment
 from trimbench.reproduction.vocabulary.reported import Literature, Statement, check_numbers
@@ -177,6 +177,26 @@ def test_the_lines_of_the_page_are_those_of_the_verdicts(family: str) -> None:
         assert all(part & kinds[word] for part in parts), f"{word}: {line['of']}"
         whole = set[str]().union(*parts)
         assert whole <= kinds[word] if word == "Holds" else whole >= kinds[word], word
+
+
+@TOGETHER
+def test_a_count_in_a_line_of_the_page_is_that_of_the_verdicts() -> None:
+    counted = [
+        (family, *found)
+        for family, about in ON_PAGE.items()
+        for line in about["short"].values()
+        for text in (line["says"], line["whole"])
+        for found in re.findall(r"Table (\d) \((\d+) of (\d+) reproduced\)", text)
+    ]
+    assert len(counted) == 2
+    for family, number, reproduced, total in counted:
+        ours = [
+            standing(one.subject, one.verdict, one.cause) for one in counted_once(judged(f"{family}/table{number}"))
+        ]
+        assert (sum(one in ("as printed", "close", "better") for one in ours), len(ours)) == (
+            int(reproduced),
+            int(total),
+        )
 
 
 @TOGETHER

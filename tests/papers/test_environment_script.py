@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.reproduction.execution.programs import is_alive, wait_for
+
+ROOT = Path(__file__).parents[2]
 
 SCRIPT = Path(__file__).parents[2] / "scripts/environment.sh"
 # Notes its arguments, makes the environment if asked to, and fails with the word that it is told.
@@ -61,6 +64,9 @@ def test_each_step_is_announced_and_installers_are_silent_in_a_log(clone: Path, 
     assert made.stdout == "afterwards\n"  # what the installers print is no result
     told = [line for line in made.stderr.splitlines() if line != "on standard output"]
     assert told[0].startswith("Making the environment .venv, once: 3 packages, about 0.4 GB")
+    size = re.search("`.venv` takes at most (.*?) GB", (ROOT / "docs/installation.md").read_text(encoding="utf-8"))
+    assert size
+    assert f"at most {size[1]} GB on disk" in told[0]
     assert [line[:9] for line in told[2:5]] == ["  1 of 3:", "  2 of 3:", "  3 of 3:"]
     assert told[5].startswith("The environment is ready after ")
     environment, tools, packages, project = calls(clone)

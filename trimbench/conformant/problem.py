@@ -289,57 +289,124 @@ def reduce_problem(
     smoothing : float
         Pseudo-count c, 0 or more.
     """
-    offsets = np.zeros((layout.n_features, weights.shape[1]))
     free: list[int] = []
-    starts: list[int] = []
-    discrete: list[int] = []
-    real: list[int] = []
     unseen: list[int] = []
-    references: list[int] = []
+    varied: list[int] = []
     constants: dict[int, float] = {}
     means, is_binary, is_real = statistics.means, set(layout.binary.tolist()), set(layout.real)
-    for place, columns in enumerate(layout.features):
+    for columns in layout.features:
         if columns[0] in is_real:
-            offsets[place] = means[columns[0]] * weights[columns[0]]
             if statistics.variances[columns[0]] > 0:
-                real.append(place)
+                varied.append(columns[0])
             else:
                 constants[columns[0]] = float(means[columns[0]])
             continue
         seen = [column for column in columns if smoothing > 0 or means[column] > 0]
         unseen += sorted(set(columns) - set(seen))
-        if columns[0] in is_binary and (smoothing > 0 or means[columns[0]] < 1):
-            reference = -1  # the value 0, of weight 0
-        else:
-            reference = max(seen, key=lambda column: means[column])
-            seen.remove(reference)
+        if not (columns[0] in is_binary and (smoothing > 0 or means[columns[0]] < 1)):
+            seen.remove(max(seen, key=lambda column: means[column]))  # the reference value
+        free += seen
+    places = ColumnPlaces(np.array(free, dtype=np.intp), np.array(unseen, dtype=np.intp), constants)
+    moments = (means[varied], np.sqrt(statistics.variances[varied]))
+    return coded(weights, biases, layout, places, moments, means[free], smoothing / statistics.n_rows)
+
+
+@dataclass(frozen=True)
+class ColumnPlaces:
+    """Which columns have parameters, and which of the others are always the same.
+
+    Attributes
+    ----------
+    free, unseen : ndarray of int
+    constants : dict of int to float
+        As `Coding` has them.
+    """
+
+    free: NDArray[np.intp]
+    unseen: NDArray[np.intp]
+    constants: dict[int, float]
+
+
+def coded(
+    weights: Matrix,
+    biases: Vector,
+    layout: FeatureLayout,
+    places: ColumnPlaces,
+    real_moments: tuple[Vector, Vector],
+    means: Vector,
+    pseudo: Any,
+) -> Coding:
+    """Return the coding of columns of which it is known what they are.
+
+    A feature without a column that is neither free nor unseen is binary, and its reference value is 0.
+
+    Raises ValueError if the free columns are not in the order of their features, a categorical feature has no reference
+    value, or there are not as many moments as real-valued features that vary.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_columns, n_classes)
+    biases : ndarray of shape (n_classes,)
+    layout : FeatureLayout
+    places : ColumnPlaces
+    real_moments : tuple of ndarrays of shape (n_real,)
+        Means and standard deviations of the real-valued features that vary.
+    means : ndarray of shape (n_free,)
+    pseudo : float
+        As of `ReducedProblem`.
+    """
+    offsets = np.zeros((layout.n_features, weights.shape[1]))
+    free, unseen, is_real = set(places.free.tolist()), set(places.unseen.tolist()), set(layout.real)
+    starts: list[int] = []
+    discrete: list[int] = []
+    real: list[int] = []
+    ordered: list[int] = []
+    references: list[int] = []
+    for place, columns in enumerate(layout.features):
+        if (first := columns[0]) in is_real:
+            if first in places.constants:
+                offsets[place] = places.constants[first] * weights[first]
+            else:
+                real.append(place)
+            continue
+        own = [column for column in columns if column in free]
+        rest = [column for column in columns if column not in free and column not in unseen]
+        if len(rest) > 1 or (len(columns) > 1 and not rest):
+            raise ValueError(f"free must have all columns of {list(columns)} that are not unseen but one, got {own}")
+        reference = rest[0] if rest else -1  # the value 0, of weight 0
+        if rest:
             offsets[place] = weights[reference]
-        if seen:
-            starts.append(len(free))
+        if own:
+            starts.append(len(ordered))
             discrete.append(place)
-            free += seen
-            references += [reference] * len(seen)
-    coded = weights[free] - np.where(np.array(references)[:, None] < 0, 0.0, weights[references])
-    columns_of_real = [layout.features[place][0] for place in real]
-    scales = np.sqrt(statistics.variances[columns_of_real])
+            ordered += own
+            references += [reference] * len(own)
+    columns_of_real, (real_means, scales) = [layout.features[place][0] for place in real], real_moments
+    if ordered != places.free.tolist() or len(real) != len(real_means):
+        raise ValueError(
+            f"free must have {len(ordered)} columns of discrete features, in the order of these, and there must be "
+            f"moments of {len(real)} real-valued ones, got {len(places.free)} and {len(real_means)}"
+        )
+    offsets[real] = real_means[:, None] * weights[columns_of_real]
+    rows = weights[ordered] - np.where(np.array(references)[:, None] < 0, 0.0, weights[references])
     problem = ReducedProblem(
         biases + offsets.sum(axis=0),
-        coded.reshape(len(free), weights.shape[1]),
+        rows.reshape(len(ordered), weights.shape[1]),
         np.array(starts, dtype=np.intp),
-        means[free],
+        means,
         weights[columns_of_real] * scales[:, None],
-        smoothing / statistics.n_rows,
+        pseudo,
     )
     return Coding(
         problem,
-        np.array(free, dtype=np.intp),
+        places.free,
         tuple(discrete),
         tuple(real),
         offsets,
-        means[columns_of_real],
+        real_means,
         scales,
-        np.array(unseen, dtype=np.intp),
-        constants,
+        places.unseen,
+        places.constants,
     )
 
 
@@ -357,6 +424,11 @@ def joint_problem(
     """
     varied = [column for column in layout.binary.tolist() if 0 < statistics.means[column] < 1]
     coding = reduce_problem(weights, biases, replace(layout, real=(*layout.real, *varied)), statistics, smoothing)
+    return jointly_normal(coding)
+
+
+def jointly_normal(coding: Coding) -> Coding:
+    """Return the coding with its real-valued features taken out of the problem."""
     problem = coding.problem
     rest = replace(problem, real_weights=problem.real_weights[:0], real_moments=np.empty(0))
     return replace(coding, problem=rest, real=(), joint=coding.real, joint_weights=problem.real_weights)

@@ -40,6 +40,7 @@ from trimbench.estimators.columns import (
     one_hot_groups,
     warn_of_zeros,
 )
+from trimbench.estimators.documented import Documented
 from trimbench.estimators.fitted_pipeline import FittedPipeline, check_left_out
 from trimbench.estimators.partial import ConformantInParts
 from trimbench.networks.values import unmasked
@@ -56,7 +57,7 @@ _TOLERANCE_OF_START = 1e-4
 _MOST_REPEATED = 10
 
 
-class NaiveConformantClassifier(ConformantInParts, Asking, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NaiveConformantClassifier(ConformantInParts, Asking, Documented, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with expected predictions for rows with missing features.
 
     A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged

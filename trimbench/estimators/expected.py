@@ -36,6 +36,7 @@ from trimbench.estimators.densities.draws import RandomNumbers
 from trimbench.estimators.densities.gaussians import MOST_NUMBERS
 from trimbench.estimators.densities.margins import Margins
 from trimbench.estimators.densities.products import ProductMixture
+from trimbench.estimators.documented import Documented
 from trimbench.estimators.expectation import MOST_DRAWS, Answers, answers_of_draws, share_interval
 from trimbench.estimators.pipeline_steps import accepts_gaps, unwrapped
 from trimbench.estimators.trees import Forest
@@ -83,7 +84,7 @@ class DecisionStability(NamedTuple):
         return html_of(table.nsmallest(10, "probability"), partial(draw_stability, stability=self.probability))
 
 
-class ExpectedClassifier(Asking, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class ExpectedClassifier(Asking, Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any classifier for rows with gaps: its expectation over what is missing given what is known.
 
     A row without gaps gets the classifier's own answer, bit for bit. What a row hides is averaged out under a density

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from trimbench._checks import check_one_of, is_whole
 from trimbench.estimators.columns import checked_rows, other_numbers, selectable, warn_of_counts
+from trimbench.estimators.documented import Documented
 from trimbench.estimators.partial import SelectionCorrectedInParts
 from trimbench.networks.values import as_numbers, check_no_missing_label
 from trimbench.selection_bias.factors import Factor, Simulation, Ties
@@ -30,7 +31,7 @@ _USUAL_K = 10
 _MOST_COPIES = 10**8
 
 
-class SelectionCorrectedNB(SelectionCorrectedInParts, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class SelectionCorrectedNB(SelectionCorrectedInParts, Documented, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Bayesian naive Bayes on the k features most correlated with the class, corrected for their selection.
 
     Parameters

@@ -32,11 +32,13 @@ from trimbench.estimators.columns import (
     groups_by_name,
     selectable,
 )
+from trimbench.estimators.documented import Documented
 from trimbench.estimators.partial import TrimmedInParts
 from trimbench.estimators.pipeline_steps import unwrapped
 from trimbench.estimators.pipeline_values import Density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
+from trimbench.networks.formats.forms import Parameters, labels_of, labels_text, unplain
 from trimbench.networks.formats.parsing import read_json, write_json
 from trimbench.networks.learning import CodedColumns
 from trimbench.networks.values import checked_names, names_text
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 Objective = Literal["agreement", "log_loss"]
 
 
-class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class TrimmedClassifier(TrimmedInParts, Asking, Documented, ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """A Bayesian classifier on the few columns with which it most often decides as it would with all of them.
 
     It learns a distribution over all columns, which are cut into categories, and keeps the columns within the budget
@@ -417,9 +419,9 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
         check_is_fitted(self, "classifier_")
         kept = set(self.features_)
         content = {
-            "parameters": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
+            "parameters": Parameters(type(self)).written(self),
             "has_column_names": hasattr(self, "feature_names_in_"),
-            "classes": {"type": self.classes_.dtype.str, "labels": _texts_of(self.classes_)},
+            "classes": {"type": self.classes_.dtype.str, "labels": labels_text(self.classes_)},
             # Columns that are left out need no rule, only their place.
             "columns": [asdict(rule) if rule.name in kept else {"name": rule.name} for rule in self.discretizer_.rules],
             "classifier": {"kind": type(self.classifier_).__name__, **self.classifier_.to_dict()},
@@ -433,13 +435,13 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
 
     @classmethod
     def _of(cls, content: Mapping[str, Any]) -> Any:
-        estimator: Any = cls(**{name: _value(value) for name, value in content["parameters"].items()})
+        estimator: Any = cls(**{name: unplain(value) for name, value in content["parameters"].items()})
         kind = content["classifier"]["kind"]
         check_one_of("kind of classifier", kind, _CLASSIFIERS)
         classifier = estimator.classifier_ = BayesianClassifier.from_dict(content["classifier"])
         estimator.features_ = classifier.features
         names = [*checked_names([column["name"] for column in content["columns"]], "columns")]
-        estimator.discretizer_ = Discretizer(tuple(_read_rule(column) for column in content["columns"]))
+        estimator.discretizer_ = Discretizer(tuple(read_rule(column) for column in content["columns"]))
         rules = {rule.name: rule.categories for rule in estimator.discretizer_.rules}
         for name, values in zip(classifier.features, classifier.value_names, strict=True):
             if name not in rules:
@@ -450,7 +452,7 @@ class TrimmedClassifier(TrimmedInParts, Asking, ClassifierMixin, SelectorMixin, 
         estimator.n_features_in_, estimator._column_labels = len(names), names
         if content["has_column_names"]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-        estimator.classes_ = np.array(content["classes"]["labels"], dtype=np.dtype(content["classes"]["type"]))
+        estimator.classes_ = labels_of(content["classes"]["type"], content["classes"]["labels"])
         classes = [str(label) for label in estimator.classes_]
         if sorted(classes) != sorted(classifier.class_names):
             known = names_text(classifier.class_names)
@@ -496,14 +498,8 @@ FORMAT = "trimbench.TrimmedClassifier/1"
 _CLASSIFIERS = ("BayesianClassifier", "ArgMaxClassifier")
 
 
-def _texts_of(classes: NDArray[Any]) -> Any:
-    """Return labels in the types of JSON: dates as ISO text, spans of time as numbers of their unit."""
-    if classes.dtype.kind == "M":
-        return np.datetime_as_string(classes).tolist()
-    return _plain(classes.astype(np.int64) if classes.dtype.kind == "m" else classes)
-
-
-def _read_rule(content: Mapping[str, Any]) -> ColumnRule:
+def read_rule(content: Mapping[str, Any]) -> ColumnRule:
+    """Return the rule of one column; ValueError if its cuts or categories are not allowed."""
     name = content["name"]
     if "categories" not in content:
         return ColumnRule(name, ("any",), missing="any", fallback="any")
@@ -519,26 +515,3 @@ def _read_rule(content: Mapping[str, Any]) -> ColumnRule:
     if not are_ascending or len(cuts) != n_cuts:
         raise ValueError(f"cuts of column {name!r} must be {n_cuts} ascending finite numbers, got {str(cuts)[:80]}")
     return ColumnRule(name, categories, tuple(map(float, cuts)), missing, fallback)
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter in the types of JSON; a mapping as pairs (its keys may be positions), infinity as text."""
-    if hasattr(value, "to_dict"):
-        value = value.to_dict()
-    if isinstance(value, Mapping):
-        return {"pairs": [[_plain(key), _plain(entry)] for key, entry in value.items()]}
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"number": str(float(value))}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return value
-
-
-def _value(content: Any) -> Any:
-    if isinstance(content, Mapping):
-        if "number" in content:
-            return float(content["number"])
-        return {_value(key): _value(entry) for key, entry in content["pairs"]}
-    return [_value(entry) for entry in content] if isinstance(content, list) else content

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trimbench.reproduction.project import Project
+from trimbench.reproduction.project import Project, typed
 
 _PACKAGE = Path(__file__).resolve().parent
 _TREE = _PACKAGE.parents[1]
@@ -41,9 +41,9 @@ _COLOURS = (
 PROJECT = Project(
     reference="trimbench.papers.project:PROJECT",
     name="trimbench",
-    command="trimbench",
+    command=typed(),
     title="trimbench reruns three papers on classifiers with missing or selected features.",
-    usage=("trimbench task=study data=t.csv target=y   what to keep of your own table",),
+    usage=(f"{typed()} task=study data=t.csv target=y   what to keep of your own table",),
     first="trimming/table6",
     example="experiment=trimming/table6",
     folder=_TREE,

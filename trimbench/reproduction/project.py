@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,6 +94,11 @@ class Project:
         return Path(self.reference).is_absolute()
 
 
+def typed() -> str:
+    """Return how a user runs the command: by the script that names itself in ``TRIMBENCH_COMMAND``, or directly."""
+    return os.environ.get("TRIMBENCH_COMMAND") or DISTRIBUTION
+
+
 @functools.cache
 def loaded(name: str) -> Any:
     """Return the object that a text of a project names, ``"module:name"``."""
@@ -106,7 +112,7 @@ def loaded(name: str) -> Any:
 _project = Project(
     reference="",
     name=DISTRIBUTION,
-    command=DISTRIBUTION,
+    command=typed(),
     folder=SHARED_CONFIGURATION,
     configuration=SHARED_CONFIGURATION,
 )

@@ -12,7 +12,7 @@ from typing import Annotated
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.files import is_accepted
 from trimbench.reproduction.messages import brief
-from trimbench.reproduction.project import DISTRIBUTION, Project, loaded, use
+from trimbench.reproduction.project import DISTRIBUTION, Project, loaded, typed, use
 from trimbench.reproduction.settings import ConfigurationError, must_be, settings, validated
 
 FILE = "project.yaml"
@@ -72,7 +72,7 @@ def project_of(folder: Path) -> Project:
     return Project(
         reference=str(folder),
         name=about.name,
-        command=f"{DISTRIBUTION} --project {folder.name}",
+        command=f"{typed()} --project {folder.name}",
         title=about.title,
         citation=about.citation,
         folder=folder,

@@ -18,6 +18,8 @@ from trimbench.reproduction.settings import ConfigurationError
 
 from ..command_line import PROJECT, T4, T6, Command, write
 
+ROOT = Path(__file__).parents[3]
+
 
 def test_options_may_stand_before_or_after_settings(command: Command) -> None:
     assert "thresholds:\n- 0.2\n" in command(T6, "thresholds=[0.2]", "--cfg=job", code=0).out
@@ -45,6 +47,16 @@ def test_an_executor_that_cannot_run_here_ends_the_run(command: Command, monkeyp
 def test_a_closed_pipe_gives_no_message(words: str, reader: str) -> None:
     _, said = outside(sys.executable, "-m", "trimbench", *words.split(), shell=f'"$@" | {reader}', PYTHONUNBUFFERED="1")
     assert len(said.splitlines()) == (reader != "true")
+
+
+def test_advice_names_the_script_that_ran_the_command() -> None:
+    words = (sys.executable, "-m", "trimbench", "--help")
+    _, plain = outside(*words)
+    _, said = outside(*words, TRIMBENCH_COMMAND="scripts/reproduce")
+    assert "\ntrimbench task=report" in plain
+    assert "\nscripts/reproduce task=report" in said
+    assert "\ntrimbench " not in said
+    assert 'export TRIMBENCH_COMMAND=scripts/reproduce\nexec "$root' in (ROOT / "scripts/reproduce").read_text()
 
 
 T4_HERE = [sys.executable, "-m", "trimbench", T4, "executor=serial"]

@@ -325,6 +325,19 @@ def test_failed_jobs_and_missing_data(overview: Overview, capsys: pytest.Capture
     assert "\nData that is not available:\n  vote, heart: is away\n" in out
 
 
+def test_a_report_of_what_had_no_data_says_so(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
+    overview.note(findings(records=[], missing={"vote": "is away", "heart": "is away"}))
+    again = dataclasses.replace(overview)
+    again.note(findings(records=[record(1, "missing", "no stored result")]))
+    (_, later) = capsys.readouterr().out.split("## family/one", 1)[1].split("## family/one")
+    assert later.startswith(
+        ": data not available\n\nNo job is stored for these settings. When it was run here, its data "
+    )
+    assert "its data was not available: heart, vote. The files " in later
+    assert later.endswith("stay unchanged; fetch the data, and run the experiment first.\n")
+    assert {one.reason for one in again.judgements} == {"data not available: heart, vote"}
+
+
 PLAIN = "1 of 2 numbers reproduced, 1 differs; 0 of 1 claim holds"
 COLOURED = "1 of 2 numbers \033[32mreproduced\033[0m, 1 \033[31mdiffers\033[0m; 0 of 1 claim holds"
 

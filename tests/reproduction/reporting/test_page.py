@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -496,3 +497,44 @@ def test_cells_keep_the_value_by_which_they_are_sorted() -> None:
         [{"text": "inf", "is_number": True, "value": ""}],
         [{"text": "–", "is_number": True, "value": ""}],
     ]
+
+
+# Linear light to what an eye without red or green cones sees of it, by Machado, Oliveira and Fernandes (2009).
+_EYES = [
+    np.eye(3),
+    np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
+]
+_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+
+
+def _lab(colour: str, eye: Any) -> Any:
+    light = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
+    light = np.where(light <= 0.04045, light / 12.92, ((light + 0.055) / 1.055) ** 2.4)
+    parts = _XYZ @ np.clip(eye @ light, 0, 1) / np.array([0.95047, 1.0, 1.08883])
+    x, y, z = np.where(parts > 0.008856, np.cbrt(parts), 7.787 * parts + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_no_two_standings_have_colours_that_are_alike() -> None:
+    style = assets()["page.css"]
+    names = ("exact", "within", "trend", "differs", "contradicted", "chance", "open", "faster", "not-attempted")
+    light = {name: re.findall(rf"--{name}: (#[0-9a-f]{{6}})", style) for name in names}
+    for scheme in (0, -1):  # the last is that of dark screens, where there are two
+        for eye in _EYES:
+            colours = [_lab(found[scheme], eye) for found in light.values()]
+            assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(colours, 2)) > 20
+
+
+def test_a_column_without_counts_has_no_heading_and_faster_has_a_swatch(folder: Path) -> None:
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    (table,) = re.findall(r'<table class="matrix">.*?</table>', page, re.DOTALL)
+    headings = re.findall(r'<th scope="col">([^<]*)</th>', table)[1:]
+    last = table.rpartition('class="all"')[2]
+    counts = [cell.strip() for cell in re.findall(r"<td>(.*?)</td>", last)]
+    assert len(headings) == len(counts)
+    assert all(counts)
+    assert ('<dt><span class="faster verdict">faster</span>' in page) == ("faster" in headings)
+    assert re.search(r'title="\d+ as printed \(', table)

@@ -15,14 +15,18 @@ from trimbench.reproduction.reporting.tables import differences
 from trimbench.reproduction.reporting.verdicts import (
     COLUMNS,
     DIFFERENCES,
+    STANDINGS,
     VERDICTS_ON,
     Judgement,
     Verdict,
     causes_in_words,
     compare,
+    in_all,
     in_words,
     judge,
+    made_of,
     shown_value,
+    standing,
     tally,
 )
 from trimbench.reproduction.vocabulary.numbers import Explanation, Interval, IntervalKind, Number, Probability
@@ -303,6 +307,17 @@ def test_kinds_are_counted_apart() -> None:
         **{"times": 2, "faster": 1, "slower": 1, "unexplained": 2, "not attempted": 1},
     }
     assert set(tally([]).values()) == {0}
+
+
+def test_a_count_of_the_matrix_says_what_it_is_made_of() -> None:
+    assert made_of("as printed", JUDGED) == "3 as printed (1 number, 2 claims)"
+    assert in_all(JUDGED) == "in all, 3 as printed (1 number, 2 claims)"
+    assert made_of("chance", JUDGED) == "0 chance"
+    for n in range(len(JUDGED)):
+        counts = [standing(one.subject, one.verdict, one.cause) for one in JUDGED[:n]]
+        for name in STANDINGS:
+            assert made_of(name, JUDGED[:n]).startswith(f"{counts.count(name)} {name}")
+    assert in_all(JUDGED[:2]) == "", "one kind alone is what the words before it count"
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,22 @@ class GaussianMixture:
     def __init__(self, n_components: int) -> None:
         self.n_components = n_components
 
+    @classmethod
+    def of(
+        cls, margins: Margins, log_weights: Vector, means: Matrix, covariances: NDArray[np.float64], tables: Matrix
+    ) -> Self:
+        """Return the mixture with these parameters."""
+        found = cls(len(log_weights))
+        found.margins, found._numeric = margins, np.flatnonzero(~margins.categorical)
+        found.log_weights, found.means, found.covariances, found.tables = log_weights, means, covariances, tables
+        found._log_tables = found._logarithms()
+        return found
+
+    def _logarithms(self) -> Matrix:
+        """Return the logarithms of the probabilities of categories, 0 for the bins of numbers."""
+        is_category = np.repeat(self.margins.categorical, self.margins.n_bins)
+        return np.where(is_category[:, None], np.log(self.tables), 0.0)
+
     def fit(self, rows: Matrix, margins: Margins, random_state: int) -> Self:
         """Fit the mixture to coded rows; gaps are drawn from it again and again (stochastic EM)."""
         self.margins = margins
@@ -108,7 +124,7 @@ class GaussianMixture:
             totals = np.add.reduceat(smooth, margins.offsets[:-1], axis=0)[of_bins]
             is_category = margins.categorical[of_bins]
             self.tables[is_category] = (smooth / totals)[is_category]
-            self._log_tables = np.where(is_category[:, None], np.log(self.tables), 0.0)
+            self._log_tables = self._logarithms()
 
     def _log_joint(self, points: Matrix, seen: Any) -> Matrix:
         joint = log_densities(points, self.means, self.covariances) + self.log_weights

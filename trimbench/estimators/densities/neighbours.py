@@ -43,6 +43,14 @@ class Neighbours:
     def __init__(self, bandwidth: float) -> None:
         self.bandwidth = bandwidth
 
+    @classmethod
+    def of(cls, margins: Margins, donors: Matrix, bandwidth: float) -> Self:
+        """Return the density with these donors, which have no gaps."""
+        found = cls(bandwidth)
+        found.margins, found.donors = margins, donors
+        found._places = embedded(margins, donors)[0]
+        return found
+
     @property
     def n_components(self) -> int:
         """Number of donors."""

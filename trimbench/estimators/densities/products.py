@@ -47,6 +47,14 @@ class ProductMixture:
     def __init__(self, n_components: int) -> None:
         self.n_components = n_components
 
+    @classmethod
+    def of(cls, margins: Margins, log_weights: Vector, tables: Matrix) -> Self:
+        """Return the mixture with these parameters."""
+        found = cls(len(log_weights))
+        found.margins, found.log_weights, found.tables = margins, log_weights, tables
+        found._log_tables, found._drawn = np.log(tables), None
+        return found
+
     def fit(self, rows: Matrix, margins: Margins, random_state: int) -> Self:
         """Fit the mixture to coded rows, which may have gaps, by expectation-maximisation."""
         self.margins = margins

@@ -328,6 +328,10 @@ def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
             )
 
 
+# A class has its format and that of its older name.
+_OF_ONE_CLASS = 2
+
+
 @short_errors()
 def read_json(
     path: str | Path, model_format: str | tuple[str, ...], build: Callable[[Mapping[str, Any]], Model]
@@ -338,14 +342,17 @@ def read_json(
     not describe a model; the message names the file. Repeated keys are refused.
     """
     formats = (model_format,) if isinstance(model_format, str) else model_format
+    wanted, advice = f"format {formats[0]!r}", "was it saved by another class?"
+    if len(formats) > _OF_ONE_CLASS:
+        wanted, advice = "a format of trimbench.save", "is it no model, or saved by a later version?"
     try:
         text = read_text(Path(path))
         content = json.loads(text, object_pairs_hook=_without_repetition)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} must be a JSON file with format {formats[0]!r}: {error}") from error
+        raise ValueError(f"{path} must be a JSON file with {wanted}: {error}") from error
     found = content.get("format") if isinstance(content, dict) else None
     if found not in formats:
-        raise ValueError(f"{path} must have format {formats[0]!r}, got {found!r}; was it saved by another class?")
+        raise ValueError(f"{path} must have {wanted}, got {repr(found)[:80]}; {advice}")
     try:
         return build(content)
     except (AttributeError, KeyError, MemoryError, OverflowError, RecursionError, TypeError) as error:

@@ -35,11 +35,13 @@ from trimbench.reproduction.reporting.verdicts import (
     Judgement,
     compare,
     counted_once,
+    in_all,
     in_words,
     standing,
     tally,
     with_profile,
 )
+from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.planning import NO_DATA, Findings
 from trimbench.reproduction.vocabulary.reported import Literature, NumbersError
 from trimbench.reproduction.vocabulary.tables import Table
@@ -69,14 +71,17 @@ class Overview:
 
     def note(self, findings: Findings) -> None:
         """Write and print what an experiment found. If none of its jobs is stored, leave earlier files alone."""
-        reported = self.literature.reported(findings.name)
-        judgements = compare(reported, findings.numbers, unattempted(findings))
-        status = _status(findings)
+        reported, lacked = self.literature.reported(findings.name), self._lacked(findings)
+        why = f"{NO_DATA}: {', '.join(lacked)}" if lacked else unattempted(findings)
+        judgements = compare(reported, findings.numbers, why)
+        status = NO_DATA if lacked else _status(findings)
         entry = self._keep(findings.name, status, judgements, findings)
         say(f"\n## {findings.stem}{f': {status}' if status != _COMPLETE else ''}\n")
         if nothing_stored(findings):
             files = f"{self.folder / findings.stem}.*"
-            say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
+            when = f" When it was run here, its data was not available: {', '.join(lacked)}." if lacked else ""
+            first = "fetch the data, and run the experiment first" if lacked else "run the experiment first"
+            say(f"No job is stored for these settings.{when} The files {files} stay unchanged; {first}.")
             return
         make_run(self.folder, self.profile)
         write_findings(findings, judgements, self.folder, self.figure, status=entry.status, about=entry.about)
@@ -91,6 +96,15 @@ class Overview:
         if findings.failures:
             say(f"{count(findings.failures, 'job')} failed, the first with: {findings.first_failure}\n")
         say(_headline(entry, self.profile))
+
+    def _lacked(self, findings: Findings) -> list[str]:
+        """Return the data that an experiment without stored jobs did not get when it was run here."""
+        if not nothing_stored(findings):
+            return []
+        try:
+            return sorted(read_about(self.folder, findings.stem)["missing"])
+        except (OSError, ConfigurationError):  # it was not run here
+            return []
 
     @property
     def judgements(self) -> list[Judgement]:
@@ -189,6 +203,7 @@ def _headline(entry: Entry, profile: str) -> str:
     attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
     ours = counted_once(entry.judgements)
     compared = in_words(ours, detailed=True, profile=profile) if attempted and not entry.altered else ""
+    compared += f"; {said}" if compared and (said := in_all(ours)) else ""
     if entry.status != _COMPLETE:
         return "; ".join(filter(None, [entry.status, compared]))
     if entry.altered:

@@ -25,7 +25,9 @@ from trimbench.reproduction.reporting.verdicts import (
     STANDINGS,
     Counted,
     causes_in_words,
+    in_all,
     in_words,
+    made_of,
     once,
     standing,
 )
@@ -326,7 +328,9 @@ def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown], p
         "n_reported": len(part["numbers"]),
         "counted": compared,
         "tally": Counter(standing(one.subject, one.verdict, one.cause) for one in compared),
+        "said": {name: made_of(name, compared) for name in STANDINGS},
         "outcome": in_words(compared, profile=profile),
+        "in_all": in_all(compared),
         "side_by_side": _side_by_side(own),
     }
 

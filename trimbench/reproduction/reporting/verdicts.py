@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import typing
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -295,7 +296,7 @@ STANDINGS: Mapping[str, str] = {
     "better": "on the better side of the printed number",
     "explained": "differs; an inferred set-up gives it",
     "contradicted": "differs; the paper contradicts itself",
-    "chance": "differs; over 1 % of draws differ as much",
+    "chance": "differs; over 1 in 100 repeats would, too",
     "open": "differs; nothing tried explains it",
     "not run": "not computed in this run",
 }
@@ -350,6 +351,19 @@ def in_words(judgements: Sequence[Counted | Judgement], *, detailed: bool = Fals
     parts = [_of_subject(subject, judgements, detailed) for subject in SUBJECTS]
     attempted = any(one.verdict != NOT_ATTEMPTED for one in judgements)
     return "; ".join(filter(None, parts)) + (with_profile(profile) if attempted else "")
+
+
+def made_of(name: str, judgements: Sequence[Counted | Judgement]) -> str:
+    """Return how many statements have one of `STANDINGS`, and which: ``24 as printed (7 numbers, 17 claims)``."""
+    found = Counter(one.subject for one in judgements if standing(one.subject, one.verdict, one.cause) == name)
+    kinds = [f"{found[kind]} {kind if found[kind] == 1 else _WORDS[kind][0]}" for kind in SUBJECTS if found[kind]]
+    return f"{found.total()} {name}" + (f" ({', '.join(kinds)})" if kinds else "")
+
+
+def in_all(judgements: Sequence[Counted | Judgement]) -> str:
+    """Return the count that a matrix shows as printed, where it has several kinds of statements; else an empty text."""
+    said = made_of("as printed", judgements)
+    return f"in all, {said}" if ", " in said else ""
 
 
 def causes_in_words(judgements: Sequence[Counted | Judgement]) -> str:

@@ -366,10 +366,18 @@ def axis_of(x: Any, y: Any, name: str = "x", *, width: float = 6.8, **settings: 
         ([0, 1, 10, 100], "log", 6.8, ["0", "1", "10", "100"]),
         ([1000, 1100, 1200, 9000, 10000], "log", 2.5, ["1,000", "", "", "9,000", ""]),  # without room for all
         ([1, 2, 3, 4], "linear", 6.8, ["1", "2", "3", "4"]),
+        ([1, 2], "linear", 6.8, ["1", "2"]),  # no half of a thing
     ],
 )
 def test_few_values_have_their_ticks_at_them(x: list[float], scale: str, width: float, labels: list[str]) -> None:
     assert axis_of(x, range(len(x)), x_scale=scale, width=width) == (labels, x)
+
+
+def test_numbers_of_things_have_whole_ticks_and_shares_do_not() -> None:
+    for y, are_whole in (([0.0, 2.0], True), ([3.0, 1.0], True), ([0.0, 1.0], False), ([0.0, 2.5], False)):
+        points = pd.DataFrame({"series": "a", "x": [0.5, 1.5], "y": y})
+        (axes,) = picture(line_figure(points), FigureSettings()).axes
+        assert all(place.is_integer() for place in axes.get_yticks()) is are_whole
 
 
 def test_places_of_points_that_stand_beside_others_have_no_ticks() -> None:

@@ -47,7 +47,7 @@ def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> 
     if series:
         draw_axes(axes, figure, series)
         set_ticks(axes.xaxis, *_places(figure.points))
-        set_ticks(axes.yaxis)
+        set_ticks(axes.yaxis, _whole(figure.points["y"]))
         draw_legend(canvas, _samples(figure, series), note_on_intervals(figure, series), name_size(settings))
     else:
         axes.text(0.5, 0.5, "no point is known", ha="center", transform=axes.transAxes)
@@ -55,6 +55,12 @@ def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> 
     if settings.title:
         set_title(canvas, figure.title, settings)
     _make_room(axes, figure, settings)
+
+
+def _whole(values: pd.Series[Any]) -> list[float]:
+    """Return values of an axis that has whole numbers only; none where they are shares, which may all be 0 or 1."""
+    known = [float(value) for value in values if np.isfinite(value)]
+    return known if max(known, default=0) - min(known, default=0) > 1 else []
 
 
 def _places(points: pd.DataFrame) -> tuple[list[float], list[float]]:

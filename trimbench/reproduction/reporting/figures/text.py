@@ -140,12 +140,16 @@ def plain(value: float) -> str:
 
 
 def set_ticks(axis: Axis, places: Sequence[float] = (), shared: Sequence[float] = ()) -> None:
-    """Set the ticks of an axis whose limits are final; on a logarithmic one, at the `shared` places if they are few."""
+    """Set the ticks of an axis whose limits are final; on a logarithmic one, at the `shared` places if they are few.
+
+    Where all `places` are whole numbers, so are the ticks.
+    """
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, ScalarFormatter
 
     if axis.get_scale() == "linear":
         whole = bool(places) and all(place.is_integer() for place in places)
-        axis.set_major_locator(MaxNLocator("auto", integer=whole, steps=_STEPS, min_n_ticks=4))
+        # With fewer whole numbers in view than `min_n_ticks`, the locator would take halves.
+        axis.set_major_locator(MaxNLocator("auto", integer=whole, steps=_STEPS, min_n_ticks=1 if whole else 4))
         largest = max(map(abs, axis.get_view_interval()))
         if 1e-3 <= largest < 1e6:  # as many digits as tell the ticks apart
             axis.set_major_formatter(formatter := ScalarFormatter(useOffset=False))

@@ -362,6 +362,7 @@ def _parts_of_expected(estimator: Any) -> Mapping[str, Any]:
         "coding": estimator._coding,
         "density": estimator.density_,
         "density_scores": estimator.density_scores_,
+        "n_rows_of_density": estimator.n_rows_of_density_,
     }
 
 
@@ -397,6 +398,7 @@ def _expected(columns: Mapping[str, Any], coding: Any, density: Any, **entries: 
             estimator_=frozen,
             density_=density,
             density_scores_=entries["density_scores"],
+            n_rows_of_density_=entries["n_rows_of_density"],
             is_exact_=forest is not None,
             _coding=coding,
             _forest=forest,
@@ -458,6 +460,7 @@ ESTIMATORS: Mapping[Any, Entries] = {
                     DensityScore,
                 )
             ),
+            "n_rows_of_density": Number(1, whole=True),
         },
         _expected,
         _parts_of_expected,

@@ -372,10 +372,10 @@ def _expected(columns: Mapping[str, Any], coding: Any, density: Any, **entries: 
         raise ValueError(f"template must have the columns {names_text(coding.names)}")
     for place, (name, values) in enumerate(zip(coding.names, coding.categories, strict=True)):
         # The places of categories are numbers of the density.
-        places = margins.quantiles[place]
-        whole = (places == np.floor(places)).all() and places.min() >= 0
+        donors = getattr(density, "donors", margins.quantiles.T)
+        places = np.concatenate([margins.quantiles[place], donors[:, place]])
         if margins.categorical[place] != (values is not None) or (
-            values is not None and not (whole and places.max() < max(len(values), 1))
+            values is not None and not np.isin(places, np.arange(max(len(values), 1))).all()
         ):
             raise ValueError(f"density must have the categories of column {name!r}, got others")
 

@@ -518,6 +518,13 @@ def test_probabilities_of_a_density_and_of_features_must_sum_to_one(tmp_path: Pa
         cases[7].load(path)
 
 
+def test_a_donor_has_only_categories_that_there_are(tmp_path: Path) -> None:
+    case, path = small()[8], tmp_path / "model.json"
+    changed(case.model, path, "density", "donors", "numbers", 1, to=48)
+    with pytest.raises(ValueError, match="density must have the categories of column 'town', got others"):
+        case.load(path)
+
+
 def test_a_label_cannot_ask_for_more_memory_than_its_text(tmp_path: Path) -> None:
     changed(small()[0].model.model_, path := tmp_path / "model.json", "classes", "type", to="<U500000000")
     with warnings.catch_warnings(action="error"):

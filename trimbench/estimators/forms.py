@@ -126,8 +126,8 @@ def _selection_corrected(
     classes: NDArray[Any],
     binary: NDArray[np.intp],
     model: SelectionCorrectedModel,
-) -> SelectionCorrectedNB:
-    estimator: SelectionCorrectedNB = parameters
+) -> Any:
+    estimator: Any = parameters
     n_features = len(model.selection.strengths)
     if columns["n_features_in_"] != n_features:
         raise ValueError(f"columns must be {n_features}, as features of the model, got {columns['n_features_in_']}")
@@ -315,7 +315,7 @@ def _conformant(
     attributes = {**columns, "_names": list(names), "classes_": classes, "model_": model}
     attributes["_one_hot_groups"] = list(one_hot_groups)
 
-    def completed(encoding: ColumnEncoder | FittedPipeline, regression: Any, given: Any) -> NaiveConformantClassifier:
+    def completed(encoding: ColumnEncoder | FittedPipeline, regression: Any, given: Any) -> Any:
         if encoding.layout != model.layout:
             raise ValueError(
                 f"the model must have the features of the columns, got {model.layout} for {encoding.layout}"
@@ -325,13 +325,13 @@ def _conformant(
         if not (np.allclose(weights, model.weights) and np.allclose(biases, model.biases)):
             what = "logistic_regression" if given is None else "estimator"
             raise ValueError(f"{what} must be the one that the model agrees with, got other weights")
-        estimator: NaiveConformantClassifier = parameters
+        estimator: Any = parameters
         estimator.estimator = given
         n_iter = getattr(regression, "n_iter_", np.array([1]))
         vars(estimator).update(attributes, _encoding=encoding, logistic_regression_=regression, n_iter_=n_iter)
         return estimator
 
-    def with_pipeline(given: Any) -> NaiveConformantClassifier:
+    def with_pipeline(given: Any) -> Any:
         encoding = _pipeline(pipeline or {}, names, given)
         _check_classes(encoding.classifier, classes)
         return completed(encoding, encoding.classifier, given)
@@ -373,14 +373,14 @@ def _expected(columns: Mapping[str, Any], coding: Any, density: Any, **entries: 
         raise ValueError(f"template must have the columns {names_text(coding.names)}")
     for place, (name, values) in enumerate(zip(coding.names, coding.categories, strict=True)):
         # The places of categories are numbers of the density.
-        places = margins.quantiles[place]
-        whole = (places == np.floor(places)).all() and places.min() >= 0
+        donors = getattr(density, "donors", margins.quantiles.T)
+        places = np.concatenate([margins.quantiles[place], donors[:, place]])
         if margins.categorical[place] != (values is not None) or (
-            values is not None and not (whole and places.max() < max(len(values), 1))
+            values is not None and not np.isin(places, np.arange(max(len(values), 1))).all()
         ):
             raise ValueError(f"density must have the categories of column {name!r}, got others")
 
-    def complete(given: Any) -> ExpectedClassifier:
+    def complete(given: Any) -> Any:
         _check_classes(given, entries["classes"])
         n_columns = getattr(given, "n_features_in_", len(coding.names))
         if n_columns != len(coding.names) or (entries["has_probabilities"] and not hasattr(given, "predict_proba")):
@@ -389,7 +389,7 @@ def _expected(columns: Mapping[str, Any], coding: Any, density: Any, **entries: 
                 f"{type(given).__name__} of {n_columns} columns"
             )
         frozen = given if isinstance(given, FrozenEstimator) else FrozenEstimator(given)
-        estimator: ExpectedClassifier = entries["parameters"]
+        estimator: Any = entries["parameters"]
         estimator.estimator = frozen
         estimator._check_parameters()
         forest = Forest.of(unwrapped(frozen)) if isinstance(density, ProductMixture) else None

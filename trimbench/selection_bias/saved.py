@@ -78,7 +78,7 @@ def _gaussian(**entries: Any) -> GaussianFeatures:
 
 def _model(**entries: Any) -> SelectionCorrectedModel:
     found = SelectionCorrectedModel(**entries)
-    coding = getattr(found.features, "coding", found.features)
+    coding: Any = getattr(found.features, "coding", found.features)
     n_features = len(coding.numbers) if isinstance(coding, Categories) else coding.n_features
     if n_features != len(found.selection.strengths):
         raise ValueError(f"features must be {len(found.selection.strengths)}, as strengths, got {n_features}")

@@ -18,6 +18,7 @@ from trimbench.networks.formats.forms import (
     Either,
     Entries,
     Flag,
+    Form,
     Many,
     Names,
     Number,
@@ -72,7 +73,7 @@ _MARGINS = Entries(
     },
     _margins,
 )
-_MIXTURE = {
+_MIXTURE: dict[str, Form] = {
     "margins": _MARGINS,
     "log_weights": Numbers("components", most=1e-6),
     "tables": Numbers("* components", 0.0, 1.0 + 1e-6),

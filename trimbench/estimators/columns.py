@@ -429,8 +429,8 @@ def _learned_at_once(
         numbers, names = numbers[is_usual], [str(frame.columns[place]) for place in part[is_usual]]
         binary = ((numbers == 0.0) | (numbers == 1.0)).all(axis=1)
         means, deviations = _moments(numbers, weights)
-        for name, *own in zip(names, binary.tolist(), means.tolist(), deviations.tolist(), strict=True):
-            found[name] = _column_of_numbers(name, *own, numeric)
+        for name, is_binary, *moments in zip(names, binary.tolist(), means.tolist(), deviations.tolist(), strict=True):
+            found[name] = _column_of_numbers(name, is_binary, moments[0], moments[1], numeric)
     return found
 
 

@@ -29,6 +29,7 @@ from trimbench.estimators import (
     SelectionCorrectedNB,
     TrimmedClassifier,
 )
+from trimbench.estimators import columns as columns_of_tables
 from trimbench.estimators.columns import Column, ColumnEncoder, column_names, warn_of_zeros
 from trimbench.estimators.pipeline_values import Density, Model, learned
 from trimbench.networks.bayesian_network import BayesianNetwork
@@ -47,6 +48,48 @@ def test_a_number_at_the_cut_is_not_above_it_and_a_scaled_one_is_a_deviation_fro
     found = encoded(Column("age", "cut", limit=40.0), [39.0, 40.0, 40.5, np.nan])
     assert np.array_equal(found, [[0.0], [0.0], [1.0], [np.nan]], equal_nan=True)
     assert encoded(Column("age", "scaled", mean=40.0, scale=8.0), [40.0, 56.0]).tolist() == [[0.0], [2.0]]
+
+
+_CELLS = st.sampled_from([0.0, 1.0, -0.0, 3.5, np.nan, 1.0 + 1e-16, 1e-300, -1e300, 5e-324])
+
+
+@given(st.integers(1, 12), st.integers(0, 2**32 - 1), st.sampled_from(["gaussian", "cut"]), st.data())
+def test_columns_that_are_learned_at_once_are_those_of_one_after_the_other(
+    n_rows: int, seed: int, numeric: Any, data: st.DataObject
+) -> None:
+    rng = np.random.default_rng(seed)
+    drawn = data.draw(arrays(np.float64, (n_rows, 4), elements=_CELLS))
+    frame = pd.DataFrame({f"d{place}": drawn[:, place] for place in range(4)})
+    frame = frame.assign(
+        normal=rng.normal(size=n_rows), whole=rng.integers(-3, 3, n_rows), truth=rng.random(n_rows) < 0.5
+    )
+    frame = frame.assign(narrow=frame["normal"].astype(np.float32), named=frame["whole"], text=["a"] * n_rows)
+    weights = rng.random(n_rows) + 0.1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        at_once = ColumnEncoder.fit(frame, {"named"}, numeric, weights)
+        alone = [columns_of_tables._learned(frame[name], name == "named", numeric, weights) for name in frame]
+        known = columns_of_tables._learned_at_once(frame, {"named"}, numeric, weights)
+    assert [vars(own) for own in at_once.columns] == [vars(own) for own in alone]
+    assert {"normal", "whole", "truth"} <= known.keys()
+    assert not {"named", "text", "narrow"} & known.keys()
+
+
+@given(st.integers(1, 300), st.integers(0, 2**32 - 1), st.integers(-900, 900))
+def test_moments_of_all_columns_are_those_of_each_to_the_last_digit(n_rows: int, seed: int, exponent: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights, numbers = rng.random(n_rows) + 0.1, np.ldexp(rng.normal(size=(5, n_rows)), exponent)
+    numbers[4] = numbers[4, 0]
+    means, deviations = columns_of_tables._moments(numbers, weights)
+    for own, mean, deviation in zip(numbers, means.tolist(), deviations.tolist(), strict=True):
+        if n_rows == 1 or np.ptp(own) == 0:
+            assert (mean, deviation) == (own[0], 0.0)
+            continue
+        scale = int(np.frexp(np.abs(own).max())[1])
+        units = np.ldexp(own, -scale)
+        centre = np.average(units, weights=weights)
+        spread = np.sqrt(np.average((units - centre) ** 2, weights=weights))
+        assert (mean, deviation) == (np.ldexp(centre, scale), np.ldexp(spread, scale))
 
 
 @pytest.mark.parametrize(("n_values", "is_left_out"), [(20, False), (21, True)])

@@ -275,12 +275,25 @@ def test_a_fault_while_the_old_run_is_put_back_keeps_it_aside(ground: Ground) ->
     aside, instead, back, _ = sorted(renames)
     assert aside not in ground.rare["publish"]
     assert back in ground.rare["publish"]
-    with silence(), schedule_in(ground.folder, 1) as machine:
-        shutil.copytree(ground.whole, ground.publish.root)
-        faults = Fault("error", 1, places=[instead]), Fault("kill", 1, places=ground.rare["publish"])
-        assert isinstance(_after(machine, lambda: tasks.publish(ground.publish), *faults), Killed)
-        assert ("commands/tasks.py", back[1]) in machine.hit
-        published = ground.publish.root / "published"
-        assert not published.exists()
-        assert _after(machine, lambda: tasks.publish(ground.publish)) == 0
-        assert tree(published) == ground.new
+    assert back in ground.leads
+    assert {*ground.leads} <= {*ground.rare["publish"]}
+    for kind in ("kill", "error"):
+        with silence(), schedule_in(ground.folder, 1) as machine:
+            shutil.copytree(ground.whole, ground.publish.root)
+            faults = Fault("error", 1, places=[instead]), Fault(kind, 1, places=ground.rare["publish"])
+            assert isinstance(_after(machine, lambda: tasks.publish(ground.publish), *faults), Killed | OSError)
+            assert ("commands/tasks.py", back[1]) in machine.hit
+            published = ground.publish.root / "published"
+            assert not published.exists()
+            assert [tree(path) for path in ground.publish.root.glob("publishing.*.tmp/old")] == [ground.old]
+            assert _after(machine, lambda: tasks.publish(ground.publish)) == 0
+            assert tree(published) == ground.new
+
+
+def test_what_a_failing_disk_keeps_twice_is_not_published(ground: Ground) -> None:
+    (place,) = (place for place in ground.leads if "remove" in places()[place])
+    for step in ground.leads[place]:
+        faults = Fault("error", step), Fault("error", step + 1, places=[place])
+        (end,), published = _published(ground, 1, *faults)
+        assert end == 0 or "cannot be removed, so nothing is published" in str(end)
+        assert published == (ground.new if end == 0 else ground.old)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import naive_bayes_models, same_naive_bayes
-from trimbench.networks.values import checked_distribution, state_name
+from trimbench.networks.values import checked_distribution, checked_distributions, state_name
 
 ROW = [0.9, 0.1]
 TABLE = [ROW, [0.2, 0.8]]
@@ -212,3 +212,20 @@ def test_from_network_refuses_other_structures() -> None:
         tb.NaiveBayes.from_network(chain, "b")
     with pytest.raises(KeyError, match="node must be among"):
         tb.NaiveBayes.from_network(chain, "z")
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_tables_that_are_checked_at_once_are_those_of_one_after_the_other(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tables: list[Any] = [rng.dirichlet(np.ones(rng.integers(1, 12)), size=2) for _ in range(8)]
+    tables += [tables[0] * (1 + 1e-7), tables[1].tolist(), tables[2].astype(np.float32)]
+    names = [f"t{place}" for place in range(len(tables))]
+    alone = [checked_distribution(table, name, ndim=2) for name, table in zip(names, tables, strict=True)]
+    found = checked_distributions(tables, names, ndim=2)
+    assert [table.tobytes() for table in found] == [table.tobytes() for table in alone]
+    assert not any(table.flags.writeable for table in found)
+
+
+def test_a_wrong_table_among_many_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^likelihood of 'x2' must sum to 1 along the last axis"):
+        tb.NaiveBayes([0.5, 0.5], [np.array(TABLE), np.array(TABLE), np.array([ROW, [0.3, 0.8]])])

@@ -40,6 +40,39 @@ def test_weight_0_is_the_model(seed: int) -> None:
     assert agreement_of(found).value == share(classifier, alone.features, alone.threshold, rows)
 
 
+@pytest.mark.parametrize("is_naive", [True, False])
+def test_skipped_rows_leave_the_generator_as_drawn_ones_do(is_naive: bool) -> None:
+    rng = np.random.default_rng(5)
+    if is_naive:
+        classifier = brute_force.random_classifier(rng, [2, 3, 1, 2, 4], 0.5)
+    else:
+        classifier = brute_force.random_network_classifier(rng, 4, 0.5)
+    skipping, drawing = np.random.default_rng(7), np.random.default_rng(7)
+    classifier.skip(13, skipping)
+    classifier.draw(13, drawing)
+    assert skipping.bit_generator.state == drawing.bit_generator.state
+
+
+def test_rows_that_weight_0_does_not_need_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    classifier = brute_force.random_classifier(rng, [2] * 14, 0.5)
+    rows = random_rows(classifier, 40, rng)
+    found = tb.trim(classifier, 3, rows=rows, rows_weight=0)
+    made: list[object] = []
+
+    def draw(problem: RowProblem, generator: np.random.Generator) -> None:
+        made.append(problem.model_rows(generator))
+
+    monkeypatch.setattr(RowProblem, "skip_model_rows", draw)
+    drawn = tb.trim(classifier, 3, rows=rows, rows_weight=0)
+    assert len(made) == 1
+    assert (found.features, found.threshold, found.rows_agreement) == (
+        drawn.features,
+        drawn.threshold,
+        drawn.rows_agreement,
+    )
+
+
 @pytest.mark.parametrize("weight", [0.3, 1.0])
 @pytest.mark.parametrize("is_naive", [True, False])
 def test_the_blend_of_rows_and_model_is_the_best_of_all_subsets(is_naive: bool, weight: float) -> None:

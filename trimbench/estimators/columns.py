@@ -15,7 +15,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.networks.discretize import IdentifierColumnWarning, UnknownValuesWarning, warn_of_unknown
+from trimbench.networks.discretize import (
+    CELLS_AT_ONCE,
+    IdentifierColumnWarning,
+    UnknownValuesWarning,
+    are_numbers,
+    numbers_of,
+    warn_of_unknown,
+)
 from trimbench.networks.values import (
     check_no_missing_label,
     checked_names,
@@ -291,7 +298,13 @@ class ColumnEncoder:
 
         Warns of columns without values. Raises ValueError if one mixes text and numbers, or has values of another kind.
         """
-        return cls(tuple(_learned(frame[name], name in named, numeric, weights) for name in frame.columns))
+        known = _learned_at_once(frame, named, numeric, weights)
+        return cls(
+            tuple(
+                known[name] if name in known else _learned(frame[name], name in named, numeric, weights)
+                for name in frame.columns
+            )
+        )
 
     def encode(self, rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.float64]:
         """Return the encoded columns, shape (n_rows, n_encoded); NaN where a value is missing.
@@ -402,6 +415,25 @@ def categorical_names(given: Any, names: Sequence[Any]) -> set[str]:
     return set(column_names(listed, names, "categorical_features"))
 
 
+def _learned_at_once(
+    frame: pd.DataFrame, named: set[str], numeric: Numeric, weights: NDArray[np.float64]
+) -> dict[str, Column]:
+    """Return what `_learned` does for columns of complete, finite numbers, in one pass: there may be thousands."""
+    found = dict[str, Column]()
+    places = np.flatnonzero(are_numbers(frame) & [name not in named for name in frame.columns])
+    at_once = max(1, CELLS_AT_ONCE // max(1, len(frame)))
+    for start in range(0, len(places), at_once):
+        part = places[start : start + at_once]
+        numbers = numbers_of(frame, part)
+        is_usual = np.isfinite(numbers).all(axis=1)
+        numbers, names = numbers[is_usual], [str(frame.columns[place]) for place in part[is_usual]]
+        binary = ((numbers == 0.0) | (numbers == 1.0)).all(axis=1)
+        means, deviations = _moments(numbers, weights)
+        for name, is_binary, *moments in zip(names, binary.tolist(), means.tolist(), deviations.tolist(), strict=True):
+            found[name] = _column_of_numbers(name, is_binary, moments[0], moments[1], numeric)
+    return found
+
+
 def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: NDArray[np.float64]) -> Column:
     import pandas as pd
 
@@ -426,24 +458,38 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
         return Column(name, "categorical", categories)
     check_no_dates(known, name)
     numbers = column_numbers(values, name)
-    if np.isin(numbers[seen], (0.0, 1.0)).all():
+    binary = bool(np.isin(numbers[seen], (0.0, 1.0)).all())
+    means, deviations = _moments(numbers[None, seen], weights[seen])
+    return _column_of_numbers(name, binary, float(means[0]), float(deviations[0]), numeric)
+
+
+def _column_of_numbers(name: str, binary: bool, mean: float, deviation: float, numeric: Numeric) -> Column:
+    if binary:
         return Column(name, "binary")
-    mean, deviation = _moments(numbers[seen], weights[seen])
     if numeric == "cut":
         return Column(name, "cut", limit=mean + _MARGIN * deviation)
     # An infinite scale makes a constant column 0.
     return Column(name, "scaled", mean=mean, scale=deviation if deviation > 0 else np.inf)
 
 
-def _moments(numbers: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:
-    """Return mean and standard deviation, without overflow or underflow of squares; 0 if constant up to rounding."""
-    if is_constant(numbers.min(), numbers.max()):
-        return float(numbers.max()), 0.0
-    exponent = int(np.frexp(np.abs(numbers).max())[1])
-    units = np.ldexp(numbers, -exponent)  # without rounding
-    mean = np.average(units, weights=weights)
-    deviation = np.sqrt(np.average((units - mean) ** 2, weights=weights))
-    return float(np.ldexp(mean, exponent)), float(np.ldexp(deviation, exponent))
+def _moments(
+    numbers: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and standard deviation of each row, without overflow or underflow of squares.
+
+    The deviation is 0 where numbers are constant up to rounding.
+    """
+    low, high = numbers.min(axis=1), numbers.max(axis=1)
+    exponents = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
+    units = np.ldexp(numbers, -exponents[:, None])  # without rounding
+    total = weights.sum()
+    means = (units * weights).sum(axis=1) / total
+    deviations = np.sqrt(((units - means[:, None]) ** 2 * weights).sum(axis=1) / total)
+    constant = is_constant(low, high)
+    return (
+        np.where(constant, high, np.ldexp(means, exponents)),
+        np.where(constant, 0.0, np.ldexp(deviations, exponents)),
+    )
 
 
 def _is_text(known: pd.Series[Any], name: str) -> bool:

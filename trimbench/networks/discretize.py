@@ -36,7 +36,7 @@ _FEW_VALUES, _LARGEST_SHARE = 10, 0.5
 # Tables with more rows are cut column by column: what a column takes is then more than what is between columns.
 _MOST_SORTED_ROWS = 5_000
 # Cells of a table that are looked at in one pass.
-_CELLS_AT_ONCE = 2**20
+CELLS_AT_ONCE = 2**20
 # Up to this many cuts are compared one by one.
 _FEW_CUTS = 8
 
@@ -198,13 +198,13 @@ class Discretizer:
         done = np.zeros(len(self.rules), dtype=np.bool_)
         n_cuts = np.array([-1 if rule.cuts is None else len(rule.cuts) for rule in self.rules], dtype=np.int64)
         n_cuts[n_cuts > _FEW_CUTS] = -1
-        n_cuts[~_are_numbers(rows)] = -1
-        at_once = max(1, _CELLS_AT_ONCE // max(1, len(rows)))
+        n_cuts[~are_numbers(rows)] = -1
+        at_once = max(1, CELLS_AT_ONCE // max(1, len(rows)))
         for count in np.unique(n_cuts[n_cuts >= 0]).tolist():
             of_count = np.flatnonzero(n_cuts == count)
             for start in range(0, len(of_count), at_once):
                 places = of_count[start : start + at_once]
-                numbers = _numbers_of(rows, places)
+                numbers = numbers_of(rows, places)
                 rules = [self.rules[place] for place in places.tolist()]
                 found = np.zeros(numbers.shape, dtype=np.int64)
                 for cut in np.array([rule.cuts for rule in rules]).reshape(len(rules), count).T:
@@ -221,14 +221,14 @@ class Discretizer:
         return done
 
 
-def _are_numbers(rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.bool_]:
+def are_numbers(rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.bool_]:
     """Return which columns have a type of numbers, or truth values, of NumPy."""
     kinds = [rows.dtype] * rows.shape[1] if isinstance(rows, np.ndarray) else list(rows.dtypes)
     plain = {kind: isinstance(kind, np.dtype) and kind.kind in "biuf" and is_plain(kind) for kind in set(kinds)}
     return np.array([plain[kind] for kind in kinds], dtype=np.bool_)
 
 
-def _numbers_of(rows: pd.DataFrame | NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.float64]:
+def numbers_of(rows: pd.DataFrame | NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return some columns of numbers as rows of an array, shape (n_columns, n_rows)."""
     table = rows[:, places] if isinstance(rows, np.ndarray) else rows.iloc[:, places].to_numpy()
     return np.ascontiguousarray(table.T, dtype=np.float64)
@@ -250,11 +250,11 @@ def _rules_of_numbers(frame: pd.DataFrame, classes: NDArray[np.integer], cut: Cu
     In wide tables these are most columns. All are looked at in one pass, other columns one by one.
     """
     rules = dict[int, ColumnRule]()
-    places = np.flatnonzero(_are_numbers(frame) & [kind.kind != "b" for kind in frame.dtypes])
-    at_once = max(1, _CELLS_AT_ONCE // max(1, len(frame)))
+    places = np.flatnonzero(are_numbers(frame) & [kind.kind != "b" for kind in frame.dtypes])
+    at_once = max(1, CELLS_AT_ONCE // max(1, len(frame)))
     for start in range(0, len(places) if len(frame) <= _MOST_SORTED_ROWS else 0, at_once):
         part = places[start : start + at_once]
-        numbers = _numbers_of(frame, part)
+        numbers = numbers_of(frame, part)
         low, high = numbers.min(axis=1), numbers.max(axis=1)
         is_usual = np.isfinite(low) & np.isfinite(high)  # no gaps, and no infinity
         with np.errstate(invalid="ignore", over="ignore"):

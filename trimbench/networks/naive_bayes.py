@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench.networks.formats.ace import read_ace
 from trimbench.networks.formats.other_libraries import naive_bayes_parts
 from trimbench.networks.formats.parsing import read_json, short_errors, write_json
-from trimbench.networks.values import checked_distribution, checked_names, encode_compactly
+from trimbench.networks.values import checked_distribution, checked_distributions, checked_names, encode_compactly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,15 +80,13 @@ class NaiveBayes:
             raise ValueError(
                 f"feature_names must have one name for each of the {len(likelihoods)} likelihoods, got {len(names)}"
             )
-        tables = []
-        for name, likelihood in zip(names, likelihoods, strict=True):
-            table = checked_distribution(likelihood, f"likelihood of {name!r}", ndim=2)
+        tables = checked_distributions(likelihoods, [f"likelihood of {name!r}" for name in names], ndim=2)
+        for name, table in zip(names, tables, strict=True):
             if table.shape[0] != n_classes:
                 raise ValueError(
                     f"likelihood of {name!r} must have one row for each of the {n_classes} classes, "
                     f"got shape {table.shape}; rows are classes, columns are values"
                 )
-            tables.append(table)
         classes = _names_or_codes(class_names, n_classes, "class_names")
         named = [None] * len(tables) if value_names is None else value_names
         if len(named) != len(tables):

@@ -481,6 +481,23 @@ def checked_distribution(
     return table
 
 
+def checked_distributions(tables: Sequence[ArrayLike], names: Sequence[str], *, ndim: int) -> list[NDArray[np.float64]]:
+    """Return what `checked_distribution` does for each of several tables; arrays of one shape are checked at once."""
+    found: dict[int, NDArray[np.float64]] = {}
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for place, table in enumerate(tables):
+        if type(table) is np.ndarray and table.dtype == np.float64 and table.ndim == ndim:
+            alike.setdefault(table.shape, []).append(place)
+    for places in alike.values():
+        with contextlib.suppress(ValueError):  # one by one, the message names the table
+            both = checked_distribution(np.stack([tables[place] for place in places]), "", ndim=ndim + 1)
+            found.update(zip(places, both, strict=True))
+    return [
+        found[place] if place in found else checked_distribution(table, name, ndim=ndim)
+        for place, (table, name) in enumerate(zip(tables, names, strict=True))
+    ]
+
+
 def _fault(table: NDArray[np.float64], sums: NDArray[np.float64], tolerance: float) -> str:
     """Say why the rows of a table are not distributions."""
     bad = table[~(np.isfinite(table) & (table >= 0))]

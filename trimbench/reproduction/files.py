@@ -511,13 +511,18 @@ def _remove_but_lock_last(folder: Path) -> None:
 
 
 @contextmanager
-def temporary_folder(above: Path | None = None, stem: str = DISTRIBUTION) -> Iterator[Path]:
-    """Yield a temporary folder of this process, and remove it at the end."""
+def temporary_folder(
+    above: Path | None = None, stem: str = DISTRIBUTION, *, is_needed: Callable[[Path], bool] | None = None
+) -> Iterator[Path]:
+    """Yield a temporary folder of this process, and remove it at the end, unless it `is_needed` then."""
     folder = make_temporary_folder(above, stem)
     try:
         yield folder
     finally:
-        remove_temporary_folder(folder)
+        if is_needed and is_needed(folder):
+            world().close(_held.pop(folder))
+        else:
+            remove_temporary_folder(folder)
 
 
 def lock_of(folder: Path) -> Path | None:

@@ -48,6 +48,9 @@ class Fault:
     places: Sequence[Place] = ()
     done: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.kind} at {' or '.join(f'{file}:{line}' for file, line, _ in self.places) or f'step {self.at}'}"
+
 
 class Machine:
     """A machine with a folder, where everything follows from a random generator.

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,11 @@ from .machine import KINDS, Fault, Killed, Machine, Place, Program, empty
 _SHARES = {"jobs": 75, "run": 11, "publish": 14}
 # Where these write: some faults wait for one of these places, since few steps of a program come from most of them. Jobs
 # go through files and the store more often than all others.
-_FILES = {"jobs": ("files.py", "execution/"), "run": ("commands/", "reporting/"), "publish": ("commands/",)}
+_FILES = {
+    "jobs": ("files.py", "execution/"),
+    "run": ("commands/surroundings.py", "reporting/"),
+    "publish": ("commands/tasks.py",),
+}
 # What ends no program, so that something else may go wrong while it is dealt with.
 _SURVIVED = ("full", "error", "error", "clock", "torn")
 _MINUTE = 61.0
@@ -104,9 +108,12 @@ class Ground:
     publish: Invocation
     single: Invocation
     steps: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    places: Mapping[str, list[Place]] = dataclasses.field(default_factory=dict)
-    rare: Mapping[str, list[Place]] = dataclasses.field(default_factory=dict)  # of these, where no sound program comes
-    lines: set[tuple[str, int]] = dataclasses.field(default_factory=set)  # that steps of sound programs come from
+    places: dict[str, list[Place]] = dataclasses.field(default_factory=dict)
+    rare: dict[str, list[Place]] = dataclasses.field(default_factory=dict)  # of these, where no sound program comes
+    # Of a publisher: the places where no sound program comes, and the steps of which an error leads there.
+    leads: dict[Place, list[int]] = dataclasses.field(default_factory=dict)
+    # What steps of sound programs come from, by task.
+    lines: dict[str, set[tuple[str, int]]] = dataclasses.field(default_factory=lambda: defaultdict(set))
 
     @classmethod
     def of(cls, folder: Path) -> Ground:
@@ -128,22 +135,33 @@ class Ground:
             # Steps of a sound program, in which faults come.
             ground.steps = {"jobs": 40, "run": n_run, "publish": ground.sound(machine, publish)}
             ground.new = tree(results / "published")
-            ground.places = {
-                kind: [place for place in sorted(places()) if place[0].startswith(files)]
-                for kind, files in _FILES.items()
-            }
-            ground.rare = {
-                kind: [place for place in there if not is_at(place, ground.lines)]
-                for kind, there in ground.places.items()
-            }
+        every = sorted(places())
+        rare = [place for place in every if not is_at(place, ground.lines["run"] | ground.lines["publish"])]
+        for kind, files in _FILES.items():
+            own = ground.lines["publish" if kind == "publish" else "run"]
+            ground.rare[kind] = [place for place in rare if place[0].startswith(files)]
+            ground.places[kind] = [place for place in every if place[0].startswith(files) and is_at(place, own)]
+        ground.leads = ground._leads()
         assert ground.old != ground.new
         return ground
+
+    def _leads(self) -> dict[Place, list[int]]:
+        found: dict[Place, list[int]] = {}
+        for step in range(1, self.steps["publish"] + 1):
+            with schedule_in(self.folder, "leads") as machine:
+                shutil.copytree(self.whole, self.publish.root)
+                (program := machine.program(Fault("error", step))).lines = set()
+                machine.run((program, lambda: tasks.publish(self.publish)))
+                for place in self.rare["publish"]:
+                    if is_at(place, program.lines):
+                        found.setdefault(place, []).append(step)
+        return found
 
     def sound(self, machine: Machine, invocation: Invocation, mode: str | None = None) -> int:
         """Run a command that must succeed, and return how many steps it takes."""
         broken: list[str] = []
         program = machine.program()
-        program.lines = self.lines
+        program.lines = self.lines[invocation.settings.task]
         (end,) = machine.run((program, lambda: self.command(invocation, program, broken, mode=mode)))
         if end != 0 or (broken and mode is None):
             raise RuntimeError(f"a sound command ends with {end!r}, {broken}")
@@ -210,26 +228,30 @@ class Schedule:
         at = self.rng.choice((self.rng.randint(1, last), early, last + 1 - early))
         edits = ("edit",) * (self.kind == "run")
         found: list[Fault] = []
+        if self.kind == "publish" and n == 2 and self.rng.random() < 0.5:
+            place = self.rng.choice([*self.ground.leads])
+            step = self.rng.choice(self.ground.leads[place])
+            found = [Fault("error", step), Fault(self.rng.choice(KINDS), step + 1, places=[place])]
+            n = 0
         for follows in range(n - 1, -1, -1):
             kind = self.rng.choice((*(_SURVIVED if follows else KINDS), *edits))
             fault = Fault(kind, at, self.rng.choice((-1, 1)) * 10 ** self.rng.uniform(0, 8))
-            self.story.append(f"{kind} at step {at}")
             if self.rng.random() < 0.6:
                 fault.at = 1 if not found else at
                 fault.places = self._aim(is_after=bool(found))
-                self.story[-1] = f"{kind} at {' or '.join(f'{file}:{line}' for file, line, _ in fault.places)}"
             found.append(fault)
             at += self.rng.randint(1, 3)
+        self.story += map(str, found)
         return found
 
     def _aim(self, *, is_after: bool) -> list[Place]:
         """Return the place that a fault waits for, often one where only faults or what they left behind lead.
 
-        A fault after another one takes the first of those that comes, as often as not.
+        It is one of those, or the first of them that comes.
         """
         rare = self.ground.rare[self.kind]
-        if self.rng.random() < 0.4:
-            return rare if is_after and self.rng.random() < 0.5 else [self.rng.choice(rare)]
+        if self.rng.random() < (0.7 if is_after else 0.4):
+            return rare if self.rng.random() < 0.5 else [self.rng.choice(rare)]
         return [self.rng.choice(self.ground.places[self.kind])]
 
     def programs(self) -> list[Program]:

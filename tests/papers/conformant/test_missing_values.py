@@ -25,6 +25,7 @@ from trimbench.papers.methods.missing_features import (
     NotApplicableError,
     Shape,
     Training,
+    columns_for_trees,
     compare_with_gaps,
     enough_bins,
     fit_naive_bayes,
@@ -344,3 +345,19 @@ def test_gaussian_naive_bayes_is_that_of_scikit_learn() -> None:
     part[:, 1:] = np.nan
     of_one = GaussianNB(var_smoothing=1e-3).fit(given.rows[:, :1], given.labels)
     assert predict(part) == pytest.approx(of_one.predict_proba(given.rows[:, :1]), abs=5e-3)
+
+
+def test_boosted_trees_of_few_rows_need_one_column() -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(40, 6)), np.arange(40) % 2
+    rows[:, 0], rows[:, 1] = np.nan, labels
+    assert columns_for_trees(rows).tolist() == [1, 2, 3, 4, 5]
+    few, own = rows[:39], labels[:39]
+    assert columns_for_trees(few).tolist() == [1]
+    found = [
+        HistGradientBoostingClassifier(random_state=0).fit(few[:, seen], own).predict_proba(few[:, seen])
+        for seen in ([1], [1, 2, 3, 4, 5])
+    ]
+    assert np.array_equal(*found)
+    trees = HistGradientBoostingClassifier(random_state=0).fit(rows[:, 1:], labels)
+    assert trees.score(rows[:, 1:], labels) == 1.0

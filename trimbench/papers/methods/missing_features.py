@@ -160,6 +160,7 @@ _NEAREST_FEATURES = 20  # that predict each column in turn
 _TURNS = 5
 _MOST_PATTERNS = 40
 _TREES = 50  # for each class
+_LEAF_ROWS = 20  # of each leaf at least: scikit-learn's default
 
 
 class NotApplicableError(Exception):
@@ -365,9 +366,18 @@ def _by_boosting(training: Training, *, masked: bool = False) -> Predict:
         random_state=training.seed,
         max_bins=enough_bins(len(training.rows)),
     )
-    known = ~np.isnan(table).all(axis=0)  # it cannot bin a column without any value
-    trees.fit(table[:, known], labels)
-    return lambda gaps: _probabilities(trees, gaps[:, known], training.n_classes)
+    trees_see = columns_for_trees(table)
+    trees.fit(table[:, trees_see], labels)
+    return lambda gaps: _probabilities(trees, gaps[:, trees_see], training.n_classes)
+
+
+def columns_for_trees(rows: Matrix) -> NDArray[np.intp]:
+    """Return the columns that boosted trees need: those with values, which are all that scikit-learn can bin.
+
+    With fewer rows than two leaves must have, no tree splits, and one column serves as well as thousands.
+    """
+    known = np.flatnonzero(~np.isnan(rows).all(axis=0))
+    return known if len(rows) >= 2 * _LEAF_ROWS else known[:1]
 
 
 def enough_bins(n_rows: int) -> int:

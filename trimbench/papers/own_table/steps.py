@@ -31,6 +31,7 @@ from trimbench.papers.methods.missing_features import (
     Conforming,
     Learned,
     Training,
+    columns_for_trees,
     enough_bins,
     first_line,
     hidden_copies,
@@ -404,8 +405,9 @@ def _boosted_trees(given: _Given) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     own = given.encoded
+    seen = columns_for_trees(own.train)
     trees = HistGradientBoostingClassifier(random_state=0, max_bins=enough_bins(len(own.train)))
-    return trees.fit(own.train, given.codes).predict_proba(own.test)
+    return trees.fit(own.train[:, seen], given.codes).predict_proba(own.test[:, seen])
 
 
 CLASSIFIERS: Mapping[str, tuple[str, Callable[..., Any]]] = {

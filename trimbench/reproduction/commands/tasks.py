@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import shlex
 import sys
@@ -524,7 +525,7 @@ def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], he
 
 def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) -> None:
     """Make a new folder with the files of all experiments, and then replace the old one by it."""
-    with temporary_folder(target.parent, _STEM) as beside:
+    with temporary_folder(target.parent, _STEM, is_needed=lambda beside: _is_kept_in(beside, target)) as beside:
         new, old = beside / "new", beside / "old"
         parts = [_copied(name, folder, new) for name, folder in folders.items()]
         if others := not_written(target):
@@ -543,6 +544,8 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
             )
         for folder in [new, *filter(Path.is_dir, new.iterdir())]:
             remove_temporary_folders(folder, "writing")  # that a failing disk has left
+            if left := temporary_folders(folder, "writing"):
+                raise OSError(errno.EIO, f"{left[0]} cannot be removed, so nothing is published; try again")
         # A power cut leaves names of files whose content was never written, unless they are flushed before.
         for path in [*new.rglob("*"), new]:
             world().flush(path)
@@ -551,15 +554,20 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
                 world().rename(target, old)
             world().rename(new, target)
         except BaseException:
-            if old.exists() and not target.exists():
+            if _is_kept_in(beside, target):
                 world().rename(old, target)
             raise
+
+
+def _is_kept_in(beside: Path, target: Path) -> bool:
+    """Tell whether the published run is only in a temporary folder, because something came between two renames."""
+    return (beside / "old").is_dir() and not target.exists()
 
 
 def _undo_killed(target: Path) -> None:
     """Put back the published run if a kill came between the two renames, and remove what was left over."""
     for beside in filter(lock_of, temporary_folders(target.parent, _STEM)):
-        if (beside / "old").is_dir() and not target.exists():
+        if _is_kept_in(beside, target):
             world().rename(beside / "old", target)
     remove_temporary_folders(target.parent, _STEM)
 

@@ -303,7 +303,11 @@ def trim_on_rows(
     first = limits.part(_SHARE)
     if limits.evaluation_limit is not None:
         first = first.up_to(math.ceil(_SHARE * limits.evaluation_limit))
-    model = None if weights == (1.0,) else problem.model_rows(rng)
+    model = None
+    if weights == (0.0,) and known is not None and prefer == "best":  # what the model alone selects is known
+        problem.skip_model_rows(rng)
+    elif weights != (1.0,):
+        model = problem.model_rows(rng)
     fitting = CrossFitting(problem, choice, weighted, model, by_model=known, limits=first, rng=rng)
     rule = best_weight(fitting, weights, choice.budget)
     if prefer == "cheapest":

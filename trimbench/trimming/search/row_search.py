@@ -240,7 +240,7 @@ class RowProblem:
     def model_rows(self, rng: np.random.Generator) -> WeightedRows:
         """Return all instances with their probabilities if there are few, else rows drawn from the model."""
         cardinalities = self.classifier.cardinalities
-        if math.prod(cardinalities) > MAX_INSTANCES:
+        if self._are_drawn:
             codes = self._whole.classifier.draw(N_DRAWN, rng, self._whole.places)
             return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
         joint = self.classifier.joint(range(len(cardinalities)))
@@ -254,6 +254,15 @@ class RowProblem:
         codes = small_codes(codes, cardinalities)
         decided = self.classifier.decided(joint[:, possible]).astype(np.int64)
         return WeightedRows(codes, decided, mass[possible] / mass.sum())
+
+    def skip_model_rows(self, rng: np.random.Generator) -> None:
+        """Leave a generator as `model_rows` does, without the rows: drawing them takes longest in wide tables."""
+        if self._are_drawn:
+            self._whole.classifier.skip(N_DRAWN, rng)
+
+    @property
+    def _are_drawn(self) -> bool:
+        return math.prod(self.classifier.cardinalities) > MAX_INSTANCES
 
     def objective(self, rows: WeightedRows) -> Objective:
         """Return the agreement of feature subsets on weighted rows."""

@@ -216,8 +216,8 @@ class _Search:
             if len(gains) >= _MOST_COMPARED or abs(gains.mean()) > _CLEAR * _error(gains):
                 break
             held_out, others = self._fold(fold)
-            again = (_Growth(one.family, others, held_out) for one in (simple, other))
-            gains = np.concatenate([gains, self._gains(*again, held_out, rng)])
+            again = [_Growth(one.family, others, held_out) for one in (simple, other)]
+            gains = np.concatenate([gains, self._gains(again[0], again[1], held_out, rng)])
         return other if gains.mean() > _error(gains) else simple
 
     def _fold(self, fold: int) -> tuple[NDArray[Any], NDArray[Any]]:

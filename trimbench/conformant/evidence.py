@@ -263,7 +263,7 @@ def logsumexp(scores: NDArray[np.float64], axis: int = 1) -> NDArray[np.float64]
         first, *others = np.moveaxis(scores, axis, 0)
         highest = functools.reduce(np.maximum, others, first)
         total: NDArray[np.float64] = sum((np.exp(one - highest) for one in others), np.exp(first - highest))
-        return highest + np.log(total)
+        return np.asarray(highest + np.log(total))
     top = scores.max(axis=axis, keepdims=True)
     shifted = scores - top
     result: NDArray[np.float64] = top.squeeze(axis) + np.log(np.exp(shifted, out=shifted).sum(axis=axis))

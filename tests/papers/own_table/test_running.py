@@ -314,16 +314,22 @@ def test_a_wide_table_says_what_is_done_otherwise(tmp_path: Path) -> None:
     assert [one.partition(":")[0][:40] for one in own.about_width(1001, 251)] == [
         "With more than 1,000 features, the searc",
         "Iterative imputation",
+        "Boosted trees see the 250 of 251 columns",
         "With more than 250 columns, the probabil",
     ]
     assert len(StudySettings(time_limit=20, methods=["mean"]).about_width(1001, 251)) == 1
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(24, 252))).add_prefix("g").assign(y=["a", "b"] * 12)
-    wide = {"methods": ["mean", "iterative"], "mechanisms": ["mcar", "depends_on_value"], "explained": 0}
+    table["x"] = np.where(table["y"] == "a", 1.0, -1.0) + rng.normal(size=24) / 4
+    wide = {
+        "methods": ["mean", "iterative", "masked_trees"],
+        "mechanisms": ["mcar", "depends_on_value"],
+        "explained": 0,
+    }
     found = studied(table, "y", tmp_path, **wide)
     assert not found.findings.failures
     (note,) = (one for one in found.notes if one.startswith("Iterative imputation"))
-    assert "the 250 of 252 columns that weigh most" in note
+    assert "the 250 of 253 columns that weigh most" in note
 
 
 def test_what_is_hidden_changes_nothing_in_what_most_methods_learn(

@@ -174,7 +174,8 @@ class Training:
     The `masked` rows are for models that are trained with masks: copies of complete rows, with NaN where the mechanism
     that hides features of the test rows hides theirs; or the incomplete rows themselves. `columns` are those of each
     feature, `numbers` tells whether they are real numbers, not zeros and ones, and the `layout` is what conformant
-    models see. With more than `most_chained` columns, chained equations fill only those that weigh most for the class.
+    models see. With more than `most_columns` columns, chained equations and boosted trees take only those that weigh
+    most for the class.
     """
 
     rows: Matrix
@@ -187,7 +188,7 @@ class Training:
     smoothing: float
     seed: int
     layout: FeatureLayout
-    most_chained: int | None = None
+    most_columns: int | None = None
 
     @functools.cached_property
     def is_complete(self) -> bool:
@@ -252,7 +253,7 @@ class Conforming:
 
 
 def _by_imputing(training: Training, name: ImputerName) -> Predict:
-    n_columns, most = training.rows.shape[1], training.most_chained
+    n_columns, most = training.rows.shape[1], training.most_columns
     if name == "mice" and most is not None and n_columns > most:
         fill = _chained_in_part(training, most)
     else:
@@ -276,12 +277,9 @@ def _chained_in_part(training: Training, most: int) -> Imputer:
     """Return an imputer of chained equations among the columns that weigh most for the class, and means elsewhere.
 
     The equations take time and memory with the square of the number of columns, as each chooses its nearest ones among
-    all others. The weight of a column is the spread of its terms in the scores of the logistic regression.
+    all others.
     """
-    means = fit_imputer("mean", training.rows)
-    weights, _, _ = linear_scores(_classifier(training, means))
-    spread = np.ptp(weights, axis=1) * means(training.rows).std(axis=0)
-    chained = np.sort(np.argsort(-spread, kind="stable")[:most])
+    means, chained = fit_imputer("mean", training.rows), _heaviest(training, most)
     by_equations = _imputer(training, training.rows[:, chained], "mice")
 
     def fill(gaps: ArrayLike) -> Matrix:
@@ -290,6 +288,14 @@ def _chained_in_part(training: Training, most: int) -> Imputer:
         return filled
 
     return fill
+
+
+def _heaviest(training: Training, most: int) -> NDArray[np.intp]:
+    """Return the columns that weigh most for the class: by the spread of their terms in a regression's scores."""
+    means = fit_imputer("mean", training.rows)
+    weights, _, _ = linear_scores(_classifier(training, means))
+    spread = np.ptp(weights, axis=1) * means(training.rows).std(axis=0)
+    return np.sort(np.argsort(-spread, kind="stable")[:most])
 
 
 def _classifier(training: Training, fill: Imputer) -> Any:
@@ -367,6 +373,8 @@ def _by_boosting(training: Training, *, masked: bool = False) -> Predict:
         max_bins=enough_bins(len(training.rows)),
     )
     trees_see = columns_for_trees(table)
+    if training.most_columns and len(trees_see) > training.most_columns:
+        trees_see = np.intersect1d(trees_see, _heaviest(training, training.most_columns))
     trees.fit(table[:, trees_see], labels)
     return lambda gaps: _probabilities(trees, gaps[:, trees_see], training.n_classes)
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 # Seconds for the search of each trimming, where no limit is given; a search among this many features takes as long as
 # it may, and a study has dozens of them.
 _SECONDS, _SECONDS_IF_WIDE, _WIDE = 20.0, 1.0, 1000
-# Encoded columns that chained equations fill, where there are more.
-MOST_CHAINED = 250
+# Encoded columns that chained equations fill and boosted trees see, where there are more.
+MOST_COLUMNS = 250
 # Numbers of features, and shares of the sum of all costs, where no budgets are given.
 _COUNTS = (1, 2, 3, 5, 8, 13)
 _SHARES = (0.05, 0.1, 0.2, 0.35, 0.6)
@@ -129,16 +129,18 @@ class StudySettings(TableSettings):
                 f"With more than {_WIDE:,} features, the search of each trimming has {_SECONDS_IF_WIDE:g} s in place "
                 f"of {_SECONDS:g}; time_limit={_SECONDS:g} gives it as much as in other tables."
             )
-        if n_columns > MOST_CHAINED and "iterative" in self.methods:
+        if n_columns > MOST_COLUMNS and "iterative" in self.methods:
             title = METHODS["iterative"].title.capitalize()
             said.append(
-                f"{title}: chained equations fill the {MOST_CHAINED} of {n_columns:,} columns that "
+                f"{title}: chained equations fill the {MOST_COLUMNS} of {n_columns:,} columns that "
                 "weigh most in a logistic regression, and means the others: their time and memory grow "
                 "with the square of the number of columns."
             )
-        if n_columns > MOST_CHAINED:
+        if n_columns > MOST_COLUMNS and {"trees", "masked_trees"} & {*self.methods}:
+            said.append(f"Boosted trees see the {MOST_COLUMNS} of {n_columns:,} columns that weigh most, too.")
+        if n_columns > MOST_COLUMNS:
             said.append(
-                f"With more than {MOST_CHAINED} columns, the probability that a decision stays is not computed: it "
+                f"With more than {MOST_COLUMNS} columns, the probability that a decision stays is not computed: it "
                 "takes minutes for each split."
             )
         return said

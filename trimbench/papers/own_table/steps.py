@@ -37,7 +37,7 @@ from trimbench.papers.methods.missing_features import (
     hidden_copies,
     learn_by,
 )
-from trimbench.papers.own_table.settings import MOST_CHAINED, Rows, StoredTable, some_rows, stored_table
+from trimbench.papers.own_table.settings import MOST_COLUMNS, Rows, StoredTable, some_rows, stored_table
 from trimbench.reproduction.data.masks import Missingness
 from trimbench.reproduction.execution.code_hash import job_function
 from trimbench.reproduction.execution.job import seed_for, timed
@@ -553,7 +553,7 @@ def _split(table: str, test_share: float, rows: int, split: int, seed: int) -> _
         smoothing=1.0,
         seed=split,
         layout=own.layout,
-        most_chained=MOST_CHAINED,
+        most_columns=MOST_COLUMNS,
     )
     return _Split(own, training, data.labels[test], np.stack([_heights(raw[name]) for name in own.names], axis=1))
 
@@ -575,7 +575,7 @@ def _tested(
     found = {"training": "complete", "method": name, **width, **learned.tested(gaps, truth, _measured_twice)}
     whole = ~np.isnan(rows).any(axis=1)
     predict = learned.predict
-    if rows.shape[1] > MOST_CHAINED:  # the probabilities of so many hidden features take minutes
+    if rows.shape[1] > MOST_COLUMNS:  # the probabilities of so many hidden features take minutes
         return found
     if found["status"] != OK or not isinstance(predict, Conforming) or not predict.states_stability or not whole.any():
         return found

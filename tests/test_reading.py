@@ -54,7 +54,7 @@ OTHERS = {
     "papers/own_table/steps.py": {"_saved": "a folder of this process"},
     "reproduction/reporting/archive.py": {
         "_provenance": "the project's own folder",
-        "write_to": "the project's own folder",
+        "_write": "the project's own folder",
     },
     "reproduction/reporting/page.py": {"_text": "the package", "_texts": "the project's own folder"},
     "reproduction/commands/tasks.py": {"new": "the package"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +91,9 @@ def test_real_features_against_the_normal_distribution(n_components: int, n_prov
     y = rng.random(300) < 0.5
     X = rng.normal(size=(300, 4)) + np.outer(y, [1.5, 1.0, 0.5, -1.0])
     X[:, 3] = X[:, 3] > 0
-    model = tb.conform(LogisticRegression().fit(X, y), X, real=[0, 1, 2], n_components=n_components)
+    model = tb.conform(
+        LogisticRegression().fit(X, y), X, real=[0, 1, 2], n_components=n_components, covariance="diagonal"
+    )
     parts = [tb.ConformantModel.of(part) for part in model.components]
     proven = 0
     for row in X[:6]:

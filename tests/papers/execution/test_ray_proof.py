@@ -54,9 +54,11 @@ def test_a_proof_on_nodes_of_which_one_is_killed_is_that_of_one_process(
                 cluster.remove_node(second_node, allow_graceful=False)
             return pieces[-1]
 
-    executor = Killing(cluster.address)
+    with pytest.raises(ConnectionError, match="RayTasks needs a connection to a Ray cluster; call"):
+        RayTasks()
+    ray.init(cluster.address, log_to_driver=False)
     try:
-        found = tb.trim(classifier, 18, n_jobs=3, executor=executor)
+        found = tb.trim(classifier, 18, n_jobs=3, executor=Killing())
     finally:
         ray.shutdown()
     lost = [future for future in pieces if future.done() and not future.cancelled() and future.exception()]

@@ -13,25 +13,21 @@ class RayTasks:
     """Runs the pieces of a proof as tasks of a Ray cluster, for `executor` of `trim`.
 
     A piece that is lost with its machine raises an error, and `trim` opens its nodes again: Ray does not repeat it.
-
-    Parameters
-    ----------
-    address : str, optional
-        Where the cluster is, as `ray.init` takes it. Default: the one to which this process is connected or that
-        ``RAY_ADDRESS`` names, otherwise a new one on this machine. All its machines need this version of trimbench.
+    This process must be connected to a cluster (``ray.init(address)``), all of whose machines have this version of
+    trimbench.
 
     Raises
     ------
     MissingExtraError
         If Ray is not installed.
     ConnectionError
-        If there is no cluster at the address.
+        If this process is not connected to a cluster.
     """
 
-    def __init__(self, address: str | None = None) -> None:
+    def __init__(self) -> None:
         (ray,) = required("ray", extra="ray", what="RayTasks")
         if not ray.is_initialized():
-            ray.init(address, log_to_driver=False)
+            raise ConnectionError("RayTasks needs a connection to a Ray cluster; call ray.init with its address first")
         self._run = ray.remote(num_cpus=1, max_retries=0)(_returned)
 
     def submit(self, function: Callable[..., bytes], /, *args: Any) -> Future[bytes]:

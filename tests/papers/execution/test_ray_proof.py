@@ -54,6 +54,7 @@ def test_a_proof_on_nodes_of_which_one_is_killed_is_that_of_one_process(
                 cluster.remove_node(second_node, allow_graceful=False)
             return pieces[-1]
 
+    ray.shutdown()  # another test may have left this process connected
     with pytest.raises(ConnectionError, match="RayTasks needs a connection to a Ray cluster; call"):
         RayTasks()
     ray.init(cluster.address, log_to_driver=False)

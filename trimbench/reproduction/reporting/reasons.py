@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.execution.code_hash import code_parts
 from trimbench.reproduction.execution.job import TEXT, Job, faults
-from trimbench.reproduction.files import as_it_was, read_text, write_text
+from trimbench.reproduction.files import as_it_was, read_text, remove_temporary_folders, write_text
 from trimbench.reproduction.messages import some
 from trimbench.reproduction.reporting.page import count
 from trimbench.reproduction.reporting.parts import as_label, read_texts
@@ -30,6 +30,7 @@ def keep_code(jobs: Iterable[Job], store: Path) -> None:
         path = _file(store, code)
         if not path.is_file():
             write_text(json.dumps(code_parts(function), indent=0) + "\n", path)
+    remove_temporary_folders(store / "code", "writing")  # that a failing disk has left
 
 
 def reasons_to_run(

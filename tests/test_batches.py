@@ -477,10 +477,9 @@ def test_a_sample_is_the_same_for_any_partition(n_rows: int, most: int, ends: li
     table = pd.DataFrame({"number": np.arange(n_rows), "text": [f"row {i}" for i in range(n_rows)]})
     cuts = [0, *sorted(min(end, n_rows) for end in ends), n_rows]
     parts = [table.iloc[start:end] for start, end in itertools.pairwise(cuts)]
-    sample, n_found = Batches.of(parts).sample(most, seed)
+    sample = Batches.of(parts).sample(most, seed)
     lots = np.random.default_rng(seed).random(n_rows)
     drawn = np.sort(np.argsort(lots)[:most])
-    assert n_found == n_rows
     pd.testing.assert_frame_equal(sample.reset_index(drop=True), table.iloc[drawn].reset_index(drop=True))
 
 

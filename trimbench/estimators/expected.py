@@ -204,7 +204,7 @@ class ExpectedClassifier(Asking, Documented, ClassifierMixin, MetaEstimatorMixin
                 )
             names = getattr(self.estimator, "feature_names_in_", None)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            frame, _ = Batches.of(X, names).sample(MOST_ROWS, seed)
+            frame = Batches.of(X, names).sample(MOST_ROWS, seed)
             X = frame.to_numpy() if names is None else frame
         if not frozen and y is not None:
             check_no_missing_label(y)

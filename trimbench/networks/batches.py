@@ -79,23 +79,22 @@ class Batches:
         if not n_rows:
             raise ValueError("the batches must have at least one row, got none")
 
-    def sample(self, most: int, random_state: int) -> tuple[pd.DataFrame, int]:
-        """Return at most so many rows, drawn at random in one pass, in their order, and how many rows there are."""
+    def sample(self, most: int, random_state: int) -> pd.DataFrame:
+        """Return at most so many rows, drawn at random in one pass, in their order."""
         import pandas as pd
 
-        rng, n_rows, bar = np.random.default_rng(random_state), 0, np.inf
+        rng, bar = np.random.default_rng(random_state), np.inf
         parts: list[pd.DataFrame] = []
         lots = np.empty(0)
         for frame in self:
             drawn = rng.random(len(frame))
-            n_rows += len(frame)
             parts.append(frame[drawn < bar])
             lots = np.concatenate([lots, drawn[drawn < bar]])
             if len(lots) > most:
                 kept = np.sort(np.argpartition(lots, most)[:most])
                 parts, lots = [pd.concat(parts, ignore_index=True).iloc[kept]], lots[kept]
                 bar = lots.max()
-        return pd.concat(parts, ignore_index=True), n_rows
+        return pd.concat(parts, ignore_index=True)
 
     def labelled(self, target: Any) -> Iterator[tuple[pd.DataFrame, pd.Series[Any]]]:
         """Yield the features and the class of each batch; ValueError unless `target` names a column."""

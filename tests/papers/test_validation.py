@@ -226,6 +226,7 @@ def test_bad_settings_are_refused(words: str, message: str) -> None:
 
 # Lists that may be empty or have a value twice, and numbers without limits.
 FREE = {
+    "conformant/defaults": {"incomplete", "numbers"},
     "conformant/figure6": {"tables", "table_rows"},
     "conformant/missing_values": {"missing_at_random", "incomplete", "numbers"},
     "conformant/table2": {"named_rows"},

@@ -87,19 +87,22 @@ class MissingValues:
         )
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
-        """Return where the mixture wins and loses, all means, what is claimed, and the curves over the share."""
+        """Return which methods are close to the best, where the mixture wins, all means, claims, and curves."""
         groups = groups_of(rows)
         losses = "Log loss where features are missing (means over splits)"
         means = [{**group.labels, **group.means("log_loss")} for group in groups]
         loss_formats = {**_PLACE, **dict.fromkeys((method.title for method in METHODS.values()), ".3f")}
         tables = [
+            vocab.Table.of("How often each method is close to the best", _near(groups), _NEAR, name="near"),
             vocab.Table.of("Wins, draws and losses of the mixture of NaCL", _summary(groups), _SUMMARY),
-            vocab.Table.of("What is claimed of the mixture", claim_lines(groups), _CLAIMED, name="claims"),
             vocab.Table.of(losses, means, loss_formats, name="log_loss"),
             vocab.Table.of("Cost, the logistic regression included", _costs(groups), _COSTS, name="cost"),
             vocab.Table.of("Methods without predictions", _statuses(groups), _STATUSES, name="status"),
             vocab.Table.of("Every measure", _each(groups), _EACH, name="measures", listed=False),
         ]
+        if any(group.dataset in _DATASETS for group in groups):
+            claims = vocab.Table.of("What is claimed of the mixture", claim_lines(groups), _CLAIMED, name="claims")
+            tables.insert(2, claims)
         own = [group for group in groups if group.mechanism == "mcar" and group.training == "complete"]
         names = dict.fromkeys(group.dataset for group in own)
         figures = [_figure([group for group in own if group.dataset == name]) for name in names]
@@ -110,8 +113,9 @@ class MissingValues:
 
 _BASE = "mixture"
 # As many as there are colours.
-_DRAWN = ("mixture", "nacl", "mean", "knn", "iterative", "naive_bayes", "masked_trees", "masked_regression")
+_DRAWN = ("mixture", "covariance", "nacl", "mean", "knn", "iterative", "naive_bayes", "masked_trees")
 _PLACE = {"data": "", "training rows": "", "missing": "", "share": ".1f"}
+_NEAR = ("training rows", "method", "cells", "lowest", "within a standard error", "worse than the mean")
 _SUMMARY = ("training rows", "measure", "against", "cells", "wins", "draws", "losses", "better", "worse")
 _COSTS = {"data": "", "training rows": "", "method": "", "fit (s)": ".3f", "microseconds a row": ".1f"}
 _STATUSES = ("method", "training rows", "status", "reason", "times", "data")
@@ -120,6 +124,24 @@ _EACH = {
     **dict.fromkeys(("method", "measure", "splits"), ""),
     **dict.fromkeys(("mean", "low", "high", "lead of mixture", "lead low", "lead high"), ".4f"),
 }
+
+
+def _near(groups: Sequence[Group]) -> Iterator[tuple[object, ...]]:
+    """Yield in how many cells each method has the lowest mean, or is above it by at most a standard error.
+
+    The last number counts the cells in which it is above mean imputation by more than a standard error. Standard errors
+    are those of differences on the same splits.
+    """
+    for training in dict.fromkeys(group.training for group in groups):
+        ranked = [(group, group.ranked(list(METHODS), "log_loss")) for group in groups if group.training == training]
+        own = [(group, names[0]) for group, names in ranked if names]
+        for name, method in METHODS.items():
+            cells = [(group, best) for group, best in own if group.values(name, "log_loss")]
+            if cells:
+                lowest = sum(best == name for _, best in cells)
+                near = sum(not group.is_worse(name, best) for group, best in cells)
+                worse = sum(group.is_worse(name, "mean") for group, _ in cells)
+                yield training, method.title, len(cells), lowest, near, worse
 
 
 def _summary(groups: Sequence[Group]) -> Iterator[tuple[object, ...]]:
@@ -304,6 +326,12 @@ class Group:
         sign = 1.0 if MEASURES[measure][1] else -1.0
         leads = [sign * (ours[split] - theirs[split]) for split in ours if split in theirs]
         return vocab.mean_of(leads, test_per_train=self.test_per_train)
+
+    def is_worse(self, method: str, than: str) -> bool:
+        """Tell whether the log loss of a method is above another's, on the same splits, by over a standard error."""
+        ours, theirs = self.values(method, "log_loss"), self.values(than, "log_loss")
+        more = [ours[split] - theirs[split] for split in ours if split in theirs]
+        return bool(more) and float(np.mean(more)) > np.nan_to_num(vocab.standard_error(more))
 
     def ranked(self, methods: Sequence[str], measure: str) -> list[str]:
         """Return those of the methods that gave predictions, the best first."""

@@ -117,7 +117,7 @@ def test_leads_and_claims_follow_from_the_losses() -> None:
     values |= {(name, "mcar", 0.5): hardly for name in sets[4:]}
     experiment = MissingValues(**SETTINGS)
     outcome = experiment.outcome(run_of(values))
-    near, summary, claims, means, _, statuses, measures = (table.frame for table in outcome.tables)
+    summary, near, claims, means, _, statuses, measures = (table.frame for table in outcome.tables)
     counts = near.set_index("method")[["cells", "lowest", "within a standard error", "worse than the mean"]]
     # The mean is lowest on four sets, but by no more than a standard error.
     assert counts.loc["mixture of NaCL"].tolist() == [6, 2, 6, 0]

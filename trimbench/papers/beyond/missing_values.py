@@ -87,14 +87,14 @@ class MissingValues:
         )
 
     def outcome(self, rows: pd.DataFrame) -> vocab.Outcome:
-        """Return which methods are close to the best, where the mixture wins, all means, claims, and curves."""
+        """Return where the mixture wins, which methods are close to the best, claims, all means, and the curves."""
         groups = groups_of(rows)
         losses = "Log loss where features are missing (means over splits)"
         means = [{**group.labels, **group.means("log_loss")} for group in groups]
         loss_formats = {**_PLACE, **dict.fromkeys((method.title for method in METHODS.values()), ".3f")}
         tables = [
-            vocab.Table.of("How often each method is close to the best", _near(groups), _NEAR, name="near"),
             vocab.Table.of("Wins, draws and losses of the mixture of NaCL", _summary(groups), _SUMMARY),
+            vocab.Table.of("How often each method is close to the best", _near(groups), _NEAR, name="near"),
             vocab.Table.of(losses, means, loss_formats, name="log_loss"),
             vocab.Table.of("Cost, the logistic regression included", _costs(groups), _COSTS, name="cost"),
             vocab.Table.of("Methods without predictions", _statuses(groups), _STATUSES, name="status"),

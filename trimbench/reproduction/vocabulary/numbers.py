@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
 from trimbench.reproduction.vocabulary.figures import Figure
 from trimbench.reproduction.vocabulary.tables import Table
@@ -201,6 +200,8 @@ def mean_of(
     mean = float(np.mean(found)) if n else math.nan
     if n < 2:
         return Mean(mean, None, n)
+    from scipy.special import stdtrit  # every command would wait for it at its start
+
     own = 1.0 if kind == "prediction" else test_per_train
     deviation = float(np.std(found, ddof=1))
     half = float(stdtrit(n - 1, 0.975)) * deviation * math.sqrt(own + 1 / n)

@@ -22,8 +22,17 @@ from trimbench.reproduction.files import is_accepted, safe_name, settings_name
 from trimbench.reproduction.reporting.figures import drawing as figure_files
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.overview import Overview
-from trimbench.reproduction.reporting.runs import check_run, make_run, profile_of, say, unattempted, write_findings
+from trimbench.reproduction.reporting.runs import (
+    check_run,
+    make_run,
+    profile_of,
+    read_about,
+    say,
+    unattempted,
+    write_findings,
+)
 from trimbench.reproduction.reporting.verdicts import compare
+from trimbench.reproduction.vocabulary.numbers import Outcome
 from trimbench.reproduction.vocabulary.reported import Literature
 from trimbench.reproduction.vocabulary.tables import Table
 
@@ -106,6 +115,15 @@ def test_files_of_an_earlier_setting_are_removed(tmp_path: Path) -> None:
     now[-1].write_text(json.dumps(about | {"files": [*about["files"], "notes.md"]}))
     write_findings(findings(), [], tmp_path, DEFAULT)
     assert (tmp_path / "family/notes.md").exists(), "no file of an experiment has such a name"
+
+
+def test_the_page_links_to_no_file_of_an_earlier_run(tmp_path: Path) -> None:
+    first, second = Table.of("First", [{"a": 1}], ["a"]), Table.of("Second", [{"a": 1}], ["a"], name="more")
+    for order in ((second, first), (first, second)):
+        found = replace(findings(), outcome=Outcome([*order], []))
+        write_findings(found, [], tmp_path, DEFAULT)
+        links = [table["file"] for table in read_about(tmp_path, "family/one")["page"]["tables"]]
+        assert all((tmp_path / link).exists() for link in links), order
 
 
 def test_the_configuration_names_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

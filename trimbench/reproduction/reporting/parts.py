@@ -9,7 +9,7 @@ import operator
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -115,10 +115,11 @@ class Entry:
         return () if self.findings is None else self.findings.altered
 
 
-def part_of(entry: Entry, folder: Path) -> Part:
-    """Return what the page of a run shows of an experiment, with links to the files that it finds in `folder`.
+def part_of(entry: Entry, folder: Path, written: Collection[Path] | None = None) -> Part:
+    """Return what the page of a run shows of an experiment, with links to files in `folder`.
 
-    In place of tables and jobs it has what `filled` needs to read their files.
+    It links to those that were just `written`, since an earlier run may have left others, or else to those that it
+    finds. In place of tables and jobs it has what `filled` needs to read their files.
     """
     found = entry.findings
     part: dict[str, Any] = {
@@ -134,13 +135,21 @@ def part_of(entry: Entry, folder: Path) -> Part:
         return part | {"figures": [], "tables": [], "notes": [], "jobs": None, "provenance": ""}
     stem = Path(found.stem)
     tables = [table for table in found.outcome.tables if table.listed and len(table.frame)]
+
+    def link(file: Path) -> str:
+        there = (folder / file).is_file() if written is None else folder / file in written
+        return _address(file) if there else ""
+
+    def link_to_csv(name: str) -> str:
+        return link(beside(stem, name, ".csv")) or link(beside(stem, name, ".csv.gz"))
+
     return part | {
         "computed": [*map(commit_of, computed_with(found.records))],
-        "figures": _figures(found, folder),
+        "figures": _figures(found, folder, link, link_to_csv),
         "tables": [
             {
                 "title": table.title,
-                "file": _link_to_csv(stem, table.name or "table", folder) or _link_to_csv(stem, "", folder),
+                "file": link_to_csv(table.name or "table") or link_to_csv(""),
                 "formats": dict(table.formats),
                 "texts": texts_of(table.frame),
             }
@@ -148,7 +157,7 @@ def part_of(entry: Entry, folder: Path) -> Part:
         ],
         "notes": found.notes,
         "jobs": {
-            "file": _link_to_csv(stem, "rows", folder),
+            "file": link_to_csv("rows"),
             "labels": list(found.labels),
             "texts": texts_of(found.rows[list(found.labels)]),
             "computed with": _environments(found),
@@ -264,29 +273,23 @@ def _chance(found: Probability, one: Judgement) -> str:
     return f"{found.value:.2g}" + (f" with {setup}" if setup else "")
 
 
-def _link(file: Path, folder: Path) -> str:
-    return _address(file) if (folder / file).is_file() else ""
-
-
 def _address(file: Path) -> str:
     return quote(file.as_posix(), safe="/,=")
 
 
-def _link_to_csv(stem: Path, part: str, folder: Path) -> str:
-    return _link(beside(stem, part, ".csv"), folder) or _link(beside(stem, part, ".csv.gz"), folder)
-
-
-def _figures(found: Findings, folder: Path) -> list[dict[str, object]]:
+def _figures(
+    found: Findings, folder: Path, link: Callable[[Path], str], link_to_csv: Callable[[str], str]
+) -> list[dict[str, object]]:
     stem = Path(found.stem)
     figures: list[dict[str, object]] = []
     for figure in found.outcome.figures:
         pictures = [beside(stem, figure.name, ending) for ending in SHOWN]
-        picture = next((one for one in pictures if (folder / one).is_file()), None)
+        picture = next((one for one in pictures if link(one)), None)
         if figure.points.empty or picture is None:
             continue
-        points = _link_to_csv(stem, points_name(figure), folder)
+        points = link_to_csv(points_name(figure))
         size = _size(folder / picture)
-        figures.append({"title": figure.title, "picture": _link(picture, folder), "size": size, "points": points})
+        figures.append({"title": figure.title, "picture": link(picture), "size": size, "points": points})
     return figures
 
 

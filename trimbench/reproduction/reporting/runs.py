@@ -102,7 +102,7 @@ def write_findings(
     pictures = [(one["title"], shown_picture(one["pictures"])) for one in figures]
     text = markdown_page(findings.stem, pictures=pictures, tables=listed, notes=_notes(findings))
     written += [*files, write_text(text, beside(stem, "", ".md"))]
-    page = part_of(Entry(findings.name, status, about, judgements, findings), folder)
+    page = part_of(Entry(findings.name, status, about, judgements, findings), folder, {*written})
     return described(
         written, {**provenance_of([findings]), "figures": figures, "page": page}, beside(stem, "", ".json")
     )

@@ -431,22 +431,6 @@ def test_what_partial_fit_refuses(estimator: Any) -> None:
         clone(estimator).set_params(**wrong.get(type(estimator), {"n_components": 2})).partial_fit(X, y, ["no", "yes"])
 
 
-def test_a_folder_of_parquet_files_is_studied_by_a_sample(tmp_path: Path, monkeypatch: Any) -> None:
-    pytest.importorskip("pyarrow")
-    from trimbench.papers.own_table import folders
-    from trimbench.papers.own_table.table_reading import read_table
-
-    X, y = patients(4)
-    for place in range(3):
-        X.assign(ill=y)[40 * place : 40 * (place + 1)].to_parquet(tmp_path / f"{place}.parquet")
-    assert len(read_table(tmp_path, "ill").labels) == 120
-    monkeypatch.setattr(folders, "SAMPLED_ROWS", 50)
-    table = read_table(tmp_path, "ill")
-    assert len(table.labels) == 50
-    assert any("50 rows were drawn at random from 120 in 3 files" in line for line in table.repairs)
-    assert table.sha256 == read_table(tmp_path, "ill").sha256
-
-
 def test_a_mixture_has_no_partial_fit() -> None:
     for estimator in (NaiveConformantClassifier(n_components=2), NaiveConformantClassifier(covariance="full")):
         assert not hasattr(estimator, "partial_fit")

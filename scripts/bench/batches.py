@@ -7,12 +7,17 @@ Each step runs in a process of its own, which says its processor time, its passe
 beyond that of the interpreter with NumPy, so with all that is imported and compiled. A rate is that of one pass. The
 first step reads the columns and casts them to floats, as every method has to; the exponent is that of processor time
 in rows, from a tenth of them.
+
+`study` reads the folder as a study does: the card of all rows, and the sample from which all of its jobs learn. `jobs`
+are those jobs, one after the other; their time does not depend on the rows, so that they have no rate. They take
+minutes, and run only if --jobs is given.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -60,8 +65,24 @@ class Passes:
     def __init__(self, folder: Path, n_rows: int) -> None:
         from pyarrow import dataset
 
-        files = sorted(folder.glob("*.parquet"))[: -(-n_rows // _FILE_ROWS)]
-        self.dataset, self.n_rows, self.n = dataset.dataset(files), n_rows, 0
+        self.files = sorted(folder.glob("*.parquet"))[: -(-n_rows // _FILE_ROWS)]
+        self.dataset, self.n_rows, self.n = dataset.dataset(self.files), n_rows, 0
+
+    def as_folder(self, folder: Path) -> Path:
+        """Make a folder of these rows: links to files, and a copy of the rows of a part of one."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        folder.mkdir()
+        left = self.n_rows
+        for file in self.files:
+            if left >= parquet.ParquetFile(file).metadata.num_rows:
+                (folder / file.name).symlink_to(file.resolve())
+            else:
+                few = next(parquet.ParquetFile(file).iter_batches(left))
+                parquet.write_table(pa.Table.from_batches([few]), folder / file.name, row_group_size=_GROUP_ROWS)
+            left -= parquet.ParquetFile(file).metadata.num_rows
+        return folder
 
     def batches(self, columns: list[str] | None = None) -> Batches:
         """Return batches of the rows."""
@@ -95,6 +116,8 @@ def step(name: str, rows: Passes) -> Any:
     import trimbench as tb
 
     real = list(range(N_BINARY, len(COLUMNS)))
+    if name in ("study", "jobs"):
+        return study(rows, with_jobs=name == "jobs")
     if name.startswith("read"):
         columns, left = [*CATEGORIES, "y"] if name == "read categories" else COLUMNS, rows.n_rows
         rows.n = 1
@@ -114,13 +137,39 @@ def step(name: str, rows: Passes) -> Any:
     return model.residual
 
 
-STEPS = ("read categories", "learn", "read", "conform 1", "conform 5")
+def study(rows: Passes, *, with_jobs: bool) -> Any:
+    """Read the folder as a study does, and run its jobs if asked to; return what the card says of the class."""
+    from trimbench.papers.own_table.settings import StudySettings, keep_table
+    from trimbench.papers.own_table.study import prepared
+    from trimbench.reproduction.configuration import Catalogue
+    from trimbench.reproduction.data.cache import Cache
+    from trimbench.reproduction.execution.code_hash import resolve
+    from trimbench.reproduction.vocabulary.cells import Inputs
+
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ["XDG_CACHE_HOME"] = scratch
+        began = time.process_time()
+        plan = prepared(rows.as_folder(Path(scratch) / "rows"), "y", None, StudySettings())
+        cache = Cache.from_environment(offline=True)
+        keep_table(plan.table, cache)
+        rows.n = 1
+        found: dict[str, Any] = {"reading": time.process_time() - began, "class": plan.table.card[0].values}
+        for cell in plan.cells(Inputs(Catalogue(), cache)) if with_jobs else ():
+            began = time.process_time()
+            resolve(cell.job.function)(**cell.job.parameters)
+            of_step = f"{cell.labels['step']}"
+            found[of_step] = found.get(of_step, 0.0) + time.process_time() - began
+        return found
+
+
+STEPS = ("read categories", "learn", "read", "study", "conform 1", "conform 5")
 
 
 def child(name: str, folder: Path, n_rows: int) -> None:
     """Run one step and print what it took."""
     before = _status("VmRSS")  # of the interpreter and NumPy
-    step(name, Passes(folder, 2_000))  # compiles and imports
+    if name != "jobs":
+        step(name, Passes(folder, 2_000))  # compiles and imports
     rows = Passes(folder, n_rows)
     start, began = time.process_time(), time.perf_counter()
     found = step(name, rows)
@@ -160,6 +209,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--only", nargs="+", choices=STEPS, help="some steps, and those they are compared with")
+    parser.add_argument("--jobs", action="store_true", help="run the jobs of a study, too, once")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.step:
@@ -172,7 +223,9 @@ def main() -> None:
         size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
         print(f"{given.rows:,} rows x {len(COLUMNS)} columns, {size / 2**20:,.0f} MiB of files")
         per_pass: dict[str, float] = {}
-        for name in STEPS:
+        for name in (
+            STEPS if given.only is None else [one for one in STEPS if one in given.only or one.startswith("read")]
+        ):
             few, many = (measured(name, folder, n) for n in (given.rows // 10, given.rows))
             per_pass[name] = many["seconds"] / many["passes"]
             exponent = np.log10(per_pass[name] / (few["seconds"] / few["passes"]))
@@ -182,6 +235,13 @@ def main() -> None:
                 f"{given.rows / per_pass[name]:,.0f} rows a second, {reading / per_pass[name]:.2f} of reading's"
                 f" rate, {many['MiB']:.0f} MiB beyond the interpreter, growth {exponent:.2f}",
                 flush=True,
+            )
+        if given.jobs:
+            found = measured("jobs", folder, given.rows)
+            parts = ", ".join(f"{name} {one:.1f}" for name, one in found["found"].items() if name != "class")
+            print(
+                f"study with its jobs: {found['seconds']:.1f} s of processor ({parts}), {found['MiB']:.0f} MiB beyond "
+                "the interpreter"
             )
 
 

@@ -20,6 +20,7 @@ from trimbench.papers.own_table.table_files import SourceTable
 from trimbench.papers.own_table.table_texts import (
     CODES,
     ENDS_AS_FLOATS,
+    LARGEST,
     LARGEST_EXACT,
     YEAR_LAST,
     ColumnType,
@@ -31,6 +32,7 @@ from trimbench.papers.own_table.table_texts import (
     is_code,
     is_date,
     is_huge,
+    missing_among,
     numbers_among,
     outlying_codes,
     signed,
@@ -62,7 +64,6 @@ _USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-][01]?\d\d)?", re.AS
 _FIRST = 20  # rows that tell whether a column may have numbers alone
 _DURATION = re.compile(r"-?(?:\d{1,5} days?,? \+?)?\d{1,3}:[0-5]\d:[0-5]\d(?:\.\d{1,9})?", re.ASCII)
 LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
-_LARGEST = 1e150  # whose square is no float
 _AFTER_9999 = 2932897.0  # days, which the last moments of that year are rounded to
 
 
@@ -325,7 +326,7 @@ def _finished(
         if gaps.any():
             values[gaps] = np.nan
             notes.append(f"{text!r} counts as missing in {rows_in(int(gaps.sum()))}")
-    if len(beyond := np.flatnonzero(np.abs(values) > _LARGEST)):
+    if len(beyond := np.flatnonzero(np.abs(values) > LARGEST)):
         if len(infinite := np.flatnonzero(np.isinf(values)) + 1):
             what = f"column {quoted(name)} must have finite numbers, got inf in {rows_named(infinite.tolist(), 5)}"
             raise DeclarationError(f"{what}; correct them, or add inf and -inf to missing_values")
@@ -384,9 +385,7 @@ class TextColumn:
         rows = rows.dictionary_encode()
         found = rows.dictionary.to_pylist()
         tidied = [*map(str.strip, found)]
-        gone.intersection_update(tidied)
-        if numbers:
-            gone |= {text for text in tidied if stated_number(text) in numbers and not is_code(text)}
+        gone = missing_among(tidied, missing)
         if not gone and tidied == found:
             return cls(name, rows, {})
         places = {text: place for place, text in enumerate(dict.fromkeys(one for one in tidied if one not in gone))}

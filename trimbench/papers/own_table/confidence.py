@@ -53,6 +53,8 @@ def judge_confidence(
         found = model.predict_proba(own.test)
     truth = np.searchsorted(model.classes_, data.labels[test])
     return {
+        "n_train": len(train),
+        "n_test": len(test),
         "n_columns": own.train.shape[1],
         "selected": [own.outputs[place] for place in selected],
         "expected_error": float(1 - found.max(axis=1).mean()) if stated is None else stated,

@@ -65,6 +65,7 @@ class Steps(Studied):
     confidence: list[Row]
     explanations: list[Row]
     failures: list[Row]
+    used: Mapping[tuple[str, int, int], int]  # of a step, rows to learn from, and rows to test on: how many jobs
 
     @classmethod
     def of(cls, rows: pd.DataFrame, studied: Studied) -> Steps:
@@ -87,6 +88,10 @@ class Steps(Studied):
             list({(len(row["selected"]), row["method"]): row for row in step("confidence")}.values()),
             [one for row in step("explanations") for one in row["explained"]],
             [_plain(row) for row in rows[rows["status"] != "ok"].to_dict("records")],
+            Counter(
+                (row["step"], int(row["n_train"]), int(row["n_test"]))
+                for row in (done[["step", "n_train", "n_test"]].to_dict("records") if len(done) else ())
+            ),
         )
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,10 +20,10 @@ from trimbench.papers.own_table.found import (
     percent,
     stability_of,
 )
-from trimbench.papers.own_table.steps import CANDIDATES, CLASSIFIERS, FEW, OUTER, SEQUENTIAL_ROWS, TRIMMING
+from trimbench.papers.own_table.steps import CANDIDATES, CLASSIFIERS, FEW, OUTER, SEQUENTIAL_ROWS, STATED_ROWS, TRIMMING
 from trimbench.papers.own_table.table_reading import DETERMINES
 from trimbench.papers.own_table.table_texts import TableSettings
-from trimbench.papers.own_table.tables import title_of
+from trimbench.papers.own_table.tables import rows_of, title_of
 from trimbench.reproduction.files import own_homes
 from trimbench.reproduction.reporting.page import facts_of, render, table_parts
 from trimbench.reproduction.reporting.parts import filled
@@ -53,9 +54,15 @@ def notes(found: Steps) -> list[str]:
         f"{n_rows - n_test:,} to learn from and {n_test:,} to test on."
     )
     if n_rows - n_test > own.rows:
+        drawn = " that were drawn, and sample_rows=... draws more" if n_rows < found.table.n_rows else ""
         said.append(
             f"To save time, all steps except the one on missing features learn from {own.rows:,} random training rows; "
-            f"rows={n_rows} takes all."
+            f"rows={n_rows} takes all{drawn}."
+        )
+    elif n_rows < found.table.n_rows and n_rows - n_test < own.rows:
+        said.append(
+            f"rows={own.rows} are more than the {n_rows - n_test:,} that were drawn to learn from; sample_rows="
+            f"{math.ceil(own.rows / (1 - own.test_share))} draws as many."
         )
     if n_test > own.gap_rows or n_rows - n_test > own.gap_rows:
         said.append(
@@ -95,8 +102,8 @@ def notes(found: Steps) -> list[str]:
         f"{CANDIDATES} most informative ones, by the cross-validated accuracy of CategoricalNB on at most "
         f"{SEQUENTIAL_ROWS:,} rows.",
         "Whether a decision stays once all values are known: what is stated is the mean same-decision probability of a "
-        "conformant model; the true share is of test rows without gaps of their own. It holds where values are missing "
-        "at random.",
+        f"conformant model, of at most {STATED_ROWS} random ones of the test rows without gaps of their own; the true "
+        "share is of all of these. It holds where values are missing at random.",
         "For logistic regression, and where the confidence after selection is judged, a category becomes several "
         "columns of zeros and ones; for the latter, numbers are cut in two at their median.",
     ]
@@ -267,6 +274,7 @@ def model_lines(found: Steps, source: str | None, target: str) -> str:
     reading = ", ".join(f"{name}={getattr(own, name)!r}" for name in names)
     if source is not None and (home := next((one for one in own_homes() if source.startswith(f"{one}/")), None)):
         source = f"~{source.removeprefix(home)}"  # pages of a study may be shared
+    drawn = f", sample_rows={own.sample_rows!r}, seed={own.seed!r}" * (len(found.table.labels) < found.table.n_rows)
     read, remark = ("table", "  # the data frame that was studied") if source is None else (repr(source), "")
     priced = set(found.costs.values()) != {1.0}
     arguments = f"budget={chosen['budget']!r}, {'costs=costs, ' * priced}time_limit={own.seconds(len(found.costs))!r}"
@@ -275,7 +283,7 @@ def model_lines(found: Steps, source: str | None, target: str) -> str:
         f"from trimbench.papers.own_table.table_reading import {'TableSettings, ' if reading else ''}read_table",
         "from trimbench.papers.own_table.settings import StoredTable",
         "",
-        f"table = read_table({read}, {target!r}{f', TableSettings({reading})' if reading else ''}){remark}",
+        f"table = read_table({read}, {target!r}{f', TableSettings({reading})' if reading else ''}{drawn}){remark}",
         "data = StoredTable(table.features, table.labels, table.classes)",
         f"answers = data.answers({found.positive!r})",
         f"rows = data.split({own.test_share!r}, {own.seed!r}, most={own.rows!r})[0]  # those of the study",
@@ -294,12 +302,12 @@ def model_lines(found: Steps, source: str | None, target: str) -> str:
 def render_study(found: Steps, findings: Findings, lines: str, seconds: float, folder: Path) -> str:
     """Return the page of a study, to be written into the folder of its other files."""
     part = filled(read_about(folder, findings.stem)["page"], folder)
-    n_rows, n_features = found.table.features.shape
+    n_features = found.table.features.shape[1]
     cost = sum(float(row) for row in findings.rows["seconds"].dropna()) if "seconds" in findings.rows else 0.0
     return render(
         "study.html",
         facts=facts_of(
-            f"{n_rows:,} rows, {n_features} features, {len(found.table.classes)} classes",
+            f"{rows_of(found.table)}, {n_features} features, {len(found.table.classes)} classes",
             f"{seconds:.0f} s, {cost:.0f} s in {len(findings.rows)} jobs",
             computed=part["computed"],
         ),

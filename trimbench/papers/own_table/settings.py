@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from trimbench.papers.methods.missing_features import METHODS
+from trimbench.papers.own_table.folders import SAMPLED_ROWS
 from trimbench.papers.own_table.table_files import read_file
 from trimbench.papers.own_table.table_reading import ReadTable
 from trimbench.papers.own_table.table_texts import MISSING_VALUES, TableSettings, type_setting
@@ -64,6 +65,8 @@ class StudySettings(TableSettings):
         default depends on the costs.
     test_share : float
         Share of the rows, chosen at random, on which everything is measured.
+    sample_rows : int
+        Rows that are drawn at random from a folder that has more; all steps take theirs from these.
     rows : int
         Training rows of the frontier, the classifiers and the explanations, at most.
     gap_rows : int
@@ -82,6 +85,7 @@ class StudySettings(TableSettings):
     budget: NonNegativeFloat | None = None
     budgets: list[NonNegativeFloat] = field(default_factory=list)
     test_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    sample_rows: PositiveInt = SAMPLED_ROWS
     rows: PositiveInt = 4000
     gap_rows: PositiveInt = 1000
     mechanisms: Axis[Mechanism] = field(default_factory=lambda: list[Mechanism](["mcar", "depends_on_value"]))

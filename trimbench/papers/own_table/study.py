@@ -36,7 +36,7 @@ from trimbench.papers.own_table.steps import (
     select_within,
 )
 from trimbench.papers.own_table.table_reading import read_table
-from trimbench.papers.own_table.tables import card_of, figures_of, tables_of
+from trimbench.papers.own_table.tables import card_of, figures_of, rows_of, tables_of
 from trimbench.reproduction.configuration import Catalogue
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.code_hash import JobFunction
@@ -109,7 +109,7 @@ class Study:
         """What each step found, by name.
 
         The names are ``"frontier"``, ``"card"``, ``"classifiers"``, ``"baseline"``, ``"missing"``, ``"confidence"``,
-        ``"explanations"``, and ``"failures"`` if a step has no result.
+        ``"explanations"``, ``"rows"``, and ``"failures"`` if a step has no result.
         """
         return {one.name or _MAIN: one.frame for one in self.findings.outcome.tables}
 
@@ -286,7 +286,8 @@ def prepared(
     source: str | Path | pd.DataFrame, target: str, costs: Mapping[str, float] | None, settings: StudySettings
 ) -> OwnTable:
     """Read a table and its costs; nothing runs yet. Raises ConfigurationError, which says in a line what is wrong."""
-    table = with_settings(read_table(source, target, settings), settings.missing_values)
+    read = read_table(source, target, settings, sample_rows=settings.sample_rows, seed=settings.seed)
+    table = with_settings(read, settings.missing_values)
     counts = [int((table.labels == place).sum()) for place in range(len(table.classes))]
     if min(counts) < 2:
         rare = table.classes[counts.index(min(counts))]
@@ -313,7 +314,7 @@ def run_study(plan: OwnTable, source: str | None, target: str, where: Surroundin
     card = cut(replace(card, frame=card.frame.drop(columns="notes")), _MOST)
     some = notes if len(notes) <= _MOST else [*notes[: _MOST - 1], f"{len(notes) - _MOST} more", notes[-1]]
     shown = f"{card.title}\n\n{markdown(card, terminal_width())}", "\n".join(fitted(f"- {line}", 2) for line in some)
-    say("\n\n".join([f"# {plan.table.name}: {len(plan.table.labels):,} rows", *shown]) + "\n")
+    say("\n\n".join([f"# {plan.table.name}: {rows_of(plan.table)}", *shown]) + "\n")
     keep_table(plan.table, where.inputs.cache)
     configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **asdict(plan.settings)}
     made = Plan.of(STUDY, configuration, plan, [], where)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.papers.own_table.folders import sampled
+from trimbench.papers.own_table.folders import SAMPLED_ROWS, AllRows, sampled
 from trimbench.papers.own_table.table_texts import CONTROL, SEARCHED, Reading, other_format, stated_number
 from trimbench.reproduction.data.cache import one_line_reason
 from trimbench.reproduction.data.errors import DeclarationError
@@ -286,7 +286,7 @@ def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = (
         what = f"the index {shown(named, 3)}" if named else "the index of the rows"
         notes.append(f"{what} is no column, so it was left out; reset_index() makes it one")
     frame = frame.reset_index(drop=True)
-    columns = {str(name): _plain(column, encoding, notes) for name, column in frame.items()}
+    columns = {str(name): plain_column(column, encoding, notes) for name, column in frame.items()}
     frame, more = _without_names_again(pd.DataFrame(columns, index=range(len(frame))))
     return frame, [*notes, *more]
 
@@ -310,7 +310,8 @@ def _without_names_again(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return frame.drop(index=again).reset_index(drop=True), [note]
 
 
-def _plain(column: pd.Series[Any], encoding: str | None, notes: list[str]) -> pd.Series[Any]:
+def plain_column(column: pd.Series[Any], encoding: str | None, notes: list[str]) -> pd.Series[Any]:
+    """Return a column with a type of pandas, or texts; bytes become text, and notes say where that failed."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.SparseDtype):
@@ -525,27 +526,36 @@ def _values(lines: Iterator[tuple[int, list[str]]], names: list[str], separator:
 
 @dataclass(frozen=True, eq=False)
 class SourceTable:
-    """A table as it was found; `owner` begins the messages about it, `repairs` say what has been changed already."""
+    """A table as it was found; `owner` begins the messages about it, `repairs` say what has been changed already.
+
+    `every` counts all rows of a folder, of which the table is then a sample.
+    """
 
     name: str
     owner: str
     frame: pd.DataFrame
     repairs: Sequence[str] = ()
+    every: AllRows | None = None
 
 
-def open_source(source: Any, settings: Reading, target: str, most: int) -> SourceTable:
-    """Return the table of a file or a frame; raise `DeclarationError` if it is none, or has other columns."""
+def open_source(
+    source: Any, settings: Reading, target: str, most: int, sample_rows: int = SAMPLED_ROWS, seed: int = 0
+) -> SourceTable:
+    """Return the table of a file, a folder or a frame; raise `DeclarationError` if it is none, or has other columns.
+
+    Of a folder with more rows than `sample_rows`, so many are drawn at random.
+    """
     import pandas as pd
 
     if isinstance(source, str | os.PathLike):
         path = Path(source).expanduser()
         if path.is_dir():
             owner = f"folder {quoted(path.name)}"
-            rows, notes = sampled(
-                path, functools.partial(check_columns, owner, settings=settings, target=target, most=most)
-            )
+            check = functools.partial(check_columns, owner, settings=settings, target=target, most=most)
+            rows, every = sampled(path, check, target, settings.missing_values, sample_rows, seed)
             table = open_source(rows, settings, target, most)
-            return SourceTable(path.name, owner, table.frame, [*notes, *table.repairs])
+            notes = [] if every is None else [every.note]
+            return SourceTable(path.name, owner, table.frame, [*notes, *table.repairs], every)
         if not path.is_file():
             beside = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
             hint = did_you_mean(path.name, beside) or "; correct the path"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.papers.own_table.cards import ColumnCard, array_of, card_of, in_order, known_of
 from trimbench.papers.own_table.column_reading import (
     LEFT_OUT,
     MAX_CATEGORIES,
@@ -24,8 +24,9 @@ from trimbench.papers.own_table.column_reading import (
     read_columns,
     type_of,
 )
+from trimbench.papers.own_table.folders import SAMPLED_ROWS
 from trimbench.papers.own_table.table_files import SourceTable, open_source, within_memory
-from trimbench.papers.own_table.table_texts import ReadAs, Reading, TableSettings, stated_number, text_of
+from trimbench.papers.own_table.table_texts import Reading, TableSettings
 from trimbench.reproduction.data.dataset import Cells, Labels, canonical_order, hash_of
 from trimbench.reproduction.data.errors import DeclarationError
 from trimbench.reproduction.messages import did_you_mean, quoted, rows_in, rows_named, shown
@@ -35,31 +36,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["ColumnCard", "ReadTable", "TableSettings", "read_table"]
-
-
-@dataclass(frozen=True)
-class ColumnCard:
-    """How one column was read.
-
-    Attributes
-    ----------
-    name : str
-    read_as : {"category", "number", "boolean", "date", "id", "target", "left out"}
-        A category and a boolean are labels; a date is the number of days since 1970-01-01.
-    distinct, missing : int
-        Number of different values and of rows without one.
-    values : str
-        The most frequent values with their numbers of rows, or the range and the median of numbers and dates.
-    notes : tuple of str
-        What was repaired or looks wrong.
-    """
-
-    name: str
-    read_as: ReadAs
-    distinct: int
-    missing: int
-    values: str
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +60,8 @@ class ReadTable:
         Everything that was changed, left out or looks wrong, one line each.
     sha256 : str
         Hash of the features and labels, whatever the file is called and wherever it is.
+    n_rows : int
+        How many rows with a class the source has; a folder may have more than were drawn from it.
     """
 
     name: str
@@ -94,6 +72,7 @@ class ReadTable:
     card: tuple[ColumnCard, ...]
     repairs: tuple[str, ...]
     sha256: str
+    n_rows: int
 
 
 _AS_RECOGNISED = TableSettings()
@@ -101,17 +80,29 @@ _FEWEST_ROWS, _MOST_FEATURES = 10, 5_000
 
 
 @within_memory()
-def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISED) -> ReadTable:
+def read_table(
+    source: Any,
+    target: str,
+    settings: TableSettings = _AS_RECOGNISED,
+    *,
+    sample_rows: int = SAMPLED_ROWS,
+    seed: int = 0,
+) -> ReadTable:
     """Read a table with a column of classes.
 
     Parameters
     ----------
     source : path, or frame of pandas, polars or pyarrow
-        A file is text (plain or gzip), Parquet, or Arrow and Feather; what it holds decides, not its name.
+        A file is text (plain or gzip), Parquet, or Arrow and Feather; what it holds decides, not its name. A folder has
+        Parquet files of any size.
     target : str
         The column of classes. Rows without a class are left out.
     settings : TableSettings
         What is known about the table.
+    sample_rows : int
+        Of a folder with more rows, so many are drawn at random.
+    seed : int
+        Of this draw.
 
     Raises
     ------
@@ -120,7 +111,7 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     """
     import pandas as pd
 
-    table = open_source(source, settings, target, _MOST_FEATURES)
+    table = open_source(source, settings, target, _MOST_FEATURES, sample_rows, seed)
     classes, notes, repairs = _classes(table, target, settings)
     rows = np.flatnonzero(classes.codes >= 0)
     labels = classes.codes[rows]
@@ -135,13 +126,13 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
         what = f"got none of {len(read):,}; of {quoted(first.name)}: {first.notes[-1]}"
         advice = "add columns, or correct separator, types and missing_values"
         raise DeclarationError(f"{table.owner}: at least one column must be a feature, {what}; {advice}")
-    arrays = {name: _array(values) for name, values in features.items()}
+    arrays = {name: array_of(values) for name, values in features.items()}
     codes = {name: _numbered(values) for name, values in arrays.items()}
     same = equal_columns(arrays, codes)
     more = {name: suspicion(name, values, codes[name], labels, same.get(name)) for name, values in arrays.items()}
     columns = {one.name: replace(one, notes=(*one.notes, *more.get(one.name, ()))) for one in read}
     columns[target] = ReadColumn(target, "target", classes, tuple(notes))
-    card = tuple(_card_of(columns.get(name), name, table, settings, codes.get(name)) for name in map(str, table.frame))
+    card = tuple(card_of(columns.get(name), name, table, settings, codes.get(name)) for name in map(str, table.frame))
     order, n_again = canonical_order([*features.values(), Labels(labels, classes.names)], len(labels))
     repairs = [*table.repairs, *repairs]
     if n_again:
@@ -156,6 +147,7 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
         card=card,
         repairs=(*repairs, *(f"column {quoted(one.name)}: {note}" for one in card for note in one.notes)),
         sha256=hash_of([*features.items()], (target, Labels(labels, classes.names)), order),
+        n_rows=len(labels) if table.every is None else table.every.n_with_class,
     )
 
 
@@ -219,10 +211,7 @@ def _classes(table: SourceTable, target: str, settings: Reading) -> tuple[Labels
     if len(column.texts) > MAX_CATEGORIES:
         got = f"got {len(column.texts):,} different values such as {shown(column.texts, 3)}"
         raise DeclarationError(f"{what}, {got}; name another column, or cut it into classes first")
-    numbers = {text: stated_number(text) for text in column.texts}
-    if any(map(math.isnan, numbers.values())):
-        numbers = dict.fromkeys(numbers, 0.0)
-    order = sorted(column.texts, key=lambda text: (numbers[text], text))
+    order = in_order(column.texts)
     notes, repairs = [*column.missing_notes()], []
     if rare := [text for text, count in zip(column.texts, column.counts.tolist(), strict=True) if count < 2]:
         notes.append(f"only 1 row each of {shown(rare)}: too few to learn from and to test")
@@ -239,7 +228,7 @@ def _classes(table: SourceTable, target: str, settings: Reading) -> tuple[Labels
 def _positive(table: SourceTable, classes: Labels, wanted: str | None) -> str | None:
     names = classes.names
     if wanted is None:
-        return names[int(np.argmin(np.bincount(_known(classes.codes))))] if len(names) == 2 else None
+        return names[int(np.argmin(np.bincount(known_of(classes.codes))))] if len(names) == 2 else None
     if wanted not in names:
         what = f"positive must be a class of the target, got {quoted(wanted)}{did_you_mean(wanted, names)}"
         raise DeclarationError(f"{table.owner}: {what}; the classes are {shown(names)}")
@@ -257,15 +246,15 @@ _ERRORS_LEFT = 0.01
 
 def reason_to_leave_out(name: str, cells: Cells, every: Cells, asked_for: bool) -> str | None:
     """Return why a column cannot be a feature, if so: it never changes, or numbers the rows and nobody asked for it."""
-    values = _array(cells)
-    known = _known(values)
+    values = array_of(cells)
+    known = known_of(values)
     if not len(known):
         return "it has no values in the rows with a class, so it is left out"
     if len(known) == len(values) and (known == known[0]).all():
         first = cells.names[0] if isinstance(cells, Labels) else str(cells[0])
         return f"it has the same value in every row, {quoted(first)}, so it is left out"
     # What numbers every row of the table has gaps in those with a class.
-    for one in () if asked_for else (values, _array(every)):
+    for one in () if asked_for else (values, array_of(every)):
         if _numbers_rows(name, one) and (one.max() - one.min() == len(one) - 1 or _NAME_OF_ID.search(name)):
             return "it numbers the rows, so it is left out; to keep it, write types: number"
     return None
@@ -297,15 +286,6 @@ def equal_columns(arrays: Mapping[str, NDArray[Any]], codes: Mapping[str, NDArra
     said = {name: (kind, (arrays if kind == "f" else codes)[name].tobytes()) for name, kind in kinds.items()}
     first = {one: name for name, one in reversed(said.items())}
     return {name: first[one] for name, one in said.items() if first[one] != name}
-
-
-def _array(cells: Cells) -> NDArray[Any]:
-    """Return the numbers of a column, NaN where one is missing, or the codes of its labels, -1 there."""
-    return cells.codes if isinstance(cells, Labels) else cells
-
-
-def _known(values: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(values[~np.isnan(values) if values.dtype.kind == "f" else values >= 0])
 
 
 def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
@@ -355,39 +335,6 @@ def _is_sorted_by_class(values: NDArray[np.float64], labels: NDArray[np.int64]) 
     changes = np.flatnonzero(np.diff(labels)) + 1
     same = np.isnan(values[changes]) & np.isnan(values[changes - 1]) | (values[changes] == values[changes - 1])
     return bool(len(changes) < np.count_nonzero(np.bincount(labels)) and not same.any())
-
-
-# What is said about each column.
-
-
-def _card(name: str, read_as: ReadAs, cells: Cells, notes: Iterable[str], codes: Any = None) -> ColumnCard:
-    """Return the card of a column of numbers, with the codes of `_numbered`, or of labels."""
-    values = _array(cells)
-    known = _known(values)
-    missing = len(values) - len(known)
-    if not isinstance(cells, Labels):
-        distinct = int(codes.max()) + 1
-        text = text_of if read_as == "date" else "{:.6g}".format
-        said = f"{text(known.min())} to {text(known.max())}, median {text(np.median(known))}"
-    else:
-        counts, names = np.bincount(known), cells.names
-        distinct = int(np.count_nonzero(counts))
-        top = range(distinct) if read_as == "target" else np.argsort(-counts, kind="stable")[:3].tolist()
-        said = ", ".join(f"{quoted(names[place])} {counts[place]:,}" for place in top)
-        said += f" and {distinct - len(top):,} more" if distinct > len(top) else ""
-    return ColumnCard(name, read_as, distinct, missing, said, tuple(notes))
-
-
-def _card_of(column: ReadColumn | None, name: str, table: SourceTable, settings: Reading, codes: Any) -> ColumnCard:
-    if column and column.cells is not None:
-        return _card(name, column.read_as, column.cells, column.notes, codes)
-    texts = TextColumn.of(name, table.frame[name], settings.missing_values)
-    if name not in settings.ids:
-        other = () if name in settings.drop else ("it is not among the named features",)
-        return _card(name, "left out", texts.labels(), column.notes if column else other)
-    rows = texts.rows_of(np.flatnonzero(texts.counts > 1).tolist())
-    again = f"it does not name rows uniquely: {rows_in(len(rows))} share a value with another ({rows_named(rows)})"
-    return _card(name, "id", texts.labels(), [again] * bool(rows))
 
 
 # The columns of a table whose declaration says what they are: none is left out.

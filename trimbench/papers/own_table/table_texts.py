@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Annotated, Literal, get_args
@@ -20,6 +20,7 @@ from trimbench.reproduction.data.errors import DeclarationError
 from trimbench.reproduction.messages import rows_in, rows_named
 
 ColumnType = Literal["category", "number", "boolean", "date"]
+LARGEST = 1e150  # of the numbers that are read: its square is a float
 ReadAs = Literal["category", "number", "boolean", "date", "id", "target", "left out"]
 # What pandas takes for missing, the question mark of many UCI files, marks of databases and errors of spreadsheets.
 MISSING_VALUES = (
@@ -342,6 +343,14 @@ def numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]
     """Return those of some texts that are numbers, or dates, each with its number."""
     numbers = [(text, days_of(text, day_comes_first=True) if days else stated_number(text)) for text in texts]
     return [(text, number) for text, number in numbers if not math.isnan(number)]
+
+
+def missing_among(texts: Collection[str], missing: Collection[str]) -> set[str]:
+    """Return those of some texts, without blanks around them, that are `missing`: as texts, or as the same number."""
+    gone = {"", *missing}.intersection(texts)
+    if numbers := {number for _, number in numbers_among(tuple(missing), days=False)}:
+        gone |= {text for text in texts if stated_number(text) in numbers and not is_code(text)}
+    return gone
 
 
 # Values that may stand for missing ones: -999 among ages, 9999-12-31 among dates, "unknown" among categories.

@@ -25,7 +25,8 @@ from trimbench.reproduction.vocabulary.tables import Table
 
 _WILSON = "shares of test rows with Wilson's 95 % intervals"
 
-_CARD = dict.fromkeys(("column", "read as", "values", "missing", "what they are", "notes"), "")
+_COUNTED = "counted in rows"
+_CARD = dict.fromkeys(("column", "read as", "values", "missing", "what they are", _COUNTED, "notes"), "")
 _BASELINE = {
     "classifier": "",
     **dict.fromkeys(("accuracy", "low", "high", "log loss", "Brier score", "confidence", "calibration error"), ".4f"),
@@ -78,13 +79,31 @@ _EXPLAINED = {
     **dict.fromkeys(("probability", "stays"), ".4f"),
     **dict.fromkeys(("kept by", "although"), ""),
 }
+_USED = dict.fromkeys(("step", "learned from", "tested on", "times", "drawn", "of rows"), "")
 _FAILURES = dict.fromkeys(("step", "of", "status", "reason"), "")
 
 
 def card_of(table: ReadTable) -> Table:
     """Return how each column was read."""
-    lines = [(one.name, one.read_as, one.distinct, one.missing, one.values, "; ".join(one.notes)) for one in table.card]
-    return Table.of("How each column was read", lines, _CARD, name="card")
+    title, names = "How each column was read", dict(_CARD)
+    is_sample = table.n_rows > len(table.labels)
+    if not is_sample:
+        del names[_COUNTED]
+    lines = [
+        {
+            **dict(zip(_CARD, (one.name, one.read_as, one.distinct, one.missing, one.values), strict=False)),
+            **({_COUNTED: one.rows} if is_sample else {}),
+            "notes": "; ".join(one.notes),
+        }
+        for one in table.card
+    ]
+    return Table.of(title, lines, names, name="card")
+
+
+def rows_of(table: ReadTable) -> str:
+    """Return how many rows a table has, and how many they were drawn from."""
+    n_rows = len(table.labels)
+    return f"{n_rows:,} rows" if n_rows == table.n_rows else f"{n_rows:,} of {table.n_rows:,} rows"
 
 
 def tables_of(found: Steps) -> list[Table]:
@@ -97,6 +116,12 @@ def tables_of(found: Steps) -> list[Table]:
         Table.of(_LOST, _gaps_tables(found), _GAPS, name="missing"),
         Table.of(f"Confidence after selection ({_WILSON})", _confidence_tables(found), _CONFIDENCE, name="confidence"),
         Table.of(_WHY, _explained(found), _EXPLAINED, name="explanations"),
+        Table.of(
+            "Rows that each step used (with a class; times: with other rows, budgets or methods)",
+            _used(found),
+            _USED,
+            name="rows",
+        ),
     ]
     if found.failures:
         tables.append(Table.of("Steps without a result", _failures(found), _FAILURES, name="failures"))
@@ -209,6 +234,21 @@ def _explained(found: Steps) -> Iterator[tuple[object, ...]]:
         kept_by = with_values(one["features"]) or "no feature: nothing opposes it"
         place = (one[name] for name in ("class", "predicted", "against", "probability", "stability"))
         yield one["row"] + 1, *place, kept_by, with_values(one["opposing"])
+
+
+def _used(found: Steps) -> Iterator[tuple[object, ...]]:
+    for (step, n_train, n_test), times in found.used.items():
+        yield _STEPS[step], n_train, n_test, times, len(found.table.labels), found.table.n_rows
+
+
+_STEPS = {
+    "frontier": "frontier",
+    "choice": "choice of a budget",
+    "baseline": "all features",
+    "gaps": "missing features",
+    "confidence": "confidence",
+    "explanations": "explanations",
+}
 
 
 def _failures(found: Steps) -> Iterator[tuple[object, ...]]:

@@ -223,9 +223,8 @@ def main() -> None:
         size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
         print(f"{given.rows:,} rows x {len(COLUMNS)} columns, {size / 2**20:,.0f} MiB of files")
         per_pass: dict[str, float] = {}
-        for name in (
-            STEPS if given.only is None else [one for one in STEPS if one in given.only or one.startswith("read")]
-        ):
+        wanted = {"read", *(given.only or STEPS), *(["read categories"] if "learn" in (given.only or ()) else [])}
+        for name in [one for one in STEPS if one in wanted]:
             few, many = (measured(name, folder, n) for n in (given.rows // 10, given.rows))
             per_pass[name] = many["seconds"] / many["passes"]
             exponent = np.log10(per_pass[name] / (few["seconds"] / few["passes"]))

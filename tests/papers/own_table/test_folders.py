@@ -17,7 +17,10 @@ from trimbench.papers.own_table import folders
 from trimbench.papers.own_table.cards import ColumnCard
 from trimbench.papers.own_table.table_reading import TableSettings, read_table
 from trimbench.papers.own_table.table_texts import MISSING_VALUES
+from trimbench.papers.own_table.tables import rows_of
 from trimbench.reproduction.data.errors import DeclarationError
+
+from .studies import iris, studied
 
 
 def write(folder: Path, *frames: pd.DataFrame, **how: Any) -> Path:
@@ -193,3 +196,26 @@ def test_a_study_of_a_folder_learns_from_a_sample(tmp_path: Path) -> None:
     assert table.repairs[0].startswith("50 rows were drawn at random from 120 in 3 files")
     assert table.sha256 == read_table(folder, "ill", sample_rows=50).sha256
     assert table.sha256 != read_table(folder, "ill", sample_rows=50, seed=1).sha256
+
+
+def test_a_study_says_how_many_rows_each_step_used(tmp_path: Path) -> None:
+    folder = write(tmp_path / "rows", iris()[:70], iris()[70:])
+    study = studied(folder, "species", tmp_path / "jobs", sample_rows=120, rows=60)
+    used = study.tables["rows"].set_index("step")
+    assert (set(used["drawn"]), set(used["of rows"])) == ({120}, {150})
+    for step, expected in {
+        "frontier": [(60, 30, 2)],
+        "choice of a budget": [(60, 30, 1), (60, 24, 5)],
+        "all features": [(60, 30, 4)],
+        "missing features": [(90, 30, 1)],
+        "explanations": [(60, 30, 1)],
+    }.items():
+        found = used.loc[[step], ["learned from", "tested on", "times"]]
+        assert [*found.itertuples(index=False, name=None)] == expected
+    assert set(study.tables["card"]["counted in rows"]) == {150}
+    assert rows_of(study.plan.table) == "120 of 150 rows"
+    assert any("rows=120 takes all that were drawn, and sample_rows=... draws more." in note for note in study.notes)
+    assert "'species', sample_rows=120, seed=0)" in study.code
+    more = studied(folder, "species", tmp_path / "jobs", sample_rows=120, rows=100)
+    assert any("sample_rows=134 draws as many" in note for note in more.notes)
+    assert "counted in rows" not in studied(folder, "species", tmp_path / "jobs").tables["card"]

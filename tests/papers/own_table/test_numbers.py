@@ -188,7 +188,7 @@ def test_notes_say_where_rows_are_left_out(rows: int, gap_rows: int, said: list[
     """Of 150 rows, 112 are there to learn from."""
     plan = prepared(iris(), "species", None, StudySettings(**SMALL | {"rows": rows, "gap_rows": gap_rows}))
     nothing: list[list[Any]] = [[] for _ in range(7)]
-    empty = Steps(plan.table, plan.costs, plan.settings, *nothing)
+    empty = Steps(plan.table, plan.costs, plan.settings, *nothing, {})
     told = notes(empty)
     assert sum(one.endswith(" both parts: 112 to learn from and 38 to test on.") for one in told) == 1
     assert conclusions(empty) == ["What to keep: no trimming could be computed."]

@@ -201,7 +201,7 @@ def test_a_study_of_a_folder_learns_from_a_sample(tmp_path: Path) -> None:
 def test_a_study_says_how_many_rows_each_step_used(tmp_path: Path) -> None:
     folder = write(tmp_path / "rows", iris()[:70], iris()[70:])
     study = studied(folder, "species", tmp_path / "jobs", sample_rows=120, rows=60)
-    used = study.tables["rows"].set_index("step")
+    used = study.tables["used"].set_index("step")
     assert (set(used["drawn"]), set(used["of rows"])) == ({120}, {150})
     for step, expected in {
         "frontier": [(60, 30, 2)],

@@ -234,7 +234,7 @@ def test_a_study_from_python(flowers: Study, flower_jobs: Path, tmp_path: Path) 
         "missing",
         "confidence",
         "explanations",
-        "rows",
+        "used",
     ]
     assert set(found.points) == {"accuracy", "agreement", "calibration", "missing_mcar", "confidence"}
     assert set(found.figures) == set(found.points)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,7 @@ def _card(name: str, read_as: ReadAs, cells: Cells, notes: Iterable[str], codes:
     return ColumnCard(name, read_as, distinct, len(values) - len(known), said, tuple(notes), len(values))
 
 
-def _of_labels(counts: NDArray[np.int64], names: list[str], read_as: ReadAs) -> tuple[int, str]:
+def _of_labels(counts: NDArray[np.int64], names: Sequence[str], read_as: ReadAs) -> tuple[int, str]:
     distinct = int(np.count_nonzero(counts))
     top = range(distinct) if read_as == "target" else np.argsort(-counts, kind="stable")[:3].tolist()
     said = ", ".join(f"{quoted(names[place])} {counts[place]:,}" for place in top)

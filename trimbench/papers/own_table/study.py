@@ -109,7 +109,7 @@ class Study:
         """What each step found, by name.
 
         The names are ``"frontier"``, ``"card"``, ``"classifiers"``, ``"baseline"``, ``"missing"``, ``"confidence"``,
-        ``"explanations"``, ``"rows"``, and ``"failures"`` if a step has no result.
+        ``"explanations"``, ``"used"``, and ``"failures"`` if a step has no result.
         """
         return {one.name or _MAIN: one.frame for one in self.findings.outcome.tables}
 

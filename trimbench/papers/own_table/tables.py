@@ -120,7 +120,7 @@ def tables_of(found: Steps) -> list[Table]:
             "Rows that each step used (with a class; times: with other rows, budgets or methods)",
             _used(found),
             _USED,
-            name="rows",
+            name="used",
         ),
     ]
     if found.failures:

@@ -187,8 +187,8 @@ def test_three_classes_and_one_against_the_rest(flowers: Study, priced: Study) -
 def test_notes_say_where_rows_are_left_out(rows: int, gap_rows: int, said: list[str]) -> None:
     """Of 150 rows, 112 are there to learn from."""
     plan = prepared(iris(), "species", None, StudySettings(**SMALL | {"rows": rows, "gap_rows": gap_rows}))
-    nothing: list[list[Any]] = [[] for _ in range(7)]
-    empty = Steps(plan.table, plan.costs, plan.settings, *nothing, {})
+    nothing: list[Any] = [*([] for _ in range(7)), {}]
+    empty = Steps(plan.table, plan.costs, plan.settings, *nothing)
     told = notes(empty)
     assert sum(one.endswith(" both parts: 112 to learn from and 38 to test on.") for one in told) == 1
     assert conclusions(empty) == ["What to keep: no trimming could be computed."]

@@ -184,7 +184,7 @@ def test_rows_without_a_class_are_left_out() -> None:
     assert list(table.features) == ["x"]  # numbers of all rows have gaps in those with a class
     assert len(table.features) == len(table.labels) == ROWS - 2
     gaps = "counted as missing: '?' in 1 row"
-    assert table.card[-1] == ColumnCard("y", "target", 2, 2, "'ill' 19, 'well' 39", (gaps,))
+    assert table.card[-1] == ColumnCard("y", "target", 2, 2, "'ill' 19, 'well' 39", (gaps,), rows=ROWS)
 
 
 def test_classes_and_the_positive_one() -> None:

@@ -146,4 +146,4 @@ def test_leads_compare_methods_on_the_same_splits() -> None:
     assert hard["accuracy"].tolist() == pytest.approx([0.85, 0.55])
     assert soft[["stable enough", "accuracy", "splits"]].to_numpy().tolist() == [[0.9, 0.7, 2], [0.7, 0.6, 2]]
     assert leads.to_numpy().tolist() == [["random", 1, 1, 0, 0, pytest.approx(0.3)]]
-    assert missing.to_numpy().tolist() == [["optimal tree (STreeD)", "no package", "cube"]]
+    assert missing.to_numpy().tolist() == [["optimal tree (STreeD)", "no package", "CUBE"]]

@@ -452,7 +452,7 @@ def compare(invocation: Invocation) -> int:
 # The task ``publish``: replace published experiments by those of a run.
 
 # The published run is part of every clone.
-_MOST_MEGABYTES = 15
+_MOST_MEGABYTES = 20
 _STEM = "publishing"  # of temporary folders
 _AGAIN = "write it again with task=report"
 _RESTORE = f"restore results/{PUBLISHED} with git, or publish a run that has this experiment"

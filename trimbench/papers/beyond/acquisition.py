@@ -93,7 +93,13 @@ def _lead(ours: pd.DataFrame) -> tuple[float, float]:
 def _lines(found: pd.DataFrame, limit: str) -> Iterator[list[object]]:
     for (data, at, method), ours in _split_by(found, "data", limit, "method"):
         error = vocab.standard_error(ours["accuracy"])
-        line = [vocab.shown_name(data), int(at) if limit == "budget" else at, METHODS[method].title, len(ours), ours["cost"].mean()]
+        line = [
+            vocab.shown_name(data),
+            int(at) if limit == "budget" else at,
+            METHODS[method].title,
+            len(ours),
+            ours["cost"].mean(),
+        ]
         line += [ours["accuracy"].mean(), error]
         if limit == "budget":
             line += [*((None, None) if method == "greedy" else _lead(ours)), ours["seconds"].mean()]

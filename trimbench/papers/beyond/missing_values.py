@@ -112,8 +112,9 @@ class MissingValues:
 # Tables and figures of the comparison on rows with missing features.
 
 _BASE = "mixture"
-# As many as there are colours.
-_DRAWN = ("mixture", "covariance", "nacl", "mean", "knn", "iterative", "naive_bayes", "masked_trees")
+# In this order, as many as there are colours.
+_DRAWN = ("mixture", "covariance", "nacl", "mean", "knn", "iterative", "naive_bayes", "masked_trees", "normal")
+_MOST_DRAWN = 8
 _PLACE = {"data": "", "training rows": "", "missing": "", "share": ".1f"}
 _NEAR = ("training rows", "method", "cells", "lowest", "within a standard error", "worse than the mean")
 _SUMMARY = ("training rows", "measure", "against", "cells", "wins", "draws", "losses", "better", "worse")
@@ -205,18 +206,19 @@ def _each(groups: Sequence[Group]) -> Iterator[dict[str, object]]:
 
 def _figure(groups: Sequence[Group]) -> vocab.LineFigure:
     n_splits = max(group.estimate(_BASE, "log_loss").n for group in groups)
+    drawn = [name for name in _DRAWN if any(group.values(name, "log_loss") for group in groups)][:_MOST_DRAWN]
     return vocab.LineFigure.of(
         f"{groups[0].title}: log loss, mean over {n_splits} splits (intervals of the differences: see the tables)",
         ("missing features (%)", "log loss (nats)"),
         (
             (METHODS[name].title, 100 * group.missing, *found.with_ends)
-            for name in _DRAWN
+            for name in drawn
             for group in groups
             if (found := group.estimate(name, "log_loss")).n
         ),
         name=groups[0].dataset,
         interval="95 % confidence interval of the mean over splits",
-        methods={METHODS[name].title: METHODS[name].title for name in _DRAWN},
+        methods={METHODS[name].title: METHODS[name].title for name in drawn},
     )
 
 

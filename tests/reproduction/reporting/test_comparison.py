@@ -10,7 +10,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trimbench.reproduction.reporting.comparison import Comparison, compare_runs, in_words, summarised, write_comparison
+from trimbench.reproduction.reporting.comparison import (
+    Comparison,
+    compare_runs,
+    in_words,
+    is_cost,
+    summarised,
+    write_comparison,
+)
 from trimbench.reproduction.reporting.runs import is_run, read_run
 from trimbench.reproduction.reporting.tables import label_columns
 from trimbench.reproduction.settings import ConfigurationError
@@ -290,3 +297,13 @@ def test_labels_are_the_fewest_leading_columns(frame: dict[str, list[object]], l
     assert label_columns([pd.DataFrame(frame)]) == labels
     other = pd.DataFrame({"network": ["a", "a"], "seconds": [1.0, 2.0]})
     assert label_columns([pd.DataFrame({"network": ["a", "b"], "seconds": 1.0}), other]) == ["network", "seconds"]
+
+
+@pytest.mark.parametrize("name", ["us_per_row", "ms_per_row", "fit_seconds", "microseconds a row", "memory (MB)"])
+def test_times_and_memory_are_told_by_their_units(name: str) -> None:
+    assert is_cost(name)
+
+
+@pytest.mark.parametrize("name", ["log_loss", "status", "bus", "museums", "sms"])
+def test_other_quantities_are_no_costs(name: str) -> None:
+    assert not is_cost(name)

@@ -33,7 +33,7 @@ _CHANGE = ["kind", "experiment", "table", "row", "quantity", "first", "second", 
 # Numbers this close are the same up to rounding: relative to them, or absolutely where they are nearly zero.
 _ROUNDING, _NEARLY_ZERO = 1e-9, 1e-12
 # Words for run time or memory in a column, a quantity or the name of an experiment; no two runs have the same.
-_COST = re.compile(r"(?:^|[\W_])(?:(?:micro|milli)?seconds?|minutes?|runtime|times?|ms|\(s\)|MB|mb)(?:$|[\W_])")
+_COST = re.compile(r"(?:^|[\W_])(?:(?:micro|milli)?seconds?|minutes?|runtime|times?|[mu]s|\(s\)|MB|mb)(?:$|[\W_])")
 # Rows and columns that only one run has are counted, and at most this many are named.
 _MOST_NAMED = 5
 

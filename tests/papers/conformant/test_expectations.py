@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.beyond.expected_predictions import ExpectedPredictions, Lead
-from trimbench.papers.methods.expectations import Encoder, Fitted, Split, compare_expectations
+from trimbench.papers.methods.expectations import (
+    CLASSIFIERS,
+    METHODS,
+    Encoder,
+    Fitted,
+    Split,
+    compare_expectations,
+)
 from trimbench.reproduction.vocabulary.cells import Inputs
 
 from ..experiments import inputs_of
@@ -73,6 +80,16 @@ def test_jobs_measure_each_method_and_the_stability_of_one() -> None:
     assert {name for name, one in results.items() if "stated" in one} == {"expected"}
     assert 0.5 < results["expected"]["kept"] <= 1
     assert results["expected"]["sure_kept"] <= results["expected"]["sure"] <= 30
+
+
+def test_a_classifier_is_trained_with_gaps_where_a_column_has_no_value_left() -> None:
+    split = iris(inputs_of())
+    fitted = Fitted(CLASSIFIERS["boosting"].make(), Encoder.of(split.train), split.train, split.train_labels, 0)
+    gaps = split.gaps(fitted.encoder, "mcar", 0.5, 1, np.random.default_rng(0))
+    gaps.copies[:, 3] = np.nan
+    probabilities = METHODS["masks"].run(fitted, gaps)
+    assert probabilities.shape == (45, 3)
+    assert (probabilities.argmax(axis=1) == split.test_labels).mean() > 0.5
 
 
 def test_what_methods_learn_they_learn_once() -> None:

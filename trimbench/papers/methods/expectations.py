@@ -254,6 +254,9 @@ def _retrained(fitted: Fitted, gaps: Gaps, *, indicators: bool) -> Matrix:
     tables = [gaps.copies, gaps.encoded]
     if indicators:
         tables = [np.hstack([fitted.filled("mean", table), np.isnan(table)]) for table in tables]
+    # Of a column without a value there is nothing to learn, and boosted trees refuse it.
+    learned = ~np.isnan(tables[0]).all(axis=0)
+    tables = [table[:, learned] for table in tables]
     labels = np.tile(fitted.labels, len(gaps.copies) // len(fitted.labels))
     return np.asarray(clone(fitted.classifier).fit(tables[0], labels).predict_proba(tables[1]))
 

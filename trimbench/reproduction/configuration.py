@@ -177,11 +177,16 @@ def _defaults(path: Path, folders: Sequence[Path]) -> Iterator[Path]:
 
 # A path leads through at most this many links to folders: links among a few folders make exponentially many paths.
 _MOST_LINKS = 3
+_MOST_ENTRIES = 20_000
 
 
 def files_below(folder: Path, ending: str = ".yaml") -> list[Path]:
-    """Return the files with an ending in a folder and those below it, sorted; links to folders are followed."""
+    """Return the files with an ending in a folder and those below it, sorted; links to folders are followed.
+
+    Raises ConfigurationError if there are very many, as where a link leads to ``/proc``.
+    """
     found: list[Path] = []
+    n_entries = itertools.count()
 
     def search(here: Path, above: frozenset[tuple[int, int]], n_links: int) -> None:
         try:
@@ -192,7 +197,12 @@ def files_below(folder: Path, ending: str = ".yaml") -> list[Path]:
         key = status.st_dev, status.st_ino
         if key in above:  # a link to a folder that holds it
             return
-        for entry in entries:
+        for entry, n_before in zip(entries, n_entries, strict=False):
+            if n_before >= _MOST_ENTRIES:
+                raise ConfigurationError(
+                    f"{folder} must have at most {_MOST_ENTRIES:,} files and folders, those behind links included; "
+                    "name a folder that has configuration alone"
+                )
             path = here / entry.name
             if path.is_dir():
                 n_followed = n_links + entry.is_symlink()
@@ -254,6 +264,7 @@ def without_value(error: OmegaConfBaseException) -> ConfigurationError:
 # How long a file may become: with aliases and interpolations, a few hundred bytes can expand to gigabytes.
 
 _LONGEST = 2**17  # characters
+_DEEPEST = 60  # OmegaConf takes several calls for each level
 _MOST_BYTES = 4 * _LONGEST
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 _Place = tuple[str | int, ...]
@@ -275,13 +286,15 @@ def checked_text(path: Path) -> str:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     sizes: dict[int, int] = {}
 
-    def size(node: yaml.Node | None) -> int:
+    def size(node: yaml.Node | None, depth: int = 0) -> int:
         """Count the values that a node expands to; a cycle, which is refused later, counts once."""
+        if depth > _DEEPEST:
+            raise ConfigurationError(f"{path} must nest its values at most {_DEEPEST} deep; flatten it")
         if id(node) not in sizes:
             sizes[id(node)] = 1
             inside = node.value if isinstance(node, yaml.CollectionNode) else ()
             parts = itertools.chain.from_iterable(one if isinstance(one, tuple) else (one,) for one in inside)
-            sizes[id(node)] += sum(map(size, parts))
+            sizes[id(node)] += sum(size(one, depth + 1) for one in parts)
         return sizes[id(node)]
 
     # Loading merges keys (<<), so what they expand to is counted first.

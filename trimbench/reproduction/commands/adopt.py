@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,8 @@ def adopt_archive(invocation: Invocation) -> int:
         return _remove(given, path, place, invocation)
     if not path.is_file():
         raise ConfigurationError(f"archive must be a file, got {brief(given)}; task=report archive=true writes one")
+    if not zipfile.is_zipfile(path):  # before all of it is read for its hash
+        raise ConfigurationError(f"archive must be one of a run, got {path}: it is no ZIP file")
     sha256 = hash_of(path.resolve())
     cells: dict[str, tuple[str, Cell]] = {}
     for name in invocation.experiments:

@@ -74,6 +74,7 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
 
 # Of an archive that is read: bytes of the tables in it, and of one of them, when they are unpacked.
 _MOST_UNPACKED, _LARGEST = 512 * 2**20, 64 * 2**20
+_SHORTEST_RECORD = 256  # bytes; a shorter line counts as one, or empty lines alone would take minutes
 # What reading one that is damaged raises.
 _DAMAGED = (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error)
 _JOBS = "jobs.jsonl"
@@ -116,7 +117,7 @@ def records_in(path: Path) -> Iterator[bytes]:
             room = _MOST_UNPACKED
             with archive.open(name) as member:
                 while line := member.readline(2 * RESULT_BYTES):
-                    room -= len(line)
+                    room -= max(len(line), _SHORTEST_RECORD)
                     if room < 0:
                         raise ValueError(f"{name} is too large")
                     yield line

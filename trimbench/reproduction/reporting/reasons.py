@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,8 @@ _UNKNOWN = "an earlier version did not note of which functions"
 
 def keep_code(jobs: Iterable[Job], store: Path) -> None:
     """Note of which definitions the code of jobs consists, in a file for each version beside their records."""
+    if (store / "code").is_symlink():  # as for the records beside it: what lies behind is not ours to write to
+        raise OSError(errno.ELOOP, f"{store / 'code'} is a symbolic link, which is not followed; remove it")
     for function, code in {(job.function, job.code) for job in jobs}:
         path = _file(store, code)
         if not path.is_file():

@@ -382,7 +382,10 @@ def inside_run(path: Path, folder: Path) -> Path:
 
 def files_in(folder: Path, pattern: str = "*") -> list[Path]:
     """Return the files below a folder, without those that are being written or that git alone reads."""
-    found = [path for path in sorted(folder.rglob(pattern)) if path.is_file()]
+    found = [path for path in sorted(folder.rglob(pattern)) if path.exists() and not path.is_dir()]
+    for path in found:
+        if not path.is_file():
+            raise ConfigurationError(f"{path} must be a regular file, got a pipe or a device; remove it")
     parts = {path: path.relative_to(folder).parts for path in found}
     return [path for path in found if not any(one.startswith(".") or one.endswith(".tmp") for one in parts[path])]
 

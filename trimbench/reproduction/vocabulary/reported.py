@@ -128,11 +128,16 @@ class Reported:
         return Decimal(value).quantize(printed, context=_EXACTLY) == printed
 
 
+# More digits than any float has, before and after the point.
+_MOST_DIGITS = 400
+
+
 def _is_finite_number(text: str) -> bool:
     try:
-        return Decimal(text).is_finite()
+        number = Decimal(text)
     except InvalidOperation:
         return False
+    return number.is_finite() and -_MOST_DIGITS <= int(number.as_tuple().exponent) <= number.adjusted() <= _MOST_DIGITS
 
 
 # The limit of a claim that the paper itself states.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,13 +28,17 @@ def second_node(cluster: Any) -> Iterator[Any]:
         cluster.remove_node(node)
 
 
-def prove_slowly(problem: bytes, piece: bytes) -> bytes:
+def prove_slowly(nodes: Path, problem: bytes, piece: bytes) -> bytes:
+    """Prove a piece after a while, and leave a file with the name of the node."""
+    import ray
+
+    (nodes / ray.get_runtime_context().get_node_id()).touch()
     time.sleep(4.0)
     return lattice_search.prove_piece(problem, piece)
 
 
 def test_a_proof_on_nodes_of_which_one_is_killed_is_that_of_one_process(
-    cluster: Any, second_node: Any, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, second_node: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import ray
 
@@ -48,9 +53,11 @@ def test_a_proof_on_nodes_of_which_one_is_killed_is_that_of_one_process(
         def submit(self, function: Callable[..., bytes], /, *args: Any) -> Future[bytes]:
             # Each of three pieces keeps a processor of a node busy when one of the nodes is killed.
             is_slow = len(pieces) in (3, 4, 5)
-            pieces.append(super().submit(prove_slowly if is_slow else function, *args))
+            pieces.append(super().submit(*((prove_slowly, tmp_path) if is_slow else (function,)), *args))
             if len(pieces) == 6:
-                time.sleep(2.0)
+                end = time.monotonic() + 60.0
+                while second_node.node_id not in {path.name for path in tmp_path.iterdir()} and time.monotonic() < end:
+                    time.sleep(0.1)
                 cluster.remove_node(second_node, allow_graceful=False)
             return pieces[-1]
 

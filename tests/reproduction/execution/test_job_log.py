@@ -57,7 +57,7 @@ def check_ends_and_logs(found: dict[str, Record]) -> None:
 
 
 def test_a_worker_keeps_all_that_a_job_writes_until_its_end(capfd: pytest.CaptureFixture[str]) -> None:
-    check_ends_and_logs(run(ProcessExecutor(workers=1, timeout=3.0), SPEAKING))
+    check_ends_and_logs(run(ProcessExecutor(workers=1, timeout=8.0), SPEAKING))
     assert capfd.readouterr() == ("", "")
 
 

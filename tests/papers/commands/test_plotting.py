@@ -24,6 +24,7 @@ from ..command_line import Command
 
 pytestmark = pytest.mark.usefixtures("few")
 
+REFUSING = ("task=plot run=quick", "task=compare runs=[quick,quick]")
 POINTS = pd.DataFrame({"series": list("aabb"), "x": [1, 2, 1, 2], "y": [0.5, 0.75, 1.5, 0.25]})
 
 
@@ -152,7 +153,6 @@ def test_what_is_missing_is_named(command: Command, root: Path, tmp_path: Path) 
 def test_a_run_of_somebody_else_names_no_file_elsewhere(command: Command, root: Path) -> None:
     about = root / "quick/trimming/curves.json"
     sound = about.read_text(encoding="utf-8")
-    os.mkfifo(root / "quick/trimming/pipe.json")
     changed: list[tuple[str, object]] = [
         *(("files", 5), ("data", None), ("pictures", ["../../../x.png"]), ("points", "/tmp/x.csv")),
         *(("pictures", []), ("title", None), ("levels", {"a": "b"}), ("marks", ["a"]), ("methods", {"a": 1})),
@@ -165,6 +165,10 @@ def test_a_run_of_somebody_else_names_no_file_elsewhere(command: Command, root: 
     about.write_text("[" * 100_000)
     refused_by_both(command)
     assert not (root.parent / "x.png").exists()
+    about.unlink()
+    os.mkfifo(about)
+    for words in REFUSING:
+        assert "curves.json must be a regular file, got a pipe or a device" in command(*words.split(), code=2).err
 
 
 def test_a_link_in_a_run_of_somebody_else_is_not_followed(command: Command, root: Path, tmp_path: Path) -> None:
@@ -192,7 +196,7 @@ def test_a_link_in_a_run_of_somebody_else_is_not_followed(command: Command, root
 
 
 def refused_by_both(command: Command) -> None:
-    for words in ("task=plot run=quick", "task=compare runs=[quick,quick]"):
+    for words in REFUSING:
         assert "quick/trimming/curves.json cannot be read: " in command(*words.split(), code=2).err
 
 

@@ -28,13 +28,20 @@ def second_node(cluster: Any) -> Iterator[Any]:
         cluster.remove_node(node)
 
 
-def prove_slowly(nodes: Path, problem: bytes, piece: bytes) -> bytes:
-    """Prove a piece after a while, and leave a file with the name of the node."""
+def prove_late(nodes: Path, problem: bytes, piece: bytes) -> bytes:
+    """Leave a file with the name of the node, and prove a piece once a node was killed."""
     import ray
 
     (nodes / ray.get_runtime_context().get_node_id()).touch()
-    time.sleep(4.0)
+    wait(lambda: (nodes / "killed").exists())
     return lattice_search.prove_piece(problem, piece)
+
+
+def wait(until: Callable[[], bool]) -> None:
+    """Return when something is so, or after a minute."""
+    end = time.monotonic() + 60.0
+    while not until() and time.monotonic() < end:
+        time.sleep(0.1)
 
 
 def test_a_proof_on_nodes_of_which_one_is_killed_is_that_of_one_process(
@@ -52,13 +59,12 @@ def test_a_proof_on_nodes_of_which_one_is_killed_is_that_of_one_process(
     class Killing(RayTasks):
         def submit(self, function: Callable[..., bytes], /, *args: Any) -> Future[bytes]:
             # Each of three pieces keeps a processor of a node busy when one of the nodes is killed.
-            is_slow = len(pieces) in (3, 4, 5)
-            pieces.append(super().submit(*((prove_slowly, tmp_path) if is_slow else (function,)), *args))
+            is_late = len(pieces) in (3, 4, 5)
+            pieces.append(super().submit(*((prove_late, tmp_path) if is_late else (function,)), *args))
             if len(pieces) == 6:
-                end = time.monotonic() + 60.0
-                while second_node.node_id not in {path.name for path in tmp_path.iterdir()} and time.monotonic() < end:
-                    time.sleep(0.1)
+                wait(lambda: (tmp_path / second_node.node_id).exists())
                 cluster.remove_node(second_node, allow_graceful=False)
+                (tmp_path / "killed").touch()
             return pieces[-1]
 
     ray.shutdown()  # another test may have left this process connected

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trimbench.reproduction import configuration
+from trimbench.reproduction.commands.arguments import CommandLine
 from trimbench.reproduction.configuration import checked_text, files_below
 from trimbench.reproduction.reporting import archive
 from trimbench.reproduction.reporting.archive import records_in
@@ -39,6 +40,15 @@ def test_values_are_nested_at_most_so_deep(tmp_path: Path, opening: str) -> None
                 checked_text(file)
         else:
             checked_text(file)
+
+
+@pytest.mark.parametrize("opening", ["[", "{a:"])
+def test_values_of_the_command_line_are_nested_at_most_so_deep(opening: str) -> None:
+    closing = {"[": "]", "{a:": "}"}[opening]
+    CommandLine.of([f"deep={40 * opening}1{40 * closing}"])
+    for depth in (61, 110, 300, 20_000):
+        with pytest.raises(ConfigurationError, match=f"deep must nest its values at most 60 deep, got {depth} levels"):
+            CommandLine.of([f"deep={depth * opening}1{depth * closing}"])
 
 
 def test_a_folder_with_very_many_files_is_no_folder_of_configuration(

@@ -263,8 +263,9 @@ def without_value(error: OmegaConfBaseException) -> ConfigurationError:
 
 # How long a file may become: with aliases and interpolations, a few hundred bytes can expand to gigabytes.
 
+DEEPEST = 60
+"""How many lists and mappings may lie within each other; OmegaConf takes several calls for each level."""
 _LONGEST = 2**17  # characters
-_DEEPEST = 60  # OmegaConf takes several calls for each level
 _MOST_BYTES = 4 * _LONGEST
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 _Place = tuple[str | int, ...]
@@ -288,8 +289,8 @@ def checked_text(path: Path) -> str:
 
     def size(node: yaml.Node | None, depth: int = 0) -> int:
         """Count the values that a node expands to; a cycle, which is refused later, counts once."""
-        if depth > _DEEPEST:
-            raise ConfigurationError(f"{path} must nest its values at most {_DEEPEST} deep; flatten it")
+        if depth > DEEPEST:
+            raise ConfigurationError(f"{path} must nest its values at most {DEEPEST} deep; flatten it")
         if id(node) not in sizes:
             sizes[id(node)] = 1
             inside = node.value if isinstance(node, yaml.CollectionNode) else ()

@@ -27,7 +27,15 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from trimbench.reproduction.commands.common_settings import ALL_KEYS, OF_THE_RUN, SWITCHES, CommonSettings, task_names
-from trimbench.reproduction.configuration import NOT_SETTINGS, Catalogue, checked_text, files_below, load, plain
+from trimbench.reproduction.configuration import (
+    DEEPEST,
+    NOT_SETTINGS,
+    Catalogue,
+    checked_text,
+    files_below,
+    load,
+    plain,
+)
 from trimbench.reproduction.files import read_text
 from trimbench.reproduction.project import project, use
 from trimbench.reproduction.project_folder import project_of
@@ -225,6 +233,10 @@ def _parsed(words: Sequence[str]) -> list[Override]:
     for word, following in itertools.pairwise([*words, ""]):
         if "=" not in word and not word.startswith("~"):
             raise _no_setting(word, following)
+        levels = itertools.accumulate((mark in "[{(") - (mark in "]})") for mark in word)
+        if (deepest := max(levels)) > DEEPEST:
+            what = f"{word.partition('=')[0]} must nest its values at most {DEEPEST} deep, got {deepest} levels"
+            raise ConfigurationError(f"{what}; flatten it")
         try:
             overrides.append(OverridesParser.create().parse_override(word))
         except HydraException as error:

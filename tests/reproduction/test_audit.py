@@ -283,6 +283,42 @@ def test_records_are_adopted_marked_and_removed(coins: Path) -> None:
     at(coins, "task=adopt", "archive=quick.zip", "remove=true", code=1)
 
 
+def test_records_are_rebuilt_from_the_rows_of_a_run(coins: Path) -> None:
+    before = {path.name: json.loads(path.read_text()) for path in stored()}
+    shutil.rmtree("results")
+    shutil.copytree("there", "results/theirs")
+    answer = said(at(coins, "task=adopt", "run=theirs", code=0))
+    assert "6 of 6 jobs drawn, 6 equal" in answer
+    assert "6 records adopted" in answer
+    now = {path.name: json.loads(path.read_text()) for path in stored()}
+    assert now.keys() == before.keys()
+    for name, record in now.items():
+        adopted = record["provenance"].pop("adopted")
+        assert adopted["file"] == "theirs"
+        assert f"task=adopt archive={adopted['sha256'][:12]} remove=true" in answer
+        assert record | {"sha256": ""} == before[name] | {"sha256": ""}
+    at(coins, "task=report", code=0)
+    for name in ("tosses/heads_table.csv", "tosses/heads.csv"):
+        then, now_there = (pd.read_csv(Path(run, name)) for run in ("there", "results/quick"))
+        pd.testing.assert_frame_equal(now_there.drop(columns="elsewhere", errors="ignore"), then, check_exact=True)
+    assert "6 adopted records removed" in said(at(coins, "task=adopt", "run=theirs", "remove=true", code=0))
+    assert not stored()
+    assert not Path("results/audits/theirs_adopted").exists()
+
+
+def test_a_row_that_is_false_or_of_other_code_is_not_adopted(coins: Path) -> None:
+    change_rows(lambda rows: rows.assign(heads=[str(float(one) / 2) for one in rows["heads"]]))
+    Path("results/quick").rename("results/theirs")
+    shutil.rmtree("results/jobs")
+    answer = said(at(coins, "task=adopt", "run=theirs", code=1))
+    assert "No record was adopted: the audit must compute some of them and find none that differs." in answer
+    code = coins / "coins.py"
+    fresh(code, code.read_text().replace("(seed >> n) % 2", "(seed >> (n + 1)) % 2"))
+    answer = said(at(coins, "task=adopt", "run=theirs", code=1))
+    assert "6 records not adopted: computed by other code, from other data or with other settings." in answer
+    assert not stored()
+
+
 def test_what_is_not_planned_here_is_listed_by_cause(coins: Path) -> None:
     shutil.rmtree("results")
     assert "6 records not adopted: computed with other settings" in said(
@@ -347,7 +383,9 @@ def test_a_failing_disk_leaves_nothing_adopted(coins: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
-        (["task=adopt"], "archive must be the file whose records task=adopt takes"),
+        (["task=adopt"], "archive or run must say whose records task=adopt takes, and only one of them"),
+        (["task=adopt", "archive=quick.zip", "run=quick"], "and only one of them"),
+        (["task=adopt", "run=none"], "run must be one of quick, got 'none'"),
         (["task=adopt", "archive=no.zip"], "archive must be a file, got 'no.zip'"),
         (["task=adopt", "archive=cut.zip"], "archive must be one of a run, got cut.zip"),
         (["task=adopt", "archive=no.zip", "remove=true"], "the first 12 digits of its SHA-256"),

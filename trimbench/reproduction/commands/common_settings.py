@@ -141,8 +141,11 @@ class CommonSettings:
                 f"archive must be a file for {' and '.join(_OF_ARCHIVES)} alone, got {brief(self.archive)} with "
                 f"task={self.task}; write task=audit archive=run.zip"
             )
-        if self.task == "adopt" and not isinstance(self.archive, str):
-            raise ConfigurationError("archive must be the file whose records task=adopt takes; write archive=run.zip")
+        if self.task == "adopt" and isinstance(self.archive, str) == (self.run is not None):
+            raise ConfigurationError(
+                "archive or run must say whose records task=adopt takes, and only one of them; write archive=run.zip, "
+                "or run=published"
+            )
         if self.remove and self.task != "adopt":
             raise ConfigurationError(f"remove=true must come with task=adopt, got task={self.task}; leave it out")
         if self.minutes is not None and not (0 < self.minutes < math.inf and self.task in _OF_ARCHIVES):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from trimbench.reproduction.commands.adopt import adopt_archive
+from trimbench.reproduction.commands.adopt import adopt_records
 from trimbench.reproduction.commands.arguments import Invocation, Point
 from trimbench.reproduction.commands.audit import audit
 from trimbench.reproduction.commands.check import check, chosen, known_runs, run_folder
@@ -641,7 +641,7 @@ PERFORM: Mapping[str, Callable[[Invocation], int]] = {
     "compare": compare,
     "check": check,
     "audit": audit,
-    "adopt": adopt_archive,
+    "adopt": adopt_records,
     "plot": plot,
     "new": new,
     "verdict": verdict,

@@ -238,7 +238,7 @@ class Plan:
         altered settings, its numbers are not checked.
         """
         own = [records[job.key] for job in self.jobs]
-        rows = _rows(self.cells, {record.job.key: record for record in own}, self.missing)
+        rows = rows_of(self.cells, {record.job.key: record for record in own}, self.missing)
         labels = tuple(dict.fromkeys(label for cell in self.cells for label in cell.labels))
         try:
             outcome = self._no_data() if (rows["status"] == NO_DATA).all() else self._outcome(rows)
@@ -272,7 +272,8 @@ class Plan:
         return Outcome((table,), notes=(f"{note}.",))
 
 
-def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping[str, str]) -> pd.DataFrame:
+def rows_of(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping[str, str]) -> pd.DataFrame:
+    """Return one row for each cell: its labels and what is known of its job, with the entries of its result."""
     import numpy as np
     import pandas as pd
 

@@ -79,6 +79,9 @@ def test_each_result_comes_back_as_its_job_returned_it(
         ("n", "-1", "its row is not what its job declares that it returns"),
         ("n", "", "its row is not what its job declares that it returns"),
         ("all", "[1, ", "its row is not what its job declares that it returns"),
+        ("all", "[1e999]", "its row is not what its job declares that it returns"),
+        ("all", "[" * 100_000, "its row is not what its job declares that it returns"),
+        ("maybe", "9" * 5000, "its row is not what its job declares that it returns"),
         ("part", "nan", "its row is not what its job declares that it returns"),
         ("seconds", "soon", "its row is not what its job declares that it returns"),
     ],
@@ -101,4 +104,8 @@ def test_rows_without_keys_are_none_of_a_run(
     _, about, frame = rows
     write_csv(frame.drop(columns="job"), tmp_path / "a_rows.csv")
     with pytest.raises(ConfigurationError, match="the rows of a must have the column 'job'"):
+        list(rebuilt_records("a", about, tmp_path, {}))
+    write_csv(frame, tmp_path / "a_rows.csv")
+    about["page"]["jobs"]["computed with"] = ["0-999999999"]
+    with pytest.raises(ConfigurationError, match="must be among its 5 rows, got 999999999"):
         list(rebuilt_records("a", about, tmp_path, {}))

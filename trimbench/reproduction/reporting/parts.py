@@ -178,7 +178,7 @@ def filled(part: Part, folder: Path) -> Part:
         for one in part["tables"]
     ]
     jobs = part["jobs"] and job_list(part["jobs"], folder)
-    _check_rows([number["jobs"] for number in part["numbers"]], jobs["length"] if jobs else 0)
+    check_rows([number["jobs"] for number in part["numbers"]], jobs["length"] if jobs else 0)
     return {
         **part,
         "tables": [{"table": table, "file": one["file"]} for table, one in zip(tables, part["tables"], strict=True)],
@@ -317,7 +317,7 @@ def job_list(about: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     rows = read_cells(path, [*about["texts"], "status", "job"], [*labels, "status", "seconds", "job"])
     if absent := {*labels, "status", "job"} - {*rows}:
         raise ConfigurationError(f"{path} must have the column {min(absent)[:80]!r}; task=report writes it again")
-    _check_rows(environments, len(rows))
+    check_rows(environments, len(rows))
     number_of = {row: number for number, ranges in enumerate(environments, start=1) for row in in_ranges(ranges)}
     seconds = rows["seconds"].tolist() if "seconds" in rows else [None] * len(rows)
     columns: dict[str, list[Any]] = {
@@ -365,7 +365,8 @@ def in_ranges(text: str) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-def _check_rows(ranges: Iterable[str], n_rows: int) -> None:
+def check_rows(ranges: Iterable[str], n_rows: int) -> None:
+    """Raise ConfigurationError if ranges of rows, as `as_ranges` wrote them, end beyond the last row."""
     last = max((int(re.split("[ -]", text)[-1]) for text in ranges if text), default=-1)
     if last >= n_rows:
         raise ConfigurationError(f"jobs on a page must be among its {n_rows} rows, got {last}; task=report writes both")

@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from trimbench.reproduction.execution.adoption import ADOPTED
-from trimbench.reproduction.execution.job import ROW_COLUMNS, Job, Kind, declared_results, faults
+from trimbench.reproduction.execution.job import ROW_COLUMNS, Job, Kind, declared_results, faults, to_plain
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.files import as_it_was
-from trimbench.reproduction.reporting.parts import in_ranges, number_in, read_texts
+from trimbench.reproduction.reporting.parts import check_rows, in_ranges, number_in, read_texts
 from trimbench.reproduction.reporting.runs import inside_run
 from trimbench.reproduction.settings import ConfigurationError, Json
 
@@ -34,6 +34,7 @@ def rebuilt_records(
     rows = read_texts(inside_run(folder / unquote(listed["file"]), folder))
     if absent := ROW_COLUMNS - {"error", *rows}:
         raise ConfigurationError(f"the rows of {stem} must have the column {min(absent)!r}; task=report writes it")
+    check_rows(listed["computed with"], len(rows))
     environments = zip(about["computed_with"], listed["computed with"], strict=False)
     known = {at: one for one, ranges in environments for at in in_ranges(ranges)}
     others = {*listed["labels"], *ROW_COLUMNS, ADOPTED}
@@ -59,8 +60,10 @@ def _result(job: Job, line: Mapping[str, str], others: Collection[str]) -> dict[
             kind = _kind_of(name, kinds)
             if kind and name not in others and (text or name in kinds):
                 found[name] = _value(as_it_was(text), kind)
-        if not faults(found, kinds):
-            return found
+        with contextlib.suppress(ValueError, RecursionError):  # no record has an infinite number
+            if not faults(found, kinds):
+                to_plain(found, "result")
+                return found
     return None
 
 

@@ -9,8 +9,9 @@ first step reads the columns and casts them to floats, as every method has to; t
 in rows, from a tenth of them.
 
 `study` reads the folder as a study does: the card of all rows, and the sample from which all of its jobs learn. `jobs`
-are those jobs, one after the other; their time does not depend on the rows, so that they have no rate. They take
-minutes, and run only if --jobs is given.
+are those jobs, one after the other; their time does not depend on the rows, so that they have no rate. They take about
+a minute of processor time, and up to three where the searches of trimmings use up their time limits, and run only if
+--jobs is given.
 """
 
 from __future__ import annotations

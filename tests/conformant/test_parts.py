@@ -464,6 +464,52 @@ def test_the_same_decision_probability_adds_up_all_completions(
         assert (high - low).max() < 2e-3
 
 
+@pytest.mark.parametrize(("most", "off"), [(2**20, 0.0), (0, 1e-5)])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_the_same_decision_probability_adds_up_numbers_and_categories(
+    n_components: int, n_classes: int, most: int, off: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All completions of categories, and for numbers the normal distribution; then categories on a grid."""
+    rng = np.random.default_rng(n_components)
+    X = np.hstack([rng.normal(size=(80, 3)), rng.integers(0, 2, (80, 4)), np.eye(3)[rng.integers(0, 3, 80)]])
+    classifier = fake_classifier(rng.normal(size=(10, n_classes)), rng.normal(size=n_classes))
+    kinds: Any = {"real": [0, 1, 2], "categorical": [[7, 8, 9]], "covariance": "diagonal"}
+    model = tb.conform(classifier, X, n_components=n_components, **kinds)
+    monkeypatch.setattr(same_decision, "_MOST_COMPLETIONS", most)
+    for row, hidden in zip(X, ([0], [0, 1, 3], [0, 4, 7, 8, 9], [2, 3, 4, 5, 6, 7, 8, 9], range(10)), strict=False):
+        row[list(hidden)] = np.nan
+        low, high = model.same_decision_probability(row[None], interval=True)
+        of_rivals = stays_by_states(model, row)
+        lost = (1 - of_rivals).sum()
+        assert 1 - lost - 2 * off * len(of_rivals) - 1e-11 <= low[0] <= max(1 - lost, 0) + 1e-11
+        assert of_rivals.min() - 1e-11 <= high[0] <= of_rivals.min() + 2 * off + 1e-11
+
+
+def stays_by_states(model: tb.ConformantModel, row: Array) -> Array:
+    """P(no lower score than each other class) of a row with a missing number, by the definition of a mixture."""
+    known = ~np.isnan(row)
+    winner = int(model.decision_scores(row[None])[0].argmax())
+    categories = np.array([[*bits, *one] for bits in itertools.product([0.0, 1.0], repeat=4) for one in np.eye(3)])
+    categories = categories[np.where(known[3:], categories == row[3:], True).all(axis=1)]
+    total, stays = 0.0, np.zeros(len(model.classes))
+    for share, part in zip(np.exp(model.log_weights), model.components, strict=True):
+        means, variances = part.real_moments
+        ones, zeros = np.exp(part.log_probabilities), np.exp(part.log_complements)
+        for k, prior in enumerate(np.exp(part.log_prior)):
+            seen = share * prior * np.prod(norm.pdf(row[:3], means[:, k], np.sqrt(variances))[known[:3]])
+            for own in categories:
+                of_bits = np.where(own[:4] == 1, ones[3:7, k], zeros[3:7, k])
+                chance = seen * np.prod(of_bits) * ones[7:, k][own[4:] == 1][0]
+                difference = model.weights[:, [winner]] - model.weights
+                mean = model.biases[winner] - model.biases + own @ difference[3:]
+                mean = mean + np.where(known[:3], row[:3], means[:, k]) @ difference[:3]
+                variance = np.where(known[:3], 0, variances) @ difference[:3] ** 2
+                stays += chance * norm.cdf(mean / np.sqrt(np.maximum(variance, 1e-300)))
+                total += chance
+    return np.delete(stays / total, winner)
+
+
 def test_the_same_decision_probability_of_real_features_is_that_of_draws() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))

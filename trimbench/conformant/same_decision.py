@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import ConformantDistribution
-from trimbench.conformant.evidence import Evidence
+from trimbench.conformant.evidence import Evidence, ObservedRows
 from trimbench.conformant.layout import blocks
 
 # Scores this close, relative to the size of their terms, are equal up to rounding.
@@ -413,37 +413,153 @@ class SameDecision:
 
 # Completions times states up to which all are added up, and how far apart bounds of the coarse grid may be.
 _MOST_COMPLETIONS, _CLOSE = 2**20, 1e-3
+# How far a probability may be off where a normal number follows sums on a grid, which has at most so many points.
+_OFF, _MOST_POINTS = 1e-5, 2**15
+# The largest second derivative of the normal distribution function, at -1.
+_CURVATURE = math.exp(-0.5) / math.sqrt(2 * math.pi)
 
 
 def same_decision_bounds(model: ConformantDistribution, table: Matrix) -> Matrix:
     """Return bounds on P(the class stays | observed features) of each row, shape (n_rows, 2).
 
-    They are equal up to rounding where all completions can be added up, and certified otherwise.
+    They are equal up to rounding where all completions can be added up, and certified otherwise. Against one rival,
+    the completions of either half of the discrete features are enough, and all hidden real-valued ones together add a
+    normal number to the margin.
     """
-    winners = model.decision_scores(table).argmax(axis=1)
     bounds = np.ones((len(table), 2))
-    for place in np.flatnonzero(np.isnan(table).any(axis=1)).tolist():
-        winner = int(winners[place])
-        rivals = tuple(k for k in range(len(model.classes)) if k != winner)
-        problem = DecisionProblem.of(model, table[place], winner, rivals)
-        bounds[place] = _stays(problem)
+    incomplete = np.flatnonzero(np.isnan(table).any(axis=1))
+    winners = model.decision_scores(table).argmax(axis=1)
+    kept: dict[int, tuple[list[int], Matrix, tuple[HiddenFeature, ...], Matrix]] = {}
+    n_states = model.n_components * len(model.classes)
+    for block in model.evidence.blocks(table[incomplete], n_states):
+        observed = ObservedRows.of(model.evidence, block, model.weights, model.biases)
+        posteriors = model.scores_of(observed, only_gaps=True).posterior.of_classes.reshape(-1, n_states)
+        for row, place in enumerate(incomplete[block.rows].tolist()):
+            winner = int(winners[place])
+            if winner not in kept:
+                kept[winner] = _against(model, winner)
+            rivals, difference, features, largest = kept[winner]
+            absent = block.absent[row]
+            size = np.abs(block.values[row]) @ np.abs(difference) + largest[absent].sum(axis=0)
+            size += np.abs(model.biases[winner] - model.biases[rivals])
+            margins = observed.whole[row, winner] - observed.whole[row, rivals]
+            margins += _ROUNDING * np.where(winner < np.array(rivals), size, -size)  # the first class wins ties
+            found = _stays(margins, posteriors[row], [features[place] for place in np.flatnonzero(absent).tolist()])
+            bounds[place] = found or _stays_on_grid(DecisionProblem.of(model, table[place], winner, tuple(rivals)))
     return bounds
 
 
-def _stays(problem: DecisionProblem) -> tuple[float, float]:
-    """Return bounds on the probability that the class stays when all observed features are shown."""
+def _against(model: ConformantDistribution, winner: int) -> tuple[list[int], Matrix, tuple[HiddenFeature, ...], Matrix]:
+    """Return the rivals of a class, differences of weights, what each feature adds while hidden, and at most."""
+    rivals = [k for k in range(len(model.classes)) if k != winner]
+    difference = model.weights[:, [winner]] - model.weights[:, rivals]
+    features = hidden_features(model, difference, range(model.layout.n_features))
+    return rivals, difference, features, np.stack([np.abs(feature.values).max(axis=0) for feature in features])
+
+
+def _stays(margins: Vector, posterior: Vector, hidden: Sequence[HiddenFeature]) -> tuple[float, float] | None:
+    """Return bounds on the probability that all margins stay at least 0; None if they take too many sums.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (n_rivals,)
+        What biases and observed features add up to.
+    posterior : ndarray of shape (n_states,)
+        P(state | observed features).
+    hidden : sequence of HiddenFeature
+    """
+    means, variances = np.tile(margins, (len(posterior), 1)), np.zeros((len(posterior), len(margins)))
+    discrete = []
+    for feature in hidden:
+        if feature.is_real or not np.ptp(feature.values, axis=0).any():  # what is certain has no variance
+            means, variances = means + feature.means, variances + feature.variances
+        else:
+            discrete.append((feature.values, feature.chances))
+    if len(margins) > 1 and not variances.any() and _n_sums(discrete) * len(posterior) <= _MOST_COMPLETIONS:
+        sums, chances = _sums(discrete, posterior)
+        exact = min(float(chances[(means[0] + sums >= 0).all(axis=1)].sum()), 1.0)
+        return exact, exact
+    low, high = 1.0, 1.0
+    for rival in range(len(margins)):
+        own = [(values[:, [rival]], chances) for values, chances in discrete]
+        found = _tail(own, means[:, rival], np.sqrt(variances[:, rival]), posterior)
+        if found is None:
+            return None
+        low, high = max(low - (1 - found[0]), 0.0), min(high, found[1])
+    return low, high
+
+
+# The values that a discrete feature may add to some margins, (n_values, n_margins), and their chances in each state.
+_Term = tuple[Matrix, Matrix]
+
+
+def _tail(terms: Sequence[_Term], means: Vector, deviations: Vector, posterior: Vector) -> tuple[float, float] | None:
+    """Return bounds on P(normal number + terms >= 0), of one margin; None if that takes too many sums.
+
+    Without a normal number, all sums of either half of the terms are added up, and those of one half are looked up
+    among those of the other. With one, the probability is a smooth function f of the sum. On a grid, each value is
+    shared by its two neighbours such that its mean stays, which changes the expectation of f by at most step^2 / 8 of
+    the largest ``|f''|``, for each term.
+    """
+    from scipy.special import ndtr
+
+    n_completions, n_states = _n_sums(terms), len(posterior)
+    if not deviations.any():
+        ordered = sorted(terms, key=lambda term: len(term[0]))
+        halves = ordered[::2], ordered[1::2]
+        if max(map(_n_sums, halves)) * n_states > _MOST_COMPLETIONS:
+            return None
+        (sums, chances), (others, tails) = _sums(halves[0], posterior), _sums(halves[1], np.ones(n_states))
+        order = np.argsort(others[:, 0])
+        above = np.vstack([np.cumsum(tails[order[::-1]], axis=0)[::-1], np.zeros(n_states)])
+        places = np.searchsorted(others[order, 0], -means[0] - sums[:, 0])
+        exact = min(float((chances * above[places]).sum()), 1.0)
+        return exact, exact
+    if not deviations.all():
+        return None
+    span = sum(float(np.ptp(values)) for values, _ in terms)
+    step, off = float(deviations.min()) * math.sqrt(8 * _OFF / (_CURVATURE * max(len(terms), 1))), _OFF
+    if n_completions * n_states <= _MOST_COMPLETIONS and (n_completions - 1) * step <= span:
+        (sums, chances), off = _sums(terms, posterior), 0.0
+    elif span <= _MOST_POINTS * step:
+        sums, chances = _sums_on_grid(terms, posterior, step)
+    else:
+        return None
+    found = float((chances * ndtr((means + sums) / deviations)).sum())
+    return max(found - off, 0.0), min(found + off, 1.0)
+
+
+def _n_sums(terms: Sequence[_Term]) -> int:
+    return math.prod(len(values) for values, _ in terms)
+
+
+def _sums(terms: Sequence[_Term], posterior: Vector) -> tuple[Matrix, Matrix]:
+    """Return all that terms may add up to, (n_sums, n_margins), and their chances, (n_sums, n_states)."""
+    sums, chances = np.zeros((1, 1)), posterior[None]
+    for values, of_values in terms:
+        sums = (sums[:, None] + values).reshape(-1, values.shape[1])
+        chances = (chances[:, None] * of_values).reshape(-1, len(posterior))
+    return sums, chances
+
+
+def _sums_on_grid(terms: Sequence[_Term], posterior: Vector, step: float) -> tuple[Matrix, Matrix]:
+    """Return sums as `_sums` does, of one margin, each value shared by its two neighbours so that its mean stays."""
+    low, chances = 0.0, posterior[None]
+    for values, of_values in terms:
+        low += float(values.min())
+        shares, places = np.modf((values[:, 0] - values.min()) / step)
+        before, chances = chances, np.zeros((len(chances) + int(places.max()) + 1, len(posterior)))
+        for place, share, chance in zip(places.astype(int).tolist(), shares.tolist(), of_values, strict=True):
+            moved = before * chance
+            chances[place : place + len(before)] += (1 - share) * moved
+            chances[place + 1 : place + 1 + len(before)] += share * moved
+    return low + step * np.arange(len(chances), dtype=np.float64)[:, None], chances
+
+
+def _stays_on_grid(problem: DecisionProblem) -> tuple[float, float]:
+    """Return bounds as `_stays` does, from tables of what every feature adds."""
     observed = np.flatnonzero(problem.observed)
-    hidden = [problem.hidden[place] for place in np.flatnonzero(~problem.observed).tolist()]
     decision = SameDecision(problem, np.arange(len(problem.hidden)))
-    n_completions = math.prod(len(feature.values) for feature in hidden)
-    if not any(feature.is_real for feature in hidden) and n_completions * problem.n_states <= _MOST_COMPLETIONS:
-        margins = (problem.base + problem.shown[observed].sum(axis=0))[None]
-        chances = decision.posterior(observed)[None]
-        for feature in hidden:
-            margins = (margins[:, None] + feature.values).reshape(-1, margins.shape[1])
-            chances = (chances[:, None] * feature.chances).reshape(-1, chances.shape[1])
-        exact = float(chances[(margins >= 0).all(axis=1)].sum())
-        return min(exact, 1.0), min(exact, 1.0)
     coarse = decision.bounds(observed, 0.0)
     return coarse if coarse[1] - coarse[0] <= _CLOSE else decision.bounds(observed, 0.0, precise=True)
 

@@ -415,6 +415,19 @@ def test_parts_teach_the_features_of_a_given_classifier() -> None:
     assert (parted.n_rows_of_regression_, parted.n_rows_seen_) == (50, 120)
 
 
+def test_numbers_are_cut_by_the_rows_of_the_first_call_whose_number_is_said() -> None:
+    X, y = patients(4)
+    trimmed, alone = TrimmedClassifier(budget=2, rows_weight=0), TrimmedClassifier(budget=2, rows_weight=0)
+    corrected = SelectionCorrectedNB(k=1, features="binary", calibrate=False, n_alpha=5)
+    for part in (slice(0, 50), slice(50, 120)):
+        trimmed.partial_fit(X[part], y[part], classes=["no", "yes"])
+        corrected.partial_fit(X[["age"]][part], y[part], classes=["no", "yes"])
+    alone.fit(X[:50], y[:50])
+    np.testing.assert_array_equal(trimmed.discretizer_.codes(X), alone.discretizer_.codes(X))
+    assert (trimmed.n_rows_of_cuts_, trimmed.n_rows_seen_) == (50, 120)
+    assert (corrected.n_cases_of_cuts_, corrected.n_cases_seen_) == (50, 120)
+
+
 @pytest.mark.parametrize("estimator", [TrimmedClassifier(), SelectionCorrectedNB(), NaiveConformantClassifier()])
 def test_what_partial_fit_refuses(estimator: Any) -> None:
     X, y = patients(3)

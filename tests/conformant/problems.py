@@ -53,7 +53,8 @@ def cases(
 
 def learned(case: Case, solver: Any = "newton") -> tb.ConformantModel:
     """Return the conformant model of a case."""
-    return tb.conform(case.classifier, case.X, solver, case.smoothing, categorical=case.categorical, n_components=1)
+    how: Any = {"categorical": case.categorical, "n_components": 1, "covariance": "diagonal"}
+    return tb.conform(case.classifier, case.X, solver, case.smoothing, **how)
 
 
 def hide(X: Array, categorical: list[list[int]], rng: np.random.Generator) -> Array:

@@ -32,7 +32,7 @@ def test_the_model_is_a_distribution_that_conforms_and_predictions_are_expectati
     hidden = hide(case.X, case.categorical, np.random.default_rng(seed))
     training = np.vstack([case.X, hidden]) if gaps else case.X
     options: dict[str, Any] = {"smoothing": case.smoothing, "categorical": case.categorical}
-    model = tb.conform(case.classifier, training, n_components=n_components, **options)
+    model = tb.conform(case.classifier, training, n_components=n_components, covariance="diagonal", **options)
     assert model.n_components == n_components
     is_plain = n_components == 1 and not gaps
     assert model.residual < (1e-10 if is_plain else 1e-9)
@@ -128,7 +128,7 @@ def test_constant_columns_without_smoothing(n_components: int) -> None:
     X = np.column_stack([rng.random((50, 3)) < 0.5, np.zeros(50), np.ones(50)]).astype(float)
     weights = np.column_stack([np.zeros(5), [1.0, -2.0, 0.5, 3.0, -1.5]])
     classifier = brute_force.fake_classifier(weights, np.array([0.0, 0.3]))
-    model = tb.conform(classifier, X, smoothing=0, n_components=n_components)
+    model = tb.conform(classifier, X, smoothing=0, n_components=n_components, covariance="diagonal")
     assert model.residual < 1e-10
     hidden = X.copy()
     hidden[:, 3:] = np.nan
@@ -141,7 +141,7 @@ def test_constant_columns_without_smoothing(n_components: int) -> None:
     for part in model.components:
         np.testing.assert_array_equal(np.exp(part.log_probabilities[3:]), [[0, 0], [1, 1]])
     assert model.conformity_error(X) < 1e-12
-    smoothed = tb.conform(classifier, X, smoothing=1.0, n_components=n_components)
+    smoothed = tb.conform(classifier, X, smoothing=1.0, n_components=n_components, covariance="diagonal")
     assert np.isfinite(smoothed.log_likelihood(others)).all()
 
 
@@ -149,7 +149,7 @@ def test_a_value_that_is_never_seen_and_a_feature_of_one_value() -> None:
     rng = np.random.default_rng(11)
     X = np.hstack([np.eye(3)[rng.integers(0, 2, 60)], np.eye(2)[np.zeros(60, dtype=int)]])
     classifier = brute_force.fake_classifier(rng.normal(0, 1, (5, 3)), np.zeros(3))
-    model = tb.conform(classifier, X, smoothing=0, categorical=[[0, 1, 2], [3, 4]])
+    model = tb.conform(classifier, X, smoothing=0, categorical=[[0, 1, 2], [3, 4]], covariance="diagonal")
     assert model.residual < 1e-10
     np.testing.assert_array_equal(np.exp(model.components[0].log_probabilities[[2, 4]]), np.zeros((2, 3)))
     hidden = X.copy()
@@ -163,7 +163,7 @@ def test_large_tables_are_read_in_parts() -> None:
     classifier = LogisticRegression().fit(X[:500], X[:500, 0] ^ (rng.random(500) < 0.2))
     layout = FeatureLayout.of(4)
     np.testing.assert_allclose(FeatureStatistics.of(X, layout).means, X.mean(axis=0), rtol=1e-12)
-    model = tb.conform(classifier, X)
+    model = tb.conform(classifier, X, covariance="diagonal")
     np.testing.assert_allclose(model.predict_proba(X), classifier.predict_proba(X), atol=1e-15)
     assert len(model.log_likelihood(X)) == 20_000
 
@@ -327,7 +327,7 @@ def test_example_2_for_a_conformant_model(seed: int, n: int) -> None:
     weights = np.column_stack([np.zeros(n), rng.normal(0, 1, n)])
     biases = np.array([0.0, -np.minimum(weights[:, 1], 0).sum() + 0.1])
     classifier = brute_force.fake_classifier(weights, biases)
-    model = tb.conform(classifier, X)
+    model = tb.conform(classifier, X, covariance="diagonal")
     row = np.where(rng.random(n) < 0.5, np.nan, X[2])
     assume(np.isnan(row).any())
     rows = brute_force.instances(model)

@@ -17,9 +17,17 @@ from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
-from trimbench.conformant.choice import _USUAL_SHRINKAGE, _Growth, _Search
+from trimbench.conformant.choice import _USUAL_SHRINKAGE, _Growth
 from trimbench.conformant.covariance import NormalMoments, Normals, fit_normals
-from trimbench.conformant.mixture import MixturePrior, NormalPrior, PreparedRows, Tilts, expect
+from trimbench.conformant.mixture import (
+    MixturePrior,
+    NormalPrior,
+    PreparedRows,
+    Tilts,
+    clusters,
+    expect,
+    learn_components,
+)
 
 Array = NDArray[np.float64]
 
@@ -99,6 +107,12 @@ def mixed_rows(rng: np.random.Generator, n_rows: int) -> Array:
 _LAYOUT: dict[str, Any] = {"real": [0, 1], "categorical": [[3, 4, 5]]}
 
 
+@pytest.fixture
+def category_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The category of `mixed_rows` takes no part in the covariance, as if it had many values."""
+    monkeypatch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", 4)
+
+
 def log_density(x: Array, model: tb.ConformantModel) -> Array:
     """Log p(x, class) of one component by Bayes' rule from its parts: nothing of the classifier but the labels."""
     (part,) = model.components
@@ -115,6 +129,7 @@ def log_density(x: Array, model: tb.ConformantModel) -> Array:
     return np.array(found)
 
 
+@pytest.mark.usefixtures("category_apart")
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("scale", [0.3, 1.5])
 def test_the_classes_have_the_probabilities_of_the_classifier(scale: float, gaps: bool) -> None:
@@ -158,6 +173,7 @@ def penalised(
     return -(total + shrinkage * n_rows * (alone - float(of_classes @ shares))) / n_rows
 
 
+@pytest.mark.usefixtures("category_apart")
 @pytest.mark.parametrize(("smoothing", "scale"), [(0.0, 0.5), (1.0, 0.5), (1.0, 2.0)])
 def test_no_other_parameters_are_better(smoothing: float, scale: float) -> None:
     """A general optimiser on a Cholesky factor ends where the closed form is, and finds nothing better from there."""
@@ -184,17 +200,82 @@ def test_no_other_parameters_are_better(smoothing: float, scale: float) -> None:
     np.testing.assert_allclose(found.x, ours, atol=2e-3)
 
 
-@given(seed=st.integers(0, 2**32), n_components=st.integers(1, 3), smoothing=st.sampled_from([0.0, 1.0]))
+@given(seed=st.integers(0, 2**32), n_classes=st.integers(2, 4), scale=st.sampled_from([0.3, 1.5]))
+@settings(max_examples=15, deadline=None)
+def test_categories_as_numbers_are_conditioned_like_numbers(seed: int, n_classes: int, scale: float) -> None:
+    """Given the class, numbers and values are jointly normal; their marginals and Bayes' rule give the class."""
+    rng = np.random.default_rng(seed)
+    X = mixed_rows(rng, 60)
+    weights, biases = rng.normal(0, scale, (6, n_classes)), rng.normal(0, scale, n_classes)
+    model = tb.conform(fake_classifier(weights, biases), X, **_LAYOUT, n_components=1, covariance="full")
+    coding, (part,) = model.evidence.coding, model.components
+    joint = np.array(coding.joint_columns)
+    assert coding.joint == (0, 1, 2, 3, 3)
+    assert part.normal is not None
+    covariance = part.normal.covariances[0] * coding.scales[:, None] * coding.scales
+    means = coding.means[:, None] + coding.scales[:, None] * (part.normal.means[0][:, None] + part.normal.slopes[0])
+    np.testing.assert_allclose(model.predict_proba(X), softmax(X @ weights + biases, axis=1), rtol=0, atol=1e-12)
+    hidden = rng.random((20, 4)) < 0.5
+    hidden[:5] = False
+    hidden[5:8] = True
+    for row in np.where(hidden[:, [0, 1, 2, 3, 3, 3]], np.nan, X[:20]):
+        seen = ~np.isnan(row[joint])
+        scores = model.log_prior.copy()
+        if seen.any():
+            marginals = (multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)]) for mean in means.T)
+            scores += [marginal.logpdf(row[joint[seen]]) for marginal in marginals]
+        np.testing.assert_allclose(model.predict_proba([row])[0], softmax(scores), rtol=0, atol=1e-9)
+        assert model.log_likelihood([row])[0] == pytest.approx(logsumexp(scores), abs=1e-8)
+
+
+@given(seed=st.integers(0, 2**32), gaps=st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_values_that_are_declared_as_numbers_give_the_same_model(seed: int, gaps: bool) -> None:
+    """Binary features and categories as numbers are fitted as real-valued columns with the same values would be."""
+    rng = np.random.default_rng(seed)
+    X = mixed_rows(rng, 80)
+    weights, biases = rng.normal(0, 0.5, (6, 3)), rng.normal(0, 0.5, 3)
+    if gaps:
+        X = np.where((rng.random((80, 4)) < 0.2)[:, [0, 1, 2, 3, 3, 3]], np.nan, X)
+    own = tb.conform(fake_classifier(weights, biases), X, **_LAYOUT, n_components=1, covariance="full")
+    columns = list(own.evidence.coding.joint_columns)
+    (reference,) = {3, 4, 5} - set(columns)
+    differences = weights - np.where(np.isin(np.arange(6), [3, 4, 5])[:, None], weights[reference], 0.0)
+    classifier = fake_classifier(differences[columns], biases + weights[reference])
+    numbers: Any = range(5)
+    other = tb.conform(classifier, X[:, columns], real=numbers, n_components=1, covariance="full")
+    found = []
+    for model, rows in ((own, X), (other, X[:, columns])):
+        normal = NormalPrior(5.0, np.eye(5), np.full(3, 1 / 3))
+        prior = MixturePrior.of(model.components[0], 1, 1.0, normal=normal)
+        first = clusters(model.components[0], rows, 1, 0)
+        found.append((learn_components(prior, rows, first, 5), rows))
+    (one, rows), (two, of_numbers) = found
+    np.testing.assert_allclose(one.predict_proba(rows), two.predict_proba(of_numbers), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(one.log_likelihood(rows), two.log_likelihood(of_numbers), rtol=0, atol=1e-7)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    n_components=st.integers(1, 3),
+    smoothing=st.sampled_from([0.0, 1.0]),
+    apart=st.booleans(),
+)
 @settings(max_examples=15)
-def test_expectation_maximisation_never_lowers_the_objective(seed: int, n_components: int, smoothing: float) -> None:
+def test_expectation_maximisation_never_lowers_the_objective(
+    seed: int, n_components: int, smoothing: float, apart: bool
+) -> None:
     rng = np.random.default_rng(seed)
     whole = mixed_rows(rng, 60)
     rows = np.where((rng.random((60, 4)) < 0.4)[:, [0, 1, 2, 3, 3, 3]], np.nan, whole)
     rows[:6] = whole[:6]
     classifier = fake_classifier(rng.normal(0, 0.5, (6, 3)), rng.normal(0, 1, 3))
-    found = tb.conform(classifier, rows, smoothing=smoothing, **_LAYOUT, n_components=n_components, covariance="full")
+    how: Any = {**_LAYOUT, "n_components": n_components, "covariance": "full"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", 4 if apart else 5)
+        found = tb.conform(classifier, rows, smoothing=smoothing, **how)
     tilts = Tilts.of(found)
-    normal = NormalPrior(5.0, np.eye(3), np.full(3, 1 / 3))
+    normal = NormalPrior(5.0, np.eye(3 if apart else 5), np.full(3, 1 / 3))
     prior = MixturePrior.of(found.components[0], n_components, smoothing, normal=normal)
     objectives, parts = [], PreparedRows(prior.model, rows, n_components)
     for sweeps in [1, 1, 1, 1, 100, 100, 100]:
@@ -243,7 +324,10 @@ def test_a_single_number_has_no_covariance() -> None:
     assert full.covariance == "diagonal"
     zeros_and_ones = (X > 0).astype(float)
     binary = LogisticRegression().fit(zeros_and_ones, y)
-    assert tb.conform(binary, zeros_and_ones, covariance="full").covariance == "diagonal"
+    assert tb.conform(binary, zeros_and_ones, covariance="full").covariance == "full"
+    constant = np.column_stack([zeros_and_ones[:, 0], np.ones(len(X))])
+    alone = LogisticRegression().fit(constant, y)
+    assert tb.conform(alone, constant, covariance="full").covariance == "diagonal"
 
 
 def test_a_covariance_is_chosen_where_it_predicts_better() -> None:
@@ -277,15 +361,17 @@ def test_few_rows_are_held_out_in_turns_while_they_leave_the_covariance_open(
     classifier = LogisticRegression().fit(X, X[:, 0] > rng.normal(size=103))
     compared: list[Array] = []
 
-    def gains(search: _Search, simple: _Growth, other: _Growth, rows: Array, draws: np.random.Generator) -> Array:
-        del search, draws
-        compared.append(rows)
-        for growth in (simple, other):
-            assert not set(growth.others[:, 0]) & set(rows[:, 0])
-            assert len(growth.others) == 103 - 20
+    def gains(simple: _Growth, other: _Growth) -> Array:
+        assert simple.split is other.split
+        rows, others = simple.split.held_out, simple.split.others
+        assert not set(others[:, 0]) & set(rows[:, 0])
+        assert set(simple.split.few[:, 0]) == set(rows[:, 0])
+        assert len(others) == 103 - 20
+        if other.tilts.n_components == 1:
+            compared.append(rows)
         return difference + np.resize([-1.0, 1.0], len(rows))
 
-    monkeypatch.setattr(_Search, "_gains", gains)
+    monkeypatch.setattr("trimbench.conformant.choice._gains", gains)
     tb.conform(classifier, X, real=range(3))
     assert len(compared) == n_comparisons
     assert len(np.unique(np.concatenate(compared)[:, 0])) == 20 * n_comparisons
@@ -306,6 +392,8 @@ def test_samples_have_the_moments_of_the_model() -> None:
     model = tb.conform(classifier, X, real=[0, 1, 6], categorical=[[3, 4, 5]], n_components=2, covariance="full")
     rows, labels = model.sample(40_000, rng)
     assert set(np.unique(rows[:, 2])) == {0.0, 1.0}
+    assert (rows[:, 3:6].sum(axis=1) == 1).all()
+    assert set(np.unique(rows[:, 3:6])) == {0.0, 1.0}
     assert (rows[:, 6] == 7).all()
     np.testing.assert_allclose(rows[:, :2].mean(axis=0), X[:, :2].mean(axis=0), atol=0.15)
     np.testing.assert_allclose(np.cov(rows[:, :2].T), np.cov(X[:, :2].T), rtol=0.1)

@@ -87,7 +87,7 @@ def test_several_classes_need_an_opponent() -> None:
     rng = np.random.default_rng(4)
     X = (rng.random((200, 6)) < 0.5).astype(float)
     y = np.array(["a", "b", "c"])[(X[:, 0] + 2 * X[:, 1]).astype(int) % 3]
-    model = tb.conform(LogisticRegression(C=10).fit(X, y), X, n_components=1)
+    model = tb.conform(LogisticRegression(C=10).fit(X, y), X, n_components=1, covariance="diagonal")
     predicted = model.predict(X[:1])[0]
     others = [label for label in ["a", "b", "c"] if label != predicted]
     with pytest.raises(ValueError, match=f"the class to compare the predicted one, '{predicted}', with, as"):

@@ -13,22 +13,25 @@ from scipy.stats import multivariate_normal
 
 import trimbench as tb
 from trimbench.conformant import normal_gaps
-from trimbench.conformant.evidence import places_of_joint
 
 Array = NDArray[np.float64]
 _LAYOUT: dict[str, Any] = {"real": [0, 1], "categorical": [[3, 4, 5]]}
 
 
-def fitted(seed: int, n_classes: int, n_components: int, scale: float = 1.0) -> tuple[tb.ConformantModel, Array]:
-    """Return a model of two numbers, a binary feature and a category, and rows."""
+def fitted(
+    seed: int, n_classes: int, n_components: int, scale: float = 1.0, *, values: bool = False
+) -> tuple[tb.ConformantModel, Array]:
+    """Return a model of two numbers, a binary feature and a category, and rows; the category as numbers if `values`."""
     rng = np.random.default_rng(seed)
     numbers = rng.normal(size=(150, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]]) + 3.0
     X = np.column_stack([numbers, rng.random(150) < 0.5, np.eye(3)[rng.integers(0, 3, 150)]])
     weights, biases = rng.normal(0, scale, (6, n_classes)), rng.normal(0, scale, n_classes)
     classifier = FakeClassifier(weights, biases - X.mean(axis=0) @ weights)
     how: Any = {**_LAYOUT, "n_components": n_components, "covariance": "full"}
-    model = tb.conform(classifier, X, **how)
-    assert model.covariance == "full"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", 5 if values else 4)
+        model = tb.conform(classifier, X, **how)
+    assert len(model.evidence.coding.joint) == (5 if values else 3)
     return model, X
 
 
@@ -45,7 +48,8 @@ class FakeClassifier:
 def completions(model: tb.ConformantModel, row: Array, n_draws: int, rng: np.random.Generator) -> Array:
     """Draw completions of a row by the formulas for joint normal distributions, from all features of each state."""
     coding = model.components[0].coding
-    joint = np.array(places_of_joint(model.layout, coding))
+    joint = np.array(coding.joint_columns)
+    reference = np.setdiff1d([3, 4, 5], joint)
     absent = np.isnan(row[joint])
     weights, drawn = [], []
     for log_weight, part in zip(model.log_weights, model.components, strict=True):
@@ -63,7 +67,11 @@ def completions(model: tb.ConformantModel, row: Array, n_draws: int, rng: np.ran
                 spread = covariance[np.ix_(absent, absent)] - across @ covariance[np.ix_(known, absent)]
                 completed[:, joint[absent]] = rng.multivariate_normal(centre, spread, n_draws)
             chances = np.exp(part.log_probabilities[3:, c])
-            if np.isnan(row[3]):
+            if len(reference) == 1:
+                completed[:, reference] = 1 - completed[:, np.setdiff1d([3, 4, 5], reference)].sum(
+                    axis=1, keepdims=True
+                )
+            elif np.isnan(row[3]):
                 completed[:, 3:] = np.eye(3)[rng.choice(3, n_draws, p=chances / chances.sum())]
             else:
                 total += float(np.log(chances[row[3:] == 1][0]))
@@ -82,9 +90,10 @@ def gaps_of(rng: np.random.Generator, rows: Array) -> Array:
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("n_components", [1, 2])
-def test_decisions_stay_as_often_as_in_draws(n_classes: int, n_components: int) -> None:
+@pytest.mark.parametrize("values", [False, True])
+def test_decisions_stay_as_often_as_in_draws(n_classes: int, n_components: int, values: bool) -> None:
     rng, n_draws = np.random.default_rng(n_classes), 40_000
-    model, X = fitted(n_classes, n_classes, n_components)
+    model, X = fitted(n_classes, n_classes, n_components, values=values)
     rows = gaps_of(rng, X[:12])
     lower, upper = model.same_decision_probability(rows, interval=True)
     assert (model.same_decision_probability(rows) == (lower + upper) / 2).all()

@@ -446,7 +446,7 @@ def test_the_same_decision_probability_adds_up_all_completions(
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, size=(60, 6)).astype(float)
     classifier = fake_classifier(rng.normal(0, 1.5, (6, 2 + seed % 2)), rng.normal(size=2 + seed % 2))
-    model = tb.conform(classifier, X, n_components=n_components)
+    model = tb.conform(classifier, X, n_components=n_components, covariance="diagonal")
     rows = np.where(rng.random((5, 6)) < 0.5, np.nan, X[:5])
     rows[0] = X[0]
     expected = []

@@ -26,7 +26,7 @@ from trimbench.acquisition.beliefs import (
 )
 from trimbench.acquisition.questions import parts_of
 from trimbench.conformant.distribution import ConformantDistribution
-from trimbench.conformant.evidence import ObservedRows
+from trimbench.conformant.evidence import ObservedRows, nearest_values
 from trimbench.conformant.layout import as_table
 from trimbench.conformant.normal_gaps import HiddenNormals, same_decision_of_normals, state_posteriors
 
@@ -84,7 +84,8 @@ class ConformantAsker:
         if objective == "information" and self.model.normals is None:
             return StateBeliefs(self.states, self.posteriors(table))
         categorical = np.ones(self.model.layout.n_features, dtype=bool)
-        categorical[[*self._real, *self._joint]] = False
+        numbers = [place for place in self._joint if self.model.layout.features[place] not in self._groups]
+        categorical[[*self._real, *numbers]] = False
         return DrawnBeliefs.of(self.answers(table), categorical, objective)
 
     def stability(self, table: NDArray[np.float64]) -> Vector:
@@ -132,9 +133,14 @@ class ConformantAsker:
         owner = self.model.layout.feature_of_column
         return [int(owner[column]) for column in self.model.layout.real_columns]
 
+    @cached_property
+    def _groups(self) -> set[tuple[int, ...]]:
+        """Columns of the categorical features."""
+        return set(self.model.layout.categorical)
+
     @property
     def _joint(self) -> tuple[int, ...]:
-        """Positions of the features that are jointly normal."""
+        """Position of the feature of each number that is jointly normal."""
         return self.model.evidence.coding.joint
 
     @cached_property
@@ -167,15 +173,18 @@ class ConformantAsker:
         from scipy.special import ndtri, softmax
 
         layout, model = self.model.layout, self.model
-        numbers = spread_numbers(layout.n_features + 1)
+        numbers = spread_numbers(1 + layout.n_features + len(self._joint))
         states = chosen_states(self.posteriors(table), numbers[:, 0])
         known = self.known(table)
         coded = np.empty((*states.shape, layout.n_features))
         scores = np.tile(model.biases, (*states.shape, 1))
-        normals = self._drawn_normals(table, states, numbers[:, 1:])
+        normals = self._drawn_normals(table, states, numbers[:, 1 + layout.n_features :])
         for feature, columns in enumerate(layout.features):
             of_draws = numbers[:, feature + 1]
-            if feature in self._joint:
+            if feature in self._joint and columns in self._groups:
+                values = nearest_values(layout, model.evidence.coding, feature, normals).astype(np.float64)
+                given = table[:, list(columns)].argmax(axis=1)
+            elif feature in self._joint:
                 values, given = normals[:, :, self._joint.index(feature)], table[:, columns[0]]
             elif feature in self._real:
                 means, deviations = (moment[self._real.index(feature)] for moment in self._moments)
@@ -186,11 +195,22 @@ class ConformantAsker:
                 given = table[:, columns[0]] if len(columns) == 1 else table[:, list(columns)].argmax(axis=1)
             values = np.where(known[:, [feature]], given[:, None], values)
             coded[:, :, feature] = values
-            if columns in layout.categorical:
-                scores += model.weights[list(columns)][values.astype(np.intp)]
+            if columns in self._groups:
+                of_values = model.weights[list(columns)][values.astype(np.intp)]
+                if feature in self._joint:  # a missing one counts with its numbers, as in predictions
+                    of_values = np.where(known[:, [feature], None], of_values, self._of_numbers(feature, normals))
+                scores += of_values
             else:
                 scores += values[:, :, None] * model.weights[columns[0]]
         return DrawnAnswers(coded, softmax(scores, axis=2), scores.argmax(axis=2))
+
+    def _of_numbers(self, feature: int, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what the numbers of a categorical feature add to the scores, shape (n_rows, n_draws, n_classes)."""
+        coding = self.model.evidence.coding
+        own = np.flatnonzero(np.array(coding.joint) == feature)
+        assert coding.joint_weights is not None
+        scaled = (numbers[:, :, own] - coding.means[own]) / coding.scales[own]
+        return np.asarray(coding.offsets[feature] + scaled @ coding.joint_weights[own])
 
     def _drawn_normals(
         self, table: NDArray[np.float64], states: NDArray[np.intp], numbers: Matrix
@@ -200,7 +220,7 @@ class ConformantAsker:
 
         result = np.empty((*states.shape, len(self._joint)))
         if self._joint:
-            normals = ndtri(numbers[:, list(self._joint)])
+            normals = ndtri(numbers)
             for hidden in HiddenNormals.blocks(self.model, table):
                 result[hidden.rows] = hidden.draws(states[hidden.rows], normals)
         return result

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,7 +15,7 @@ from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import Normals
 from trimbench.conformant.distribution import Component
 from trimbench.conformant.evidence import logsumexp
-from trimbench.conformant.layout import has_gaps
+from trimbench.conformant.layout import FeatureLayout, has_gaps
 from trimbench.conformant.mixture import (
     Expectation,
     FilledRows,
@@ -28,8 +30,8 @@ from trimbench.conformant.mixture import (
     totals,
 )
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import joint_problem
-from trimbench.conformant.rows import FeatureStatistics, Rows
+from trimbench.conformant.problem import as_numbers, jointly_normal
+from trimbench.conformant.rows import Rows
 
 Covariance = Literal["auto", "full", "diagonal"]
 Components = int | Literal["auto"]
@@ -40,9 +42,12 @@ _HELD_OUT, _MOST_HELD_OUT, _MOST_ROWS = 0.2, 2500, 10_000
 _FEWEST_ROWS = 10
 # More features have no covariance unless asked for: each row with gaps takes the cube of their number.
 _MOST_JOINT = 200
+# Values of categorical features, and binary features without real-valued ones, take part as long as there are at most
+# so many numbers: they may be many, and rare.
+_MOST_OF_VALUES = 40
 # How many pseudo-observations without correlation there are for each row, and how many with the covariance of all rows
 # for each feature of a component of several.
-_SHRINKAGES, _USUAL_SHRINKAGE = (0.003, 0.01, 0.03, 0.1, 0.3), 0.03
+_SHRINKAGES, _USUAL_SHRINKAGE = (0.003, 0.03, 0.3), 0.03
 _PRIOR_ROWS = 1.5
 # Steps of expectation-maximisation between two splits, and before the first one if there are gaps. More of them do not
 # lead to better choices; nor do exact ones.
@@ -94,21 +99,23 @@ def learn_mixture(
     random_state : int
         Seed of the clustering that starts the search, and of the choice of held-out rows.
     covariance : {"auto", "full", "diagonal"}
-        Whether the real-valued features of a component have a covariance.
+        Whether the real-valued features of a component, and others as numbers, have a covariance.
 
     Notes
     -----
     What is ``"auto"`` is chosen on some of the rows and tested on others. One component with or without covariance,
     whichever predicts the classifier's probabilities for the others better where values are hidden, is split, as are
     its parts, across the directions in which they differ most, each time followed by a few rough steps of
-    expectation-maximisation, until that makes the others no more likely. "Better" is by more than one standard error.
+    expectation-maximisation, until that makes the others no more likely or, with a covariance, predicts them worse. The
+    shrinkage of the covariance, too, is the usual one unless another predicts better. "Better" and "more likely" are by
+    more than one standard error.
     The mixture that was chosen then learns from all rows, beginning where it is, or with clusters if it is large.
     """
     rows = Rows.of(rows, model.layout.n_columns)
     sample = rows.sample(random_state)
     if n_components != "auto" and n_components > sample.n_rows:
         raise ValueError(f"n_components must be at most the number of rows, {sample.n_rows}, got {n_components}")
-    n_joint = len(model.layout.binary) + len(model.coding.real) if model.coding.real else 0
+    _, n_joint = _numbers(model)
     if n_joint < 2 or (covariance == "auto" and n_joint > _MOST_JOINT):
         covariance = "diagonal"
     if covariance == "diagonal" and n_components != "auto":
@@ -126,15 +133,32 @@ def learn_mixture(
     return search.run(n_components, covariance)
 
 
-def with_covariance(model: Component, rows: Rows, smoothing: float) -> Component:
-    """Return a component whose real-valued and binary features are jointly normal, so far without correlation."""
-    statistics = FeatureStatistics.of(rows, model.layout, missing=True)
-    coding = joint_problem(model.weights, model.biases, model.layout, statistics, smoothing)
+def with_covariance(model: Component, numbers: Collection[int]) -> Component:
+    """Return a component whose real-valued features and `numbers` are jointly normal, so far without correlation.
+
+    Parameters
+    ----------
+    model : Component
+    numbers : collection of int
+        Positions in the layout of discrete features, as `as_numbers` finds them.
+    """
+    coding = jointly_normal(model.coding, model.layout, numbers)
     assert coding.joint_weights is not None
     n_joint = len(coding.joint)
     normal = Normals(coding.joint_weights, np.zeros((1, n_joint)), np.eye(n_joint)[None])
     solution = replace(model.solution, parameters=coding.problem.start())
     return replace(model, coding=coding, solution=solution, normal=normal)
+
+
+def _numbers(model: Component) -> tuple[list[int], int]:
+    """Return which discrete features take part in a covariance, and how many numbers it then has."""
+    coding, layout = model.coding, model.layout
+    chosen = as_numbers(coding)
+    n_joint = len(coding.real) + sum(max(len(layout.features[place]) - 1, 1) for place in chosen)
+    if n_joint > _MOST_OF_VALUES:
+        chosen = [place for place in chosen if len(layout.features[place]) == 1] if coding.real else []
+        n_joint = len(coding.real) + len(chosen)
+    return chosen, n_joint
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,9 +205,7 @@ class _Search:
         sample = rows.sample(random_state)
         self.few, self.n_rows, self.complete = sample.rows, sample.n_rows, not sample.has_gaps
         n_held_out = min(int(_HELD_OUT * self.n_rows), _MOST_HELD_OUT)
-        self.enough = n_held_out >= _FEWEST_ROWS
-        self.held_out = self.few[:n_held_out]
-        self.others = self.few[n_held_out : n_held_out + _MOST_ROWS]
+        self.n_held_out, self.enough = n_held_out, n_held_out >= _FEWEST_ROWS
 
     def run(self, n_components: Components, covariance: Covariance) -> ConformantModel:
         """Return the chosen mixture, learned from all rows."""
@@ -191,52 +213,40 @@ class _Search:
         if covariance != "full":
             families.append(_Family(self.model, classes, self.smoothing))
         if covariance != "diagonal":
-            component = with_covariance(self.model, self.rows, self.smoothing)
+            component = with_covariance(self.model, _numbers(self.model)[0])
             families.append(_Family(component, classes, self.smoothing, _USUAL_SHRINKAGE))
         if not self.enough:
             return self._learned(families[0], 1 if n_components == "auto" else n_components)
-        growths = [_Growth(family, self.others, self.held_out) for family in families]
-        growth = growths[0] if len(growths) == 1 else self._better(growths[0], growths[1])
+        split = self._split(0)
+        growth, *others = [_Growth.of(family, split).with_shrinkage() for family in families]
+        for other in others:
+            growth = self._better(growth, other)
         if n_components != "auto":
             return self._learned(growth.family, n_components)
-        while growth.grow():
-            pass
+        while (grown := growth.grown()) is not None:
+            growth = grown
         return self._polished(growth)
 
     def _better(self, simple: _Growth, other: _Growth) -> _Growth:
         """Return which of two models predicts better where more is missing, the first one if both are as good.
 
-        To be predicted, without labels, are the classifier's probabilities for held-out rows, of which more and more is
-        hidden; where values are missing already, the mean of what both models expect. While few rows leave it open,
-        both are learned again without others, up to five times.
+        While few rows leave it open, both are learned again without others, up to five times.
         """
-        rng = np.random.default_rng(self.random_state)
-        gains = self._gains(simple, other, self.held_out, rng)
+        gains = _gains(simple, other)
         for fold in range(1, round(1 / _HELD_OUT)):
             if len(gains) >= _MOST_COMPARED or abs(gains.mean()) > _CLEAR * _error(gains):
                 break
-            held_out, others = self._fold(fold)
-            again = [_Growth(one.family, others, held_out) for one in (simple, other)]
-            gains = np.concatenate([gains, self._gains(again[0], again[1], held_out, rng)])
-        return other if gains.mean() > _error(gains) else simple
+            split = self._split(fold)
+            gains = np.concatenate([gains, _gains(*(one.again(split) for one in (simple, other)))])
+        return other if _is_better(gains) else simple
 
-    def _fold(self, fold: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _split(self, fold: int) -> _Split:
         """Return some rows, others in each fold, and the rest."""
-        start, n_held_out = fold * len(self.held_out), len(self.held_out)
+        start, n_held_out = fold * self.n_held_out, self.n_held_out
         rows = self.few[: n_held_out + _MOST_ROWS]
         held_out = rows[start : start + n_held_out]
-        return held_out, np.concatenate([rows[:start], rows[start + n_held_out :]])
-
-    def _gains(self, simple: _Growth, other: _Growth, rows: NDArray[Any], rng: np.random.Generator) -> Vector:
-        """Return by how much the second of two models predicts better for each of some rows that neither has seen."""
-        rows = np.repeat(rows[:_MOST_COMPARED], _MASKS, axis=0).astype(np.float64)
-        layout = self.model.layout
-        hidden = rng.random((len(rows), layout.n_features)) < rng.uniform(0.1, 0.9, (len(rows), 1))
-        fewer = np.where(hidden[:, layout.feature_of_column], np.nan, rows)
-        models = [growth.tilts.model() for growth in (simple, other)]
-        wanted = np.mean([model.predict_proba(rows) for model in models], axis=0)
-        losses = [-(wanted * model.predict_log_proba(fewer)).sum(axis=1) for model in models]
-        return np.asarray((losses[0] - losses[1]).reshape(-1, _MASKS).mean(axis=1))
+        others = np.concatenate([rows[:start], rows[start + n_held_out :]])
+        return _Split.of(others, held_out, self.model.layout, np.random.default_rng([self.random_state, fold]))
 
     def _learned(self, family: _Family, n_components: int) -> ConformantModel:
         """Return the mixture of one number of components, from clusters."""
@@ -285,6 +295,11 @@ def improved(
         tilts = prior.maximise(expected, tilts, _ROUGH, 1)
 
 
+def _is_better(gains: Vector) -> bool:
+    """Tell whether the mean gain is above its standard error."""
+    return bool(gains.mean() > _error(gains))
+
+
 def _error(values: Vector) -> float:
     """Return the standard error of the mean."""
     return float(values.std() / np.sqrt(len(values)))
@@ -299,67 +314,130 @@ def _shrunk(expected: Expectation, shrinkage: float) -> Matrix:
     return shrunk
 
 
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """Rows that models learn from, and others that test them.
+
+    Attributes
+    ----------
+    others, held_out : ndarray of shape (n_rows, n_columns)
+    few, fewer : ndarray of shape (n_compared * _MASKS, n_columns)
+        Some rows that are held out, each several times, and the same ones with more hidden.
+    """
+
+    others: NDArray[Any]
+    held_out: NDArray[Any]
+    few: NDArray[np.float64]
+    fewer: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls, others: NDArray[Any], held_out: NDArray[Any], layout: FeatureLayout, rng: np.random.Generator
+    ) -> _Split:
+        """Return a split with random masks."""
+        few = np.repeat(held_out[:_MOST_COMPARED], _MASKS, axis=0).astype(np.float64)
+        hidden = rng.random((len(few), layout.n_features)) < rng.uniform(0.1, 0.9, (len(few), 1))
+        return cls(others, held_out, few, np.where(hidden[:, layout.feature_of_column], np.nan, few))
+
+    def losses(self, models: Sequence[ConformantModel]) -> Matrix:
+        """Return how badly models predict where more is missing, shape (n_compared, n_models).
+
+        To be predicted, without labels, are the classifier's probabilities; where values are missing already, the mean
+        of what the models expect.
+        """
+        wanted = np.mean([model.predict_proba(self.few) for model in models], axis=0)
+        losses = [-(wanted * model.predict_log_proba(self.fewer)).sum(axis=1) for model in models]
+        return np.asarray(np.reshape(losses, (len(models), -1, _MASKS)).mean(axis=2).T)
+
+
+def _gains(simple: _Growth, other: _Growth) -> Vector:
+    """Return by how much the second of two models predicts better for each of some rows that neither has seen."""
+    losses = simple.split.losses([growth.tilts.model() for growth in (simple, other)])
+    return np.asarray(losses[:, 0] - losses[:, 1])
+
+
+@dataclass(frozen=True, eq=False)
 class _Growth:
     """A mixture of growing size, learned from some rows and tested on others."""
 
-    def __init__(self, family: _Family, others: NDArray[Any], held_out: NDArray[Any]) -> None:
-        self.family, self.others = family, others
-        component = family.component
-        self.parts = PreparedRows(component, others, _WIDTH)
-        self.tests = PreparedRows(component, held_out, _WIDTH)
-        self.filled = FilledRows.of(component, others)
-        self.n_rows, self.gaps = len(others), has_gaps(others)
-        first = self.filled.sums(np.ones((self.n_rows, 1)))
-        prior = self.family.prior(1, self.n_rows, of_all_rows=False)
-        if self.gaps:
+    family: _Family
+    split: _Split
+    rows: _LearnedRows
+    first: Expectation
+    tilts: Tilts
+
+    @classmethod
+    def of(cls, family: _Family, split: _Split) -> _Growth:
+        """Return one component."""
+        rows = _LearnedRows.of(family.component, split)
+        n_rows = len(split.others)
+        first = rows.filled.sums(np.ones((n_rows, 1)))
+        prior = family.prior(1, n_rows, of_all_rows=False)
+        if has_gaps(split.others):
             tilts = prior.maximise(first, None, _ROUGH, 1)
-            _, _, first = improved(prior, self.parts, tilts, _STEPS_OF_GAPS)
+            _, _, first = improved(prior, rows.parts, tilts, _STEPS_OF_GAPS)
         if family.n_joint:
-            self.family = self._shrunk(first)
-            prior = self.family.prior(1, self.n_rows, of_all_rows=False)
-        self.tilts = prior.maximise(first, None, _ROUGH, 2)
-        self.scores = self._scores(self.tilts)
+            family = replace(family, second=_shrunk(first, family.shrinkage))
+        return cls(family, split, rows, first, prior.maximise(first, None, _ROUGH, 2))
 
-    def _shrunk(self, first: Expectation) -> _Family:
-        """Return the family with the shrinkage that makes held-out rows most likely."""
-        prior = self.family.prior(1, self.n_rows, of_all_rows=False)
+    def with_shrinkage(self) -> _Growth:
+        """Return one component with the shrinkage that predicts better than the usual one where more is missing."""
+        if not self.family.n_joint:
+            return self
+        prior = self.family.prior(1, len(self.split.others), of_all_rows=False)
         assert prior.normal is not None
-        n_shares = len(_SHRINKAGES)
-        several = replace(prior, normal=replace(prior.normal, rows=np.array(_SHRINKAGES) * self.n_rows))
-        tilts = several.maximise(first.of(np.zeros(n_shares, dtype=np.intp)), None, _ROUGH, 2)
-        tilts = replace(tilts, log_weights=np.zeros(n_shares))
-        likely = np.concatenate([tilts.scores(part).joint for part in self.tests]).mean(axis=0)
-        shrinkage = _SHRINKAGES[int(likely.argmax())]
-        return replace(self.family, shrinkage=shrinkage, second=_shrunk(first, shrinkage))
+        rows = np.array(_SHRINKAGES) * len(self.split.others)
+        several = replace(prior, normal=replace(prior.normal, rows=rows))
+        tilts = several.maximise(self.first.of(np.zeros(len(rows), dtype=np.intp)), None, _ROUGH, 2)
+        losses = self.split.losses([ConformantModel.of(part) for part in tilts.model().components])
+        gains = losses[:, [_SHRINKAGES.index(_USUAL_SHRINKAGE)]] - losses
+        best = int(gains.mean(axis=0).argmax())
+        if not _is_better(gains[:, best]):
+            return self
+        family = replace(self.family, shrinkage=_SHRINKAGES[best], second=_shrunk(self.first, _SHRINKAGES[best]))
+        prior = family.prior(1, len(self.split.others), of_all_rows=False)
+        return replace(self, family=family, tilts=prior.maximise(self.first, None, _ROUGH, 2))
 
-    def _scores(self, tilts: Tilts) -> Vector:
-        """Return the log-likelihood of the held-out rows."""
-        return np.concatenate([logsumexp(tilts.scores(part).joint) for part in self.tests])
+    def again(self, split: _Split) -> _Growth:
+        """Return one component of the same family, learned from other rows."""
+        return _Growth.of(self.family, split)
 
-    def grow(self) -> bool:
-        """Split the components, and tell whether that made the held-out rows more likely."""
+    @cached_property
+    def scores(self) -> Vector:
+        """The log-likelihood of the held-out rows."""
+        return np.concatenate([logsumexp(self.tilts.scores(part).joint) for part in self.rows.tests])
+
+    def grown(self) -> _Growth | None:
+        """Return a mixture in which each component is split, if that makes the held-out rows more likely.
+
+        With a covariance it must not predict worse where more is missing: densities of numbers that have few values
+        grow without bound.
+        """
         n_components = 2 * self.tilts.n_components
         fewest = _FEWEST_ROWS + self.family.n_joint  # a covariance takes as many as it has features
-        if n_components > _MOST_COMPONENTS or n_components * fewest > self.n_rows:
-            return False
-        prior = self.family.prior(n_components, self.n_rows, of_all_rows=False)
-        tilts = prior.maximise(self.filled.sums(self._halves()), None, _ROUGH, 1)
-        tilts, _, _ = improved(prior, self.parts, tilts, _STEPS)
-        scores = self._scores(tilts)
-        gain = scores - self.scores
-        if not gain.mean() > _error(gain):
-            return False
-        self.tilts, self.scores = tilts, scores
-        return True
+        if n_components > _MOST_COMPONENTS or n_components * fewest > len(self.split.others):
+            return None
+        doubled = self._doubled()
+        gain = doubled.scores - self.scores
+        if not _is_better(gain) or (self.family.n_joint and _gains(self, doubled).mean() < 0):
+            return None
+        return doubled
+
+    def _doubled(self) -> _Growth:
+        prior = self.family.prior(2 * self.tilts.n_components, len(self.split.others), of_all_rows=False)
+        tilts = prior.maximise(self.rows.filled.sums(self._halves()), None, _ROUGH, 1)
+        tilts, _, _ = improved(prior, self.rows.parts, tilts, _STEPS)
+        return replace(self, tilts=tilts)
 
     def _halves(self) -> Matrix:
         """Return the members of each component, split across the direction in which they differ most."""
         k = self.tilts.n_components
-        owners = np.concatenate([self.tilts.scores(part).joint.argmax(axis=1) for part in self.parts])
-        members = np.zeros((self.n_rows, 2 * k))
+        owners = np.concatenate([self.tilts.scores(part).joint.argmax(axis=1) for part in self.rows.parts])
+        members = np.zeros((len(owners), 2 * k))
         for z in range(k):
             own = np.flatnonzero(owners == z)
-            centred = self.filled.places[own] - self.filled.places[own].mean(axis=0) if len(own) else np.zeros((0, 1))
+            points = self.rows.filled.places[own]
+            centred = points - points.mean(axis=0) if len(own) else np.zeros((0, 1))
             direction = np.random.default_rng(z).standard_normal(centred.shape[1])
             for _ in range(_POWER_STEPS):
                 direction = centred.T @ (centred @ direction)
@@ -367,3 +445,18 @@ class _Growth:
             upper = centred @ direction > 0
             members[own[upper], 2 * z] = members[own[~upper], 2 * z + 1] = 1.0
         return members
+
+
+@dataclass(frozen=True, eq=False)
+class _LearnedRows:
+    """The rows of a split with what they say, which is the same at each step."""
+
+    parts: PreparedRows
+    tests: PreparedRows
+    filled: FilledRows
+
+    @classmethod
+    def of(cls, component: Component, split: _Split) -> _LearnedRows:
+        """Return what the rows of a split say."""
+        parts = PreparedRows(component, split.others, _WIDTH)
+        return cls(parts, PreparedRows(component, split.held_out, _WIDTH), FilledRows.of(component, split.others))

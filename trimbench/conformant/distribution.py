@@ -20,7 +20,6 @@ from trimbench.conformant.evidence import (
     ObservedRows,
     component_scores,
     logsumexp,
-    places_of_joint,
 )
 from trimbench.conformant.layout import CHUNK_ROWS, Block, FeatureLayout, as_row, as_table, blocks, chunks
 from trimbench.conformant.problem import Coding, Solution
@@ -76,7 +75,7 @@ class ConformantDistribution:
 
     @property
     def covariance(self) -> Literal["full", "diagonal"]:
-        """Whether real-valued and binary features have a covariance in each component ("full"), or are independent."""
+        """Whether features, as numbers, have a covariance in each component ("full"), or are independent."""
         return "diagonal" if self.normals is None else "full"
 
     @property
@@ -146,7 +145,7 @@ class ConformantDistribution:
             for block in blocks(table, self.layout):
                 scores[block.rows] = self.components[0].scores(block)
             return scores
-        if table.size * self._missing.shape[1] >= _MANY and not self.layout.real:
+        if table.size * self._missing.shape[1] >= _MANY and not self.layout.real and self.normals is None:
             return self._scores_of_many(table)
         scores = np.empty((len(table), len(self.classes)))
         for block in self._blocks(table):
@@ -257,7 +256,7 @@ class Component:
     coding : Coding
         The reduced problem that was solved.
     normal : Normals, optional
-        The joint distribution of the real-valued and binary features (standardised), if they have a covariance.
+        The joint distribution of the features that are numbers (standardised), if they have a covariance.
     missing_scores : ndarray of shape (n_features, n_classes)
         What each feature adds to the score of each class while it is missing; without what `normal` adds, which
         depends on the other features.
@@ -338,8 +337,8 @@ class Component:
 
     @property
     def _numbers(self) -> list[int]:
-        """Columns that are numbers to the model: real-valued ones, and what `normal` has."""
-        return [*self.layout.real, *places_of_joint(self.layout, self.coding)]
+        """Columns of the features that are numbers to the model: real-valued ones, and what `normal` has."""
+        return [*self.layout.real, *(column for place in self.coding.joint for column in self.layout.features[place])]
 
     @property
     def real_moments(self) -> tuple[Matrix, Vector]:

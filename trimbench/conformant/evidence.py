@@ -36,10 +36,10 @@ class Evidence:
     _always: NDArray[np.intp] = field(init=False)
 
     def __post_init__(self) -> None:
-        known = {*self.coding.free.tolist(), *self.coding.unseen.tolist(), *places_of_joint(self.layout, self.coding)}
+        known = {*self.coding.free.tolist(), *self.coding.unseen.tolist(), *self.coding.joint_columns}
         always = [column for column in self.layout.binary.tolist() if column not in known]
-        places = [*self.coding.real, *self.coding.joint]
-        object.__setattr__(self, "_real", self.layout.first_columns[places].tolist())
+        real = self.layout.first_columns[list(self.coding.real)].tolist()
+        object.__setattr__(self, "_real", [*real, *self.coding.joint_columns])
         object.__setattr__(self, "_always", np.array(always, dtype=np.intp))
 
     @property
@@ -92,10 +92,18 @@ class Evidence:
         return total
 
 
-def places_of_joint(layout: FeatureLayout, coding: Coding) -> list[int]:
-    """Return the columns of the features that are jointly normal."""
-    columns: list[int] = layout.first_columns[list(coding.joint)].tolist()
-    return columns
+def nearest_values(layout: FeatureLayout, coding: Coding, place: int, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the values of a discrete feature that jointly normal numbers, of shape (..., n_joint), are nearest to.
+
+    That of the largest number, where the number of the reference value is the remainder, 1 minus the others: the
+    position of a category's column, or 0 and 1.
+    """
+    columns = layout.features[place]
+    own = [number for number, owner in enumerate(coding.joint) if owner == place]
+    chances = np.repeat(1 - numbers[..., own].sum(axis=-1, keepdims=True), max(len(columns), 2), axis=-1)
+    of_values = columns if len(columns) > 1 else (-1, *columns)
+    chances[..., [of_values.index(coding.joint_columns[number]) for number in own]] = numbers[..., own]
+    return np.asarray(chances.argmax(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from trimbench._typing import Matrix, Vector
 from trimbench.acquisition.policy import Asking
 from trimbench.conformant.asking import ConformantAsker
 from trimbench.conformant.distribution import Component, ConformantDistribution
-from trimbench.conformant.evidence import places_of_joint
+from trimbench.conformant.evidence import nearest_values
 from trimbench.conformant.explanations import (
     By,
     ContrastiveExplanation,
@@ -34,8 +34,8 @@ class ConformantModel(ConformantDistribution, Asking):
     It has one component, a naive Bayes model, or several, each of which conforms with the same logistic regression:
     the class of a complete row has the probabilities of the classifier in every component, hence in their mixture, too,
     whatever the weights. Only the density of the features differs between components. The real-valued features of a
-    component are independent in each class, or have one covariance in all classes, in which binary features beside them
-    take part as numbers.
+    component are independent in each class, or have one covariance in all classes, in which binary features and the
+    values of categorical ones take part as numbers.
 
     Attributes
     ----------
@@ -240,8 +240,8 @@ class ConformantModel(ConformantDistribution, Asking):
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.
 
-        A binary feature that takes part in a covariance is a number above or below 1/2, and so only about as often 1 as
-        it should be.
+        A feature of few values that takes part in a covariance has the value that its numbers are nearest to, and so
+        only about as often as it should.
 
         Parameters
         ----------
@@ -299,16 +299,15 @@ def _draw_features(model: Component, labels: NDArray[np.intp], rng: np.random.Ge
     means, variances = model.real_moments
     rows[:, model.layout.real_columns] = rng.normal(means.T[labels], np.sqrt(variances))
     if model.normal is not None:
-        joint = np.array(places_of_joint(model.layout, model.coding))
         moved = (model.normal.means[0][:, None] + model.normal.slopes[0]).T[labels]
-        noise = rng.standard_normal((len(labels), len(joint))) @ np.linalg.cholesky(model.normal.covariances[0]).T
+        noise = rng.standard_normal(moved.shape) @ np.linalg.cholesky(model.normal.covariances[0]).T
         values = model.coding.means + model.coding.scales * (moved + noise)
-        rows[:, joint] = np.where(np.isin(joint, model.layout.real), values, values > _MIDDLE)
+        rows[:, model.coding.joint_columns] = values
+        for place in set(model.coding.joint) - set(model.layout.feature_of_column[model.layout.real_columns].tolist()):
+            columns = list(model.layout.features[place])
+            codes = nearest_values(model.layout, model.coding, place, values)
+            rows[:, columns] = np.eye(len(columns))[codes] if len(columns) > 1 else codes[:, None]
     return rows
-
-
-# A binary feature that takes part in a covariance is 1 where its number is above it.
-_MIDDLE = 0.5
 
 
 # How far a conformant model's own conditional probabilities are from those of its classifier.

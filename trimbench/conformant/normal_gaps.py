@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import Conditionals
 from trimbench.conformant.distribution import ConformantDistribution
-from trimbench.conformant.evidence import ObservedRows, logsumexp, places_of_joint
+from trimbench.conformant.evidence import ObservedRows, logsumexp
 from trimbench.conformant.explanations import FoundSets
 from trimbench.conformant.same_decision import HiddenFeature, hidden_features
 
@@ -81,13 +81,13 @@ class HiddenNormals:
         assert self.model.normals is not None
         return self.model.normals.given(self.observed.values, absent)
 
-    def margins(self, row: int, difference: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
+    def margins(self, row: int, winner: int, rivals: Sequence[int]) -> tuple[Matrix, NDArray[np.float64]]:
         """Return what the missing values of a row add to margins: means and covariances in each state.
 
         Parameters
         ----------
-        difference : ndarray of shape (n_columns, n_rivals)
-            Differences of weights.
+        winner, rivals : int
+            Positions of classes.
 
         Returns
         -------
@@ -97,13 +97,15 @@ class HiddenNormals:
         coding, patterns = self.model.evidence.coding, self.given.patterns
         pattern = patterns.of_rows[row]
         own = patterns.places[pattern][patterns.real[pattern]]
-        weights = difference[places_of_joint(self.model.layout, coding)][own]
-        scaled = weights * coding.scales[own, None]
+        assert coding.joint_weights is not None
+        scaled = coding.joint_weights[own][:, [winner]] - coding.joint_weights[own][:, rivals]
+        offsets = coding.offsets[np.unique(np.array(coding.joint)[own])]
+        fixed = (offsets[:, [winner]] - offsets[:, rivals]).sum(axis=0)
         means, covariances = [], []
         for part in self.given.parts:
             inside = patterns.real[pattern]
             moved = part.filled[row, own][:, None] + part.slopes[pattern][inside]
-            means.append(moved.T @ scaled + coding.means[own] @ weights)
+            means.append(moved.T @ scaled + fixed)
             spread = scaled.T @ part.variances[pattern][np.ix_(inside, inside)] @ scaled
             covariances.append(np.repeat(spread[None], len(self.model.classes), axis=0))
         return np.concatenate(means), np.concatenate(covariances)
@@ -183,7 +185,7 @@ def _bounds(
 ) -> tuple[float, float]:
     observed = hidden.observed
     base = observed.whole[row, winner] - observed.whole[row, rivals]
-    means, covariances = hidden.margins(row, difference)
+    means, covariances = hidden.margins(row, winner, rivals)
     tolerance = _ROUNDING * (np.abs(base) + np.abs(observed.block.values[row]) @ np.abs(difference))
     means = means + base + np.where(winner < np.array(rivals), tolerance, -tolerance)
     missing = np.flatnonzero(observed.block.absent[row]).tolist()

@@ -14,6 +14,7 @@ l_i x^2)``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -246,19 +247,20 @@ class Coding:
         Position, in the layout, of each discrete feature of the problem.
     real : tuple of int
         Position of each real-valued feature of the problem.
-    joint : tuple of int
-        Position of each feature that is not in the problem, because all of them are jointly normal: real-valued ones,
-        and binary ones as numbers.
+    joint, joint_columns : tuple of int
+        Position in the layout of the feature, and column, of each number that is not in the problem, because all of
+        them are jointly normal: real-valued features, binary ones as numbers, and all values of a categorical one but
+        its reference value, each a number that is 0 or 1.
     offsets : ndarray of shape (n_features, n_classes)
         What the reference value (or the mean) of each feature adds to the score of each class.
     means, scales : ndarray of shape (n_real,)
-        Means and standard deviations of the features that are `real` or `joint`.
+        Means and standard deviations of the numbers that are `real` or `joint`.
     unseen : ndarray of int
         Columns that are never 1 in the training rows and are not smoothed.
     constants : dict of int to float
         Value of each real-valued column without variance in the training rows.
     joint_weights : ndarray of shape (n_joint, n_classes), optional
-        Weights of the `joint` features, standardised.
+        Weights of the `joint` numbers, standardised; those of values minus that of the reference value.
     """
 
     problem: ReducedProblem
@@ -271,6 +273,7 @@ class Coding:
     unseen: NDArray[np.intp]
     constants: dict[int, float]
     joint: tuple[int, ...] = ()
+    joint_columns: tuple[int, ...] = ()
     joint_weights: Matrix | None = None
 
 
@@ -410,28 +413,54 @@ def coded(
     )
 
 
-def joint_problem(
-    weights: Matrix, biases: Vector, layout: FeatureLayout, statistics: FeatureStatistics, smoothing: float
-) -> Coding:
-    """Return the reduced problem with real-valued and binary features taken out of it, because they are jointly normal.
+def as_numbers(coding: Coding) -> list[int]:
+    """Return the positions in the layout of the discrete features that may be numbers: all of their values occur."""
+    parts = np.split(coding.problem.means, coding.problem.starts[1:])
+    return [place for place, own in zip(coding.discrete, parts, strict=False) if own.min() > 0 and own.sum() < 1]
 
-    A binary feature with a single value stays in the problem, if it was there.
+
+def jointly_normal(coding: Coding, layout: FeatureLayout, discrete: Collection[int] = ()) -> Coding:
+    """Return the coding with its real-valued features taken out of the problem, and discrete ones as numbers.
 
     Parameters
     ----------
-    weights, biases, layout, statistics, smoothing
-        As of `reduce_problem`.
+    discrete : collection of int
+        Positions in the layout of discrete features, as `as_numbers` finds them.
     """
-    varied = [column for column in layout.binary.tolist() if 0 < statistics.means[column] < 1]
-    coding = reduce_problem(weights, biases, replace(layout, real=(*layout.real, *varied)), statistics, smoothing)
-    return jointly_normal(coding)
-
-
-def jointly_normal(coding: Coding) -> Coding:
-    """Return the coding with its real-valued features taken out of the problem."""
-    problem = coding.problem
-    rest = replace(problem, real_weights=problem.real_weights[:0], real_moments=np.empty(0))
-    return replace(coding, problem=rest, real=(), joint=coding.real, joint_weights=problem.real_weights)
+    problem, chosen = coding.problem, set(discrete)
+    owners = np.repeat(coding.discrete, problem.sizes).astype(np.intp)
+    taken = np.array([owner in chosen for owner in owners.tolist()], dtype=bool)
+    means, offsets = problem.means[taken], coding.offsets.copy()
+    scales = np.sqrt(means * (1 - means))
+    np.add.at(offsets, owners[taken], means[:, None] * problem.weights[taken])
+    kept = ~np.isin(coding.discrete, list(chosen))
+    sizes = problem.sizes[kept]
+    rest = replace(
+        problem,
+        biases=problem.biases + means @ problem.weights[taken],
+        weights=problem.weights[~taken],
+        starts=np.cumsum(sizes) - sizes,
+        means=problem.means[~taken],
+        real_weights=problem.real_weights[:0],
+        real_moments=np.empty(0),
+    )
+    places = np.concatenate([owners[taken], np.array(coding.real, dtype=np.intp)])
+    order = np.argsort(places, kind="stable")
+    numbers = np.concatenate([problem.weights[taken] * scales[:, None], problem.real_weights])
+    columns = np.concatenate([coding.free[taken], layout.first_columns[list(coding.real)]])
+    return replace(
+        coding,
+        problem=rest,
+        free=coding.free[~taken],
+        discrete=tuple(place for place in coding.discrete if place not in chosen),
+        real=(),
+        offsets=offsets,
+        means=np.concatenate([means, coding.means])[order],
+        scales=np.concatenate([scales, coding.scales])[order],
+        joint=tuple(places[order].tolist()),
+        joint_columns=tuple(columns[order].tolist()),
+        joint_weights=numbers[order],
+    )
 
 
 # Trust-region (Levenberg) Newton for the reduced problem.

@@ -32,7 +32,6 @@ def _parts(model: ConformantModel) -> dict[str, Any]:
     first = model.components[0]
     coding, layout = first.coding, first.layout
     constants = sorted(coding.constants.items())
-    places = layout.first_columns[list(coding.joint)].tolist()
     return {
         "column_names": model.column_names,
         "classes": model.classes,
@@ -41,7 +40,7 @@ def _parts(model: ConformantModel) -> dict[str, Any]:
         "categorical": layout.categorical,
         "real": layout.real,
         "has_covariance": model.normals is not None,
-        "binary_as_numbers": [column for column in places if column not in set(layout.real)],
+        "as_numbers": [column for column in coding.joint_columns if column not in set(layout.real)],
         "free": coding.free,
         "unseen": coding.unseen,
         "constant_columns": [column for column, _ in constants],
@@ -78,7 +77,7 @@ def _model(
     categorical: tuple[NDArray[np.intp], ...],
     real: NDArray[np.intp],
     has_covariance: bool,
-    binary_as_numbers: NDArray[np.intp],
+    as_numbers: NDArray[np.intp],
     free: NDArray[np.intp],
     unseen: NDArray[np.intp],
     constant_columns: NDArray[np.intp],
@@ -89,22 +88,49 @@ def _model(
     objectives: tuple[float, ...],
 ) -> ConformantModel:
     layout = FeatureLayout(len(weights), tuple(tuple(group.tolist()) for group in categorical), tuple(real.tolist()))
-    if (
-        not set(binary_as_numbers.tolist()) <= set(layout.binary.tolist())
-        or (len(binary_as_numbers) > 0) > has_covariance
-    ):
-        raise ValueError("binary_as_numbers must have binary columns, and none without a covariance")
-    if not set(constant_columns.tolist()) <= {*real.tolist(), *binary_as_numbers.tolist()}:
-        raise ValueError("constant_columns must be among those that are numbers")
-    whole = replace(layout, real=(*layout.real, *binary_as_numbers.tolist()))
-    places = ColumnPlaces(free, unseen, dict(zip(constant_columns.tolist(), constants.tolist(), strict=True)))
-    coding = coded(weights, biases, whole, places, (means, scales), components[0]["means"], components[0]["pseudo"])
+    if len(as_numbers) and not has_covariance:
+        raise ValueError("as_numbers must have no columns without a covariance")
+    if not set(as_numbers.tolist()) <= set(range(layout.n_columns)) - set(layout.real):
+        raise ValueError("as_numbers must have columns of binary and categorical features")
+    if not set(constant_columns.tolist()) <= set(layout.real):
+        raise ValueError("constant_columns must be among the real ones")
+    if (free >= layout.n_columns).any():
+        raise ValueError(f"free must have columns below {layout.n_columns}, got {int(free.max())}")
+    constant = dict(zip(constant_columns.tolist(), constants.tolist(), strict=True))
+    places = ColumnPlaces(free, unseen, constant)
+    coding = _coding(weights, biases, layout, places, as_numbers, (means, scales), components[0])
     if has_covariance:
-        coding = jointly_normal(coding)
+        coding = jointly_normal(coding, layout, layout.feature_of_column[as_numbers].tolist())
     parts = tuple(_component(classes, weights, biases, layout, coding, one) for one in components)
     log_weights = np.array([one["log_weight"] for one in components])
     check_sums(np.exp(log_weights).sum(), "log_weights of components")
     return ConformantModel(log_weights, parts, objectives, column_names)
+
+
+def _coding(
+    weights: Matrix,
+    biases: Vector,
+    layout: FeatureLayout,
+    places: ColumnPlaces,
+    as_numbers: NDArray[np.intp],
+    moments: tuple[Vector, Vector],
+    first: Mapping[str, Any],
+) -> Coding:
+    """Return the coding in which no feature is jointly normal: what became numbers is in the problem again."""
+    owner, (means, scales) = layout.feature_of_column, moments
+    varied = [column for column in layout.real_columns if column not in places.constants]
+    numbers = np.concatenate([as_numbers, np.array(varied, dtype=np.intp)])
+    if len(means) != len(numbers):
+        raise ValueError(f"means must be those of {len(numbers)} numbers, got {len(means)}")
+    of_numbers = np.empty((2, len(numbers)))
+    of_numbers[:, np.argsort(owner[numbers], kind="stable")] = means, scales
+    of_values, of_real = np.split(of_numbers, [len(as_numbers)], axis=1)
+    if not ((of_values[0] > 0) & (of_values[0] < 1)).all():
+        raise ValueError("means of as_numbers must be above 0 and below 1")
+    columns, shares = np.concatenate([places.free, as_numbers]), np.concatenate([first["means"], of_values[0]])
+    order = np.argsort(owner[columns], kind="stable")
+    whole = replace(places, free=columns[order])
+    return coded(weights, biases, layout, whole, (of_real[0], of_real[1]), shares[order], first["pseudo"])
 
 
 def _component(
@@ -127,7 +153,7 @@ def _component(
     normal, given = None, (own["normal_means"], own["normal_covariances"])
     if coding.joint_weights is not None and given[0] is not None and given[1] is not None:
         if given[0].shape != (1, len(coding.joint)) or given[1].shape != (1, len(coding.joint), len(coding.joint)):
-            raise ValueError(f"normal_means must be of {len(coding.joint)} features, got shape {given[0].shape}")
+            raise ValueError(f"normal_means must be of {len(coding.joint)} numbers, got shape {given[0].shape}")
         normal = Normals(coding.joint_weights, *given)
         np.linalg.cholesky(normal.covariances)  # raises LinAlgError
     elif coding.joint_weights is not None or any(one is not None for one in given):
@@ -166,7 +192,7 @@ FORM = Entries(
         "categorical": Many(_columns("*")),
         "real": _columns("*"),
         "has_covariance": Flag(),
-        "binary_as_numbers": _columns("*"),
+        "as_numbers": _columns("*"),
         "free": _columns("free"),
         "unseen": _columns("*"),
         "constant_columns": _columns("constants"),

@@ -42,12 +42,13 @@ _HELD_OUT, _MOST_HELD_OUT, _MOST_ROWS = 0.2, 2500, 10_000
 _FEWEST_ROWS = 10
 # More features have no covariance unless asked for: each row with gaps takes the cube of their number.
 _MOST_JOINT = 200
-# Values of categorical features, and binary features without real-valued ones, take part as long as there are at most
-# so many numbers: they may be many, and rare.
+# Where rows have gaps, values of categorical features, and binary features without real-valued ones, take part as long
+# as there are at most so many numbers: they may be many, and rare.
 _MOST_OF_VALUES = 40
 # How many pseudo-observations without correlation there are for each row, and how many with the covariance of all rows
 # for each feature of a component of several.
-_SHRINKAGES, _USUAL_SHRINKAGE = (0.003, 0.03, 0.3), 0.03
+_SHRINKAGES, _USUAL_SHRINKAGE = (0.003, 0.01, 0.03, 0.1, 0.3), 0.03
+_FEW_SHRINKAGES = _SHRINKAGES[::2]
 _PRIOR_ROWS = 1.5
 # Steps of expectation-maximisation between two splits, and before the first one if there are gaps. More of them do not
 # lead to better choices; nor do exact ones.
@@ -106,16 +107,17 @@ def learn_mixture(
     What is ``"auto"`` is chosen on some of the rows and tested on others. One component with or without covariance,
     whichever predicts the classifier's probabilities for the others better where values are hidden, is split, as are
     its parts, across the directions in which they differ most, each time followed by a few rough steps of
-    expectation-maximisation, until that makes the others no more likely or, with a covariance, predicts them worse. The
-    shrinkage of the covariance, too, is the usual one unless another predicts better. "Better" and "more likely" are by
-    more than one standard error.
+    expectation-maximisation, until that makes the others no more likely or, where features of few values take part in
+    the covariance, predicts them worse. The shrinkage of the covariance makes the others most likely; where features of
+    few values take part, it is 3 %, unless another predicts better. "Better" and "more likely" are by more than one
+    standard error.
     The mixture that was chosen then learns from all rows, beginning where it is, or with clusters if it is large.
     """
     rows = Rows.of(rows, model.layout.n_columns)
     sample = rows.sample(random_state)
     if n_components != "auto" and n_components > sample.n_rows:
         raise ValueError(f"n_components must be at most the number of rows, {sample.n_rows}, got {n_components}")
-    _, n_joint = _numbers(model)
+    _, n_joint = _numbers(model, sample.has_gaps)
     if n_joint < 2 or (covariance == "auto" and n_joint > _MOST_JOINT):
         covariance = "diagonal"
     if covariance == "diagonal" and n_components != "auto":
@@ -150,12 +152,12 @@ def with_covariance(model: Component, numbers: Collection[int]) -> Component:
     return replace(model, coding=coding, solution=solution, normal=normal)
 
 
-def _numbers(model: Component) -> tuple[list[int], int]:
+def _numbers(model: Component, with_gaps: bool) -> tuple[list[int], int]:
     """Return which discrete features take part in a covariance, and how many numbers it then has."""
     coding, layout = model.coding, model.layout
     chosen = as_numbers(coding)
     n_joint = len(coding.real) + sum(max(len(layout.features[place]) - 1, 1) for place in chosen)
-    if n_joint > _MOST_OF_VALUES:
+    if n_joint > (_MOST_OF_VALUES if with_gaps else _MOST_JOINT):
         chosen = [place for place in chosen if len(layout.features[place]) == 1] if coding.real else []
         n_joint = len(coding.real) + len(chosen)
     return chosen, n_joint
@@ -189,6 +191,11 @@ class _Family:
         """Number of features that are jointly normal."""
         return len(self.component.coding.joint)
 
+    @property
+    def has_few_values(self) -> bool:
+        """Whether features that are not real-valued are among the numbers that are jointly normal."""
+        return self.n_joint > len(self.component.layout.real)
+
     def prior(self, n_components: int, n_rows: int, *, of_all_rows: bool) -> MixturePrior:
         """Return the prior of some components of some rows."""
         normal = None
@@ -213,7 +220,7 @@ class _Search:
         if covariance != "full":
             families.append(_Family(self.model, classes, self.smoothing))
         if covariance != "diagonal":
-            component = with_covariance(self.model, _numbers(self.model)[0])
+            component = with_covariance(self.model, _numbers(self.model, not self.complete)[0])
             families.append(_Family(component, classes, self.smoothing, _USUAL_SHRINKAGE))
         if not self.enough:
             return self._learned(families[0], 1 if n_components == "auto" else n_components)
@@ -381,26 +388,35 @@ class _Growth:
         return cls(family, split, rows, first, prior.maximise(first, None, _ROUGH, 2))
 
     def with_shrinkage(self) -> _Growth:
-        """Return one component with the shrinkage that predicts better than the usual one where more is missing."""
+        """Return one component with the best shrinkage: the one that makes the held-out rows most likely.
+
+        Numbers that have few values have no density worth that name: with them, it is the usual one, unless another
+        predicts better where more is missing.
+        """
         if not self.family.n_joint:
             return self
         prior = self.family.prior(1, len(self.split.others), of_all_rows=False)
         assert prior.normal is not None
-        rows = np.array(_SHRINKAGES) * len(self.split.others)
+        shrinkages = _FEW_SHRINKAGES if self.family.has_few_values else _SHRINKAGES
+        rows = np.array(shrinkages) * len(self.split.others)
         several = replace(prior, normal=replace(prior.normal, rows=rows))
         tilts = several.maximise(self.first.of(np.zeros(len(rows), dtype=np.intp)), None, _ROUGH, 2)
-        losses = self.split.losses([ConformantModel.of(part) for part in tilts.model().components])
-        gains = losses[:, [_SHRINKAGES.index(_USUAL_SHRINKAGE)]] - losses
-        best = int(gains.mean(axis=0).argmax())
-        if not _is_better(gains[:, best]):
-            return self
-        family = replace(self.family, shrinkage=_SHRINKAGES[best], second=_shrunk(self.first, _SHRINKAGES[best]))
+        if self.family.has_few_values:
+            losses = self.split.losses([ConformantModel.of(part) for part in tilts.model().components])
+            gains = losses[:, [shrinkages.index(_USUAL_SHRINKAGE)]] - losses
+            best = int(gains.mean(axis=0).argmax())
+            if not _is_better(gains[:, best]):
+                return self
+        else:
+            tilts = replace(tilts, log_weights=np.zeros(len(rows)))
+            best = int(np.sum([tilts.scores(part).joint.sum(axis=0) for part in self.rows.tests], axis=0).argmax())
+        family = replace(self.family, shrinkage=shrinkages[best], second=_shrunk(self.first, shrinkages[best]))
         prior = family.prior(1, len(self.split.others), of_all_rows=False)
         return replace(self, family=family, tilts=prior.maximise(self.first, None, _ROUGH, 2))
 
     def again(self, split: _Split) -> _Growth:
         """Return one component of the same family, learned from other rows."""
-        return _Growth.of(self.family, split)
+        return _Growth.of(self.family, split).with_shrinkage()
 
     @cached_property
     def scores(self) -> Vector:
@@ -410,8 +426,8 @@ class _Growth:
     def grown(self) -> _Growth | None:
         """Return a mixture in which each component is split, if that makes the held-out rows more likely.
 
-        With a covariance it must not predict worse where more is missing: densities of numbers that have few values
-        grow without bound.
+        With numbers that have few values, whose density grows without bound, it must not predict worse where more is
+        missing, either.
         """
         n_components = 2 * self.tilts.n_components
         fewest = _FEWEST_ROWS + self.family.n_joint  # a covariance takes as many as it has features
@@ -419,7 +435,7 @@ class _Growth:
             return None
         doubled = self._doubled()
         gain = doubled.scores - self.scores
-        if not _is_better(gain) or (self.family.n_joint and _gains(self, doubled).mean() < 0):
+        if not _is_better(gain) or (self.family.has_few_values and _gains(self, doubled).mean() < 0):
             return None
         return doubled
 

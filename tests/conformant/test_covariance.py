@@ -110,7 +110,7 @@ _LAYOUT: dict[str, Any] = {"real": [0, 1], "categorical": [[3, 4, 5]]}
 @pytest.fixture
 def category_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The category of `mixed_rows` takes no part in the covariance, as if it had many values."""
-    monkeypatch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", 4)
+    monkeypatch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", (4, 4))
 
 
 def log_density(x: Array, model: tb.ConformantModel) -> Array:
@@ -272,7 +272,7 @@ def test_expectation_maximisation_never_lowers_the_objective(
     classifier = fake_classifier(rng.normal(0, 0.5, (6, 3)), rng.normal(0, 1, 3))
     how: Any = {**_LAYOUT, "n_components": n_components, "covariance": "full"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", 4 if apart else 5)
+        patch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", [4 if apart else 5] * 2)
         found = tb.conform(classifier, rows, smoothing=smoothing, **how)
     tilts = Tilts.of(found)
     normal = NormalPrior(5.0, np.eye(3 if apart else 5), np.full(3, 1 / 3))

@@ -29,7 +29,7 @@ def fitted(
     classifier = FakeClassifier(weights, biases - X.mean(axis=0) @ weights)
     how: Any = {**_LAYOUT, "n_components": n_components, "covariance": "full"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", 5 if values else 4)
+        patch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", [5 if values else 4] * 2)
         model = tb.conform(classifier, X, **how)
     assert len(model.evidence.coding.joint) == (5 if values else 3)
     return model, X

@@ -42,9 +42,9 @@ _HELD_OUT, _MOST_HELD_OUT, _MOST_ROWS = 0.2, 2500, 10_000
 _FEWEST_ROWS = 10
 # More features have no covariance unless asked for: each row with gaps takes the cube of their number.
 _MOST_JOINT = 200
-# Where rows have gaps, values of categorical features, and binary features without real-valued ones, take part as long
-# as there are at most so many numbers: they may be many, and rare.
-_MOST_OF_VALUES = 40
+# Values of categorical features, and binary features without real-valued ones, take part as long as there are at most so
+# many numbers, of complete rows and of rows with gaps: they may be many, and rare.
+_MOST_OF_VALUES = (_MOST_JOINT, 40)
 # How many pseudo-observations without correlation there are for each row, and how many with the covariance of all rows
 # for each feature of a component of several.
 _SHRINKAGES, _USUAL_SHRINKAGE = (0.003, 0.01, 0.03, 0.1, 0.3), 0.03
@@ -157,7 +157,7 @@ def _numbers(model: Component, with_gaps: bool) -> tuple[list[int], int]:
     coding, layout = model.coding, model.layout
     chosen = as_numbers(coding)
     n_joint = len(coding.real) + sum(max(len(layout.features[place]) - 1, 1) for place in chosen)
-    if n_joint > (_MOST_OF_VALUES if with_gaps else _MOST_JOINT):
+    if n_joint > _MOST_OF_VALUES[with_gaps]:
         chosen = [place for place in chosen if len(layout.features[place]) == 1] if coding.real else []
         n_joint = len(coding.real) + len(chosen)
     return chosen, n_joint

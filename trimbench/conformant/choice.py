@@ -42,8 +42,8 @@ _HELD_OUT, _MOST_HELD_OUT, _MOST_ROWS = 0.2, 2500, 10_000
 _FEWEST_ROWS = 10
 # More features have no covariance unless asked for: each row with gaps takes the cube of their number.
 _MOST_JOINT = 200
-# Values of categorical features, and binary features without real-valued ones, take part as long as there are at most so
-# many numbers, of complete rows and of rows with gaps: they may be many, and rare.
+# Values of categorical features, and binary features without real-valued ones, may be many, and rare: they take part as
+# long as there are at most so many numbers, of complete rows and of rows with gaps.
 _MOST_OF_VALUES = (_MOST_JOINT, 40)
 # How many pseudo-observations without correlation there are for each row, and how many with the covariance of all rows
 # for each feature of a component of several.
@@ -117,13 +117,15 @@ def learn_mixture(
     sample = rows.sample(random_state)
     if n_components != "auto" and n_components > sample.n_rows:
         raise ValueError(f"n_components must be at most the number of rows, {sample.n_rows}, got {n_components}")
-    _, n_joint = _numbers(model, sample.has_gaps)
+    # Whoever fixes the components of a table without numbers gets the naive Bayes models that are asked for.
+    most = _MOST_OF_VALUES[sample.has_gaps] if n_components == "auto" or covariance == "full" else 0
+    numbers, n_joint = _numbers(model, most)
     if n_joint < 2 or (covariance == "auto" and n_joint > _MOST_JOINT):
         covariance = "diagonal"
     if covariance == "diagonal" and n_components != "auto":
         first = clusters(model, sample.rows, n_components, random_state)
         return learn_components(MixturePrior.of(model, n_components, smoothing), rows, first)
-    search = _Search(model, rows, smoothing, random_state)
+    search = _Search(model, rows, numbers, smoothing, random_state)
     if covariance == "auto":
         # Weights may be so large that a covariance is lost to rounding; what was not asked for must not fail.
         try:
@@ -152,12 +154,15 @@ def with_covariance(model: Component, numbers: Collection[int]) -> Component:
     return replace(model, coding=coding, solution=solution, normal=normal)
 
 
-def _numbers(model: Component, with_gaps: bool) -> tuple[list[int], int]:
-    """Return which discrete features take part in a covariance, and how many numbers it then has."""
+def _numbers(model: Component, most: int) -> tuple[list[int], int]:
+    """Return which discrete features take part in a covariance, and how many numbers it then has.
+
+    Only binary ones do, beside real-valued ones, where that would be more than `most`.
+    """
     coding, layout = model.coding, model.layout
     chosen = as_numbers(coding)
     n_joint = len(coding.real) + sum(max(len(layout.features[place]) - 1, 1) for place in chosen)
-    if n_joint > _MOST_OF_VALUES[with_gaps]:
+    if n_joint > most:
         chosen = [place for place in chosen if len(layout.features[place]) == 1] if coding.real else []
         n_joint = len(coding.real) + len(chosen)
     return chosen, n_joint
@@ -207,8 +212,11 @@ class _Family:
 
 
 class _Search:
-    def __init__(self, model: Component, rows: Rows, smoothing: float, random_state: int) -> None:
-        self.model, self.rows, self.smoothing, self.random_state = model, rows, smoothing, random_state
+    def __init__(
+        self, model: Component, rows: Rows, numbers: Sequence[int], smoothing: float, random_state: int
+    ) -> None:
+        self.model, self.rows, self.numbers = model, rows, numbers
+        self.smoothing, self.random_state = smoothing, random_state
         sample = rows.sample(random_state)
         self.few, self.n_rows, self.complete = sample.rows, sample.n_rows, not sample.has_gaps
         n_held_out = min(int(_HELD_OUT * self.n_rows), _MOST_HELD_OUT)
@@ -220,7 +228,7 @@ class _Search:
         if covariance != "full":
             families.append(_Family(self.model, classes, self.smoothing))
         if covariance != "diagonal":
-            component = with_covariance(self.model, _numbers(self.model, not self.complete)[0])
+            component = with_covariance(self.model, self.numbers)
             families.append(_Family(component, classes, self.smoothing, _USUAL_SHRINKAGE))
         if not self.enough:
             return self._learned(families[0], 1 if n_components == "auto" else n_components)

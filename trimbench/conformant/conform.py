@@ -84,11 +84,11 @@ def conform(
     covariance : {"auto", "full", "diagonal"}
         Whether the real-valued features of a component are independent in each class (``"diagonal"``), or have one
         covariance in all classes (``"full"``), shrunk as held-out rows ask for. Binary features beside them take part
-        as numbers; so do the values of categorical features, and binary features alone, as long as there are at most
-        200 numbers in all, or 40 where training rows have gaps. ``"auto"`` (the default) takes what predicts the
-        classifier's probabilities better for held-out rows with hidden values, and ``"diagonal"`` for more than 200
-        numbers. With a single number it is always ``"diagonal"``. `ConformantModel.covariance` has what was taken. An
-        extension of the paper.
+        as numbers. So do the values of categorical features, and binary features alone, with ``"full"``, or
+        ``n_components="auto"``, as long as there are at most 200 numbers in all, or 40 where training rows have gaps.
+        ``"auto"`` (the default) takes what predicts the classifier's probabilities better for held-out rows with
+        hidden values, and ``"diagonal"`` for more than 200 numbers. With a single number it is always ``"diagonal"``.
+        `ConformantModel.covariance` has what was taken. An extension of the paper.
     sample_weight : array of shape (n_rows,), or str, optional
         How often each row counts; for complete rows, and one component without covariance, which ``"auto"`` then
         means. The name of a column where rows come in batches.

@@ -28,6 +28,7 @@ from trimbench.estimators import (
     TrimmedClassifier,
     expected,
 )
+from trimbench.networks import learning
 from trimbench.networks.batches import Batches, in_batches, scanned
 from trimbench.networks.learning import counted, learn_from_counts
 from trimbench.selection_bias.prior import Prior
@@ -74,6 +75,27 @@ def test_a_learned_model_is_that_of_the_whole_table(seed: int, structure: Any) -
     halves = [counted(some, "class", structure) for some in (batches[::2], batches[1::2]) if sum(map(len, some))]
     added: Any = learn_from_counts(sum(halves[1:], halves[0]), structure, missing="ignore")
     assert found.to_dict() == added.to_dict() == whole.to_dict()
+
+
+@given(seed=ROWS, n_components=st.integers(1, 3))
+@settings(max_examples=8, deadline=None)
+def test_a_learned_mixture_is_that_of_the_table_with_its_rows_in_this_order(seed: int, n_components: int) -> None:
+    batches = parts(categories(seed), seed)
+    frame: Any = pd.concat(batches)
+    how: Any = {"structure": "mixture", "n_components": n_components, "missing": "ignore", "n_starts": 2}
+    whole = tb.learn(frame.drop(columns="class"), frame["class"], **how).components
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr(learning, "_ROWS_AT_ONCE", 7)
+        found = tb.learn(batches, "class", **how).components
+    assert (found.class_names, found.value_names) == (whole.class_names, whole.value_names)
+    np.testing.assert_allclose(found.prior, whole.prior, rtol=0, atol=1e-12)
+    for one, other in zip(found.likelihoods, whole.likelihoods, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+
+
+def test_a_mixture_of_an_iterator_says_that_it_needs_several_passes() -> None:
+    with pytest.raises(ValueError, match="passed over several times, got an iterator"):
+        tb.learn(iter([FRAME]), "y", structure="mixture")
 
 
 def test_whole_numbers_with_gaps_are_the_same_numbers_in_every_batch() -> None:
@@ -171,7 +193,6 @@ FRAME = pd.DataFrame({"x": ["a", "b"], "y": [0, 1]})
         (lambda: tb.learn([FRAME], "z"), "must be a column of the batches, got 'z'"),
         (lambda: tb.learn([FRAME, FRAME[["x"]]], "y"), r"columns \['x', 'y'\], got \['x'\] after 2 rows"),
         (lambda: tb.learn([FRAME[:0]], "y"), "at least one row"),
-        (lambda: tb.learn([FRAME], "y", structure="mixture"), "'naive_bayes' or 'tree' for rows in batches"),
         (lambda: tb.learn([FRAME.assign(x=["a", None])], "y"), "feature 'x' must have no missing values"),
         (lambda: tb.learn([FRAME.assign(x=[1.0, np.inf])], "y"), "feature 'x' must hold finite numbers"),
         (

@@ -153,6 +153,13 @@ class CategoryCounts:
         """Names of the values of each feature."""
         return [self.state_names(place) for place in range(1, len(self.columns))]
 
+    def codes(self, column: pd.Series[Any], place: int) -> NDArray[np.intp]:
+        """Return the place of each cell of counted rows in `state_names`, -1 where it is missing."""
+        own, values = coded_column(column, f"column {self.columns[place]!r}")
+        places = np.full(len(self.found[place].cells), -1)
+        places[self._kept[place]] = np.arange(len(self._kept[place]))
+        return np.append(places[values.among(self.found[place])], -1)[own.astype(np.intp)]
+
     def prior(self, smoothing: float) -> NDArray[np.float64]:
         """Return the shares of the classes."""
         counts = self.counts([]) + smoothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import math
@@ -95,10 +96,12 @@ def learn(
     ----------
     features : DataFrame of shape (n_rows, n_features), or rows in batches
         Every distinct value of a column is a value of the feature. The values of a categorical column are its
-        categories, used or not; those of other columns are sorted. Rows that do not fit into memory come in batches,
-        in one pass, for naive Bayes and trees: a folder of Parquet files, a `pyarrow.dataset.Dataset`, a Ray dataset,
-        or an iterator of frames or Arrow record batches (`trimbench.networks.batches.Batches`, which also selects
-        columns). The model is that of the whole table, in whatever order and parts the rows come.
+        categories, used or not; those of other columns are sorted. Rows that do not fit into memory come in batches:
+        a folder of Parquet files, a `pyarrow.dataset.Dataset`, a Ray dataset, or an iterator of frames or Arrow record
+        batches (`trimbench.networks.batches.Batches`, which also selects columns). The model is that of the whole
+        table, in whatever order and parts the rows come; a mixture, which starts at random numbers for the rows in
+        their order, is that of a table with the same order. A mixture passes over the rows once for each step of the
+        search, others once, for which an iterator is enough.
     target : Series of length n_rows, or str
         The class of each row; its name, or "class", is that of the class variable. Rows are matched by position, as
         scikit-learn does. With rows in batches, the name of the column with the class.
@@ -146,10 +149,8 @@ def learn(
     _check_settings(structure, n_components, smoothing, n_starts)
     if in_batches(features):
         if structure == "mixture":
-            raise ValueError(
-                "structure must be 'naive_bayes' or 'tree' for rows in batches, got 'mixture', whose search needs all "
-                "rows; learn it from some of the rows"
-            )
+            rng = np.random.default_rng(random_state)
+            return _mixture_of_batches(Batches.of(features), target, n_components, smoothing, n_starts, missing, rng)
         return learn_from_counts(counted(features, target, structure), structure, smoothing, missing)
     column: Any = target  # which is checked
     coded = _Coded.of(plain_table(features), column, missing)
@@ -181,6 +182,11 @@ def learn_from_counts(
 ) -> NaiveBayes | BayesianNetwork:
     """Return the model of rows that were counted, by one process or many: see `counted` and `learn`."""
     _check_settings(structure, 1, smoothing, 1)
+    _check_counts(counts, missing)
+    return _naive_bayes(counts, smoothing) if structure == "naive_bayes" else _tree(counts, smoothing)
+
+
+def _check_counts(counts: CategoryCounts, missing: MissingValues) -> None:
     names = checked_names(counts.columns, "names of the target and of the columns")
     for place, (name, values) in enumerate(zip(names, counts.found, strict=True)):
         what = f"feature {name!r}" if place else "target"
@@ -190,7 +196,6 @@ def learn_from_counts(
         _check_categories(
             what, len(kept), counts.n_rows - n_missing, values.kind == "number", values.kind == "category"
         )
-    return _naive_bayes(counts, smoothing) if structure == "naive_bayes" else _tree(counts, smoothing)
 
 
 def learn_from_codes(
@@ -562,7 +567,7 @@ def _mixture(
 ) -> NaiveBayesMixture:
     # The features, one-hot: one column for each value, all 0 where the value is missing.
     seen = np.zeros((len(coded.class_codes), sum(coded.sizes)))
-    columns = [slice(int(a), int(b)) for a, b in itertools.pairwise(np.cumsum([0, *coded.sizes]))]
+    columns = _columns_of(coded)
     for codes, own in zip(coded.codes, columns, strict=True):
         rows = np.flatnonzero(codes >= 0)
         seen[rows, own.start + codes[rows]] = 1.0
@@ -572,6 +577,20 @@ def _mixture(
         starts = range(n_starts if n_components > 1 else 1)
         fits = [_fitted(of_class, columns, int(n_components), smoothing, rng) for _ in starts]
         parts.append(max(fits, key=lambda fit: fit.objective))
+    return _mixture_of(coded, columns, parts, smoothing)
+
+
+def _columns_of(coded: _Coded | CategoryCounts) -> list[slice]:
+    """Return the columns of each feature, one for each value."""
+    ends = np.cumsum([0, *map(len, coded.values)])
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
+
+
+def _mixture_of(
+    coded: _Coded | CategoryCounts, columns: list[slice], parts: Sequence[_Fit], smoothing: float
+) -> NaiveBayesMixture:
+    """Return the mixture whose classes have these fits."""
+    n_components = len(parts[0].shares)
     weights = np.concatenate([fit.shares * share for fit, share in zip(parts, coded.prior(smoothing), strict=True)])
     tables = np.concatenate([fit.tables for fit in parts])
     component = "component"
@@ -601,23 +620,126 @@ def _fitted(
     seen: NDArray[np.float64], features: list[slice], n_components: int, smoothing: float, rng: np.random.Generator
 ) -> _Fit:
     """Fit a mixture from a random start; the objective is the log-likelihood plus the log-prior of the smoothing."""
-    n_rows = len(seen)
-    responsibilities = rng.dirichlet(np.ones(n_components), size=n_rows).reshape(n_rows, n_components)
-    objective = -np.inf
+    responsibilities, objective = _random_responsibilities(len(seen), n_components, rng), -np.inf
     for _ in range(_MAX_STEPS):
-        counts = responsibilities.T @ seen + smoothing
-        tables = np.empty_like(counts)
-        for columns in features:
-            tables[:, columns] = counts[:, columns] / counts[:, columns].sum(axis=1, keepdims=True)
-        weights = responsibilities.sum(axis=0) + smoothing
-        shares = weights / weights.sum()
-        logs = np.log(shares) + seen @ np.log(tables).T
-        top = logs.max(axis=1, keepdims=True) if n_rows else logs
-        scaled = np.exp(logs - top)
-        totals = scaled.sum(axis=1, keepdims=True)
-        reached = float((top + np.log(totals)).sum() + smoothing * (np.log(tables).sum() + np.log(shares).sum()))
-        responsibilities = scaled / totals
+        fit = _maximised(responsibilities.T @ seen, responsibilities.sum(axis=0), features, smoothing)
+        responsibilities, likelihood = _expected(seen, fit)
+        reached = likelihood + _log_prior(fit, smoothing)
+        fit = fit._replace(objective=reached)
         if reached - objective < _TOLERANCE * abs(reached):
             break
         objective = reached
-    return _Fit(shares, tables, reached)
+    return fit
+
+
+def _random_responsibilities(n_rows: int, n_components: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    return rng.dirichlet(np.ones(n_components), size=n_rows).reshape(n_rows, n_components)
+
+
+def _maximised(
+    counts: NDArray[np.float64], weights: NDArray[np.float64], features: list[slice], smoothing: float
+) -> _Fit:
+    """Return the best mixture for expected counts of values, (n_components, n_all_values), and of components."""
+    counts, weights = counts + smoothing, weights + smoothing
+    tables = np.empty_like(counts)
+    for columns in features:
+        tables[:, columns] = counts[:, columns] / counts[:, columns].sum(axis=1, keepdims=True)
+    return _Fit(weights / weights.sum(), tables, -np.inf)
+
+
+def _expected(seen: NDArray[np.float64], fit: _Fit) -> tuple[NDArray[np.float64], float]:
+    """Return P(component | row), of shape (n_rows, n_components), and the log-likelihood of the rows."""
+    logs = np.log(fit.shares) + seen @ np.log(fit.tables).T
+    top = logs.max(axis=1, keepdims=True) if len(seen) else logs
+    scaled = np.exp(logs - top)
+    totals = scaled.sum(axis=1, keepdims=True)
+    return scaled / totals, float((top + np.log(totals)).sum())
+
+
+def _log_prior(fit: _Fit, smoothing: float) -> float:
+    return float(smoothing * (np.log(fit.tables).sum() + np.log(fit.shares).sum()))
+
+
+# The same of rows in batches: in each pass, the searches of all classes from all starts go one step.
+
+_ROWS_AT_ONCE = 2**14
+
+
+def _mixture_of_batches(
+    batches: Batches,
+    target: Any,
+    n_components: int,
+    smoothing: float,
+    n_starts: int,
+    missing: MissingValues,
+    rng: np.random.Generator,
+) -> NaiveBayesMixture:
+    counts = counted(batches, target)
+    _check_counts(counts, missing)
+    columns, width = _columns_of(counts), sum(map(len, counts.values))
+    climbs: list[list[_Climb]] = []
+    for n_rows in counts.counts([]).astype(int).tolist():
+        climbs.append([])
+        for _ in range(n_starts if n_components > 1 else 1):
+            climbs[-1].append(_Climb(n_components, width, copy.deepcopy(rng)))
+            for start in range(0, n_rows, _ROWS_AT_ONCE):  # the next one begins after these
+                _random_responsibilities(min(_ROWS_AT_ONCE, n_rows - start), n_components, rng)
+    while any(climb.goes_on for climb in itertools.chain(*climbs)):
+        for classes, seen in _one_hot(batches, target, counts, columns):
+            for code, of_class in enumerate(climbs):
+                rows = seen[classes == code]
+                for climb in of_class:
+                    climb.add(rows)
+        for climb in itertools.chain(*climbs):
+            climb.step(columns, smoothing)
+    fits = [[climb.fit for climb in of_class if climb.fit is not None] for of_class in climbs]
+    return _mixture_of(counts, columns, [max(some, key=lambda fit: fit.objective) for some in fits], smoothing)
+
+
+def _one_hot(
+    batches: Batches, target: Any, counts: CategoryCounts, columns: list[slice]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    """Yield the class of some rows and their features, one-hot, as `_mixture` has them for all rows."""
+    for features, labels in batches.labelled(target):
+        classes = counts.codes(labels, 0)
+        codes = [counts.codes(features.iloc[:, place], place + 1) for place in range(len(columns))]
+        for start in range(0, len(classes), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            seen = np.zeros((len(classes[part]), columns[-1].stop if columns else 0))
+            for of_feature, own in zip(codes, columns, strict=True):
+                rows = np.flatnonzero(of_feature[part] >= 0)
+                seen[rows, own.start + of_feature[part][rows]] = 1.0
+            yield classes[part], seen
+
+
+class _Climb:
+    """`_fitted` for rows that come in parts, again in each step: the sums over all rows are all that a step needs."""
+
+    def __init__(self, n_components: int, width: int, rng: np.random.Generator) -> None:
+        self.fit: _Fit | None = None
+        self._rng, self._n_steps, self._objective = rng, 0, -np.inf
+        self._counts, self._weights, self._likelihood = np.zeros((n_components, width)), np.zeros(n_components), 0.0
+        self.goes_on = True
+
+    def add(self, seen: NDArray[np.float64]) -> None:
+        """Take in some rows."""
+        if not self.goes_on:
+            return
+        if self.fit is None:
+            responsibilities, likelihood = _random_responsibilities(len(seen), len(self._weights), self._rng), 0.0
+        else:
+            responsibilities, likelihood = _expected(seen, self.fit)
+        self._counts += responsibilities.T @ seen
+        self._weights += responsibilities.sum(axis=0)
+        self._likelihood += likelihood
+
+    def step(self, features: list[slice], smoothing: float) -> None:
+        """Take a step, after all rows."""
+        if self.fit is not None and self.goes_on:
+            reached = self._likelihood + _log_prior(self.fit, smoothing)
+            self.fit = self.fit._replace(objective=reached)
+            self.goes_on = reached - self._objective >= _TOLERANCE * abs(reached) and self._n_steps < _MAX_STEPS
+            self._objective = reached
+        if self.goes_on:
+            self.fit, self._n_steps = _maximised(self._counts, self._weights, features, smoothing), self._n_steps + 1
+            self._counts, self._weights, self._likelihood = 0 * self._counts, 0 * self._weights, 0.0

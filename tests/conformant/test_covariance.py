@@ -450,3 +450,24 @@ def test_a_covariance_that_misses_its_moments_is_taken_only_if_asked_for(monkeyp
     monkeypatch.setattr("trimbench.conformant.choice._LARGEST_RESIDUAL", -1.0)
     assert tb.conform(classifier, X, real=columns).covariance == "diagonal"
     assert tb.conform(classifier, X, real=columns, covariance="full").covariance == "full"
+
+
+@pytest.mark.parametrize("objective", ["information", "stability"])
+def test_a_category_that_takes_part_can_be_asked_for(objective: Any) -> None:
+    """It is worth nothing to a classifier without weight on it, and most to one that looks at nothing else."""
+    rng = np.random.default_rng(5)
+    X = mixed_rows(rng, 200)
+    X[:, 3:] = np.eye(3)[rng.integers(0, 3, 200)]  # which says nothing of the numbers
+    unknown = np.full((3, 6), np.nan)
+    for own, is_wanted in ((np.array([0, 0, 0, 2.0, -2.0, 0.0]), True), (np.array([1.0, 0.2, 2.0, 0, 0, 0]), False)):
+        weights = np.stack([own, -own], axis=1)
+        model = tb.conform(fake_classifier(weights, np.zeros(2)), X, **_LAYOUT, covariance="full")
+        assert len(model.normals.means[0]) == 5  # type: ignore[union-attr]
+        found = model.next_feature(unknown, objective=objective)
+        assert np.isfinite(found.gains).all()
+        category = len(found.questions) - 1  # after the two numbers and the binary feature
+        assert {*(found.gains.argmax(axis=1) == category)} == {is_wanted}
+        if not is_wanted:
+            np.testing.assert_allclose(found.gains[:, category], 0, atol=0.02)
+        policy = model.acquire(np.full_like(X[:20], np.nan), X[:20], budget=4.0)
+        np.testing.assert_array_equal(policy.predictions, model.predict(X[:20]))

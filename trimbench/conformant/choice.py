@@ -117,8 +117,8 @@ def learn_mixture(
     sample = rows.sample(random_state)
     if n_components != "auto" and n_components > sample.n_rows:
         raise ValueError(f"n_components must be at most the number of rows, {sample.n_rows}, got {n_components}")
-    # Whoever fixes the components of a table without numbers gets the naive Bayes models that are asked for.
-    most = _MOST_OF_VALUES[sample.has_gaps] if n_components == "auto" or covariance == "full" else 0
+    # On tables of binary pixels many components without covariance predict better than the few that it leaves room for.
+    most = _MOST_OF_VALUES[sample.has_gaps] if covariance == "full" else 0
     numbers, n_joint = _numbers(model, most)
     if n_joint < 2 or (covariance == "auto" and n_joint > _MOST_JOINT):
         covariance = "diagonal"
@@ -198,8 +198,9 @@ class _Family:
 
     @property
     def has_few_values(self) -> bool:
-        """Whether features that are not real-valued are among the numbers that are jointly normal."""
-        return self.n_joint > len(self.component.layout.real)
+        """Whether more than real-valued features, and binary ones beside them, are jointly normal."""
+        real, layout = self.component.layout.real, self.component.layout
+        return self.n_joint > (len(real) + len(layout.binary) if real else 0)
 
     def prior(self, n_components: int, n_rows: int, *, of_all_rows: bool) -> MixturePrior:
         """Return the prior of some components of some rows."""

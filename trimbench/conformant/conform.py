@@ -84,8 +84,8 @@ def conform(
     covariance : {"auto", "full", "diagonal"}
         Whether the real-valued features of a component are independent in each class (``"diagonal"``), or have one
         covariance in all classes (``"full"``), shrunk as held-out rows ask for. Binary features beside them take part
-        as numbers. So do the values of categorical features, and binary features alone, with ``"full"``, or
-        ``n_components="auto"``, as long as there are at most 200 numbers in all, or 40 where training rows have gaps.
+        as numbers. With ``"full"`` so do the values of categorical features, and binary features alone, as long as
+        there are at most 200 numbers in all, or 40 where training rows have gaps.
         ``"auto"`` (the default) takes what predicts the classifier's probabilities better for held-out rows with
         hidden values, and ``"diagonal"`` for more than 200 numbers. With a single number it is always ``"diagonal"``.
         `ConformantModel.covariance` has what was taken. An extension of the paper.

@@ -28,13 +28,11 @@ def second_node(cluster: Any) -> Iterator[Any]:
         cluster.remove_node(node)
 
 
-def prove_late(nodes: Path, problem: bytes, piece: bytes) -> bytes:
-    """Leave a file with the name of the node, and prove a piece once a node was killed."""
-    import ray
-
-    (nodes / ray.get_runtime_context().get_node_id()).touch()
-    wait(lambda: (nodes / "killed").exists())
-    return lattice_search.prove_piece(problem, piece)
+def never_prove(begun: Path, *_: bytes) -> bytes:
+    """Say that this has begun, and keep the node busy until it is gone."""
+    begun.touch()
+    time.sleep(600.0)
+    return b""
 
 
 def wait(until: Callable[[], bool]) -> None:
@@ -55,16 +53,17 @@ def test_a_proof_on_nodes_of_which_one_is_killed_is_that_of_one_process(
     monkeypatch.setattr(sharing, "PIECE", 0.01)
     monkeypatch.setattr(sharing, "SHORT_PIECE", 0.01)
     pieces: list[Future[bytes]] = []
+    begun = tmp_path / "begun"
 
     class Killing(RayTasks):
         def submit(self, function: Callable[..., bytes], /, *args: Any) -> Future[bytes]:
-            # Each of three pieces keeps a processor of a node busy when one of the nodes is killed.
-            is_late = len(pieces) in (3, 4, 5)
-            pieces.append(super().submit(*((prove_late, tmp_path) if is_late else (function,)), *args))
-            if len(pieces) == 6:
-                wait(lambda: (tmp_path / second_node.node_id).exists())
-                cluster.remove_node(second_node, allow_graceful=False)
-                (tmp_path / "killed").touch()
+            if len(pieces) != 3:
+                pieces.append(super().submit(function, *args))
+                return pieces[-1]
+            on_second = ray.remote(num_cpus=1, max_retries=0, resources={"second": 1.0})(never_prove)
+            pieces.append(on_second.remote(begun, *args).future())
+            wait(begun.exists)
+            cluster.remove_node(second_node, allow_graceful=False)
             return pieces[-1]
 
     ray.shutdown()  # another test may have left this process connected

@@ -35,7 +35,7 @@ def test_rows_are_those_of_the_serial_executor_and_a_bad_job_costs_one(local: di
     jobs = [Job.create(sample_jobs.draw, {"repetition": n}) for n in range(5)]
     failing = Job.create(sample_jobs.fail, {"kind": "plain"})
     deadly = Job.create(sample_jobs.die, {"how": "7"})
-    found = run(SlurmExecutor(**local, jobs_per_task=6, timeout=3.0), [failing, deadly, *SPEAKING, *jobs])
+    found = run(SlurmExecutor(**local, jobs_per_task=6, timeout=8.0), [failing, deadly, *SPEAKING, *jobs])
     expected = run(SerialExecutor(), jobs)
     assert {job.key: found[job.key].result for job in jobs} == {key: record.result for key, record in expected.items()}
     assert found[failing.key].status == "failed"

@@ -198,9 +198,9 @@ class _Family:
 
     @property
     def has_few_values(self) -> bool:
-        """Whether more than real-valued features, and binary ones beside them, are jointly normal."""
-        real, layout = self.component.layout.real, self.component.layout
-        return self.n_joint > (len(real) + len(layout.binary) if real else 0)
+        """Whether values of categories, or binary features without real-valued ones, are jointly normal."""
+        layout, joint = self.component.layout, self.component.coding.joint
+        return bool(joint) and (not layout.real or any(len(layout.features[place]) > 1 for place in joint))
 
     def prior(self, n_components: int, n_rows: int, *, of_all_rows: bool) -> MixturePrior:
         """Return the prior of some components of some rows."""

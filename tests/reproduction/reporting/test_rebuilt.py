@@ -83,6 +83,7 @@ def test_each_result_comes_back_as_its_job_returned_it(
         ("all", "[" * 100_000, "its row is not what its job declares that it returns"),
         ("maybe", "9" * 5000, "its row is not what its job declares that it returns"),
         ("part", "nan", "its row is not what its job declares that it returns"),
+        ("seconds", "inf", "its row is not what its job declares that it returns"),
         ("seconds", "soon", "its row is not what its job declares that it returns"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -45,7 +46,7 @@ def rebuilt_records(
             yield "its job failed there"
         elif job is None:
             yield "computed by other code, from other data or with other settings"
-        elif isinstance(seconds, str) or (result := _result(job, line, others)) is None:
+        elif isinstance(seconds, str) or not seconds < math.inf or (result := _result(job, line, others)) is None:
             yield "its row is not what its job declares that it returns"
         else:
             roads = {name: about["roads"][name] for name, _ in job.data if name in about["roads"]}

@@ -246,7 +246,7 @@ class Audit:
         ]
         if not n:
             return f"No job of {self.n_covered:,} could be drawn."
-        percent = f"{100 * self.bound:.2g} %"
+        percent = f"{float(f'{100 * self.bound:.2g}'):g} %"
         return (
             f"{n:,} of {self.n_covered:,} jobs drawn, {', '.join(said)}: with 95 % confidence at most {percent} of "
             "these jobs would differ here."

@@ -122,7 +122,7 @@ def test_an_unregistered_kind_of_figure_is_an_error() -> None:
 
 
 def coinciding(shown: LineFigure) -> bool:
-    return series_of(shown, FigureSettings().colours)[0].turn != (0, 1)
+    return bool(series_of(shown, FigureSettings().colours)[0].shared)
 
 
 def test_lines_coincide_on_the_scale_of_the_axis_and_up_to_rounding() -> None:
@@ -145,28 +145,91 @@ def test_wide_intervals_of_many_lines_stand_side_by_side() -> None:
     assert all(offset == 0 for offset, _ in dashes - {"-"}), "each begins with a whole dash"
 
 
-def test_lines_that_mostly_coincide_do() -> None:
-    for n_apart, expected in ((1, True), (2, False)):
-        y = [1.0, 2.0, 3.0, 4.0]
-        points = pd.DataFrame(
-            {"series": list("aaaabbbb"), "x": [1, 2, 3, 4] * 2, "y": y + [9.0] * n_apart + y[n_apart:]}
-        )
-        assert coinciding(figure(points)) == expected
+def over_x(**heights: list[float]) -> LineFigure:
+    rows = [(name, x, y) for name, ys in heights.items() for x, y in enumerate(ys)]
+    return LineFigure.of("A title", ("x", "y"), rows)
+
+
+def drawn_lines(shown: LineFigure) -> dict[str, list[Any]]:
+    """Return what is drawn of each series: lines (without markers) and markers (without a line)."""
+    (axes,) = picture(shown).axes
+    series = {one.colour: one.name for one in series_of(shown, FigureSettings().colours)}
+    found: dict[str, list[Any]] = {name: [] for name in series.values()}
+    for line in axes.lines:
+        found[series[line.get_color()]].append(line)
+    return found
+
+
+def stretches(shown: LineFigure) -> dict[str, list[tuple[float, float, bool]]]:
+    """Return where each line is drawn, from x to x, and whether without gaps."""
+    return {
+        name: [
+            (float(line.get_xdata()[0]), float(line.get_xdata()[-1]), line.get_linestyle() == "-")
+            for line in lines
+            if line.get_linestyle() != "None"
+        ]
+        for name, lines in drawn_lines(shown).items()
+    }
+
+
+def markers(shown: LineFigure) -> dict[str, dict[float, float]]:
+    """Return the place of each marker of each series, with its height among all that is drawn."""
+    return {
+        name: {
+            float(x): line.get_zorder()
+            for line in lines
+            if line.get_marker() not in ("", "None")
+            for x in line.get_xdata()
+        }
+        for name, lines in drawn_lines(shown).items()
+    }
+
+
+# Four lines that coincide, but in the middle, where they do so in pairs.
+PAIRS = {"a": [1.0, 1, 0.9, 1, 1], "b": [1.0, 1, 0.2, 1, 1], "c": [1.0, 1, 0.2, 1, 1], "d": [1.0, 1, 0.9, 1, 1]}
 
 
 def test_lines_that_coincide_take_turns() -> None:
-    x, y = [1, 2, 3], [1.0, 3.0, 2.0]
-    same = pd.DataFrame({"series": list("aaabbbccc"), "x": x * 3, "y": [*y, *y, 5.0, 6.0, 7.0]})
-    first, second, apart = series_of(figure(same), FigureSettings().colours)
-    assert (first.turn, second.turn, apart.turn) == ((0, 2), (1, 2), (0, 1))
-    (offset, pattern), (other_offset, other_pattern) = first.dashes, second.dashes
+    same = over_x(a=[1.0, 3.0, 2.0], b=[1.0, 3.0, 2.0], c=[5.0, 6.0, 7.0])
+    found = drawn_lines(same)
+    patterns = [found[name][0]._unscaled_dash_pattern for name in "ab"]
+    (offset, pattern), (other_offset, other_pattern) = patterns
     assert pattern == other_pattern == (4.0, 4.0)
     assert (offset - other_offset) % sum(pattern) == pattern[0], "the dashes of one fill the gaps of the other"
-    assert apart.dashes == "-"
-    (axes,) = picture(line_figure(same)).axes
-    assert len({line.get_linewidth() for line in axes.lines}) == 1
-    texts = {text.get_text() for text in assert_readable(picture(figure(same)))}
+    assert stretches(same) == {"a": [(0, 2, False)], "b": [(0, 2, False)], "c": [(0, 2, True)]}
+    assert {name: [*places] for name, places in markers(same).items()} == {"a": [0, 2], "b": [1], "c": [0, 1, 2]}
+    texts = {text.get_text() for text in assert_readable(picture(same))}
     assert "lines that coincide take turns" in texts
+
+
+def test_lines_take_turns_where_they_coincide_alone() -> None:
+    shown = over_x(a=[1.0, 2, 3, 4], b=[1.0, 2, 9, 9])
+    assert stretches(shown) == {"a": [(0, 1, False), (1, 3, True)], "b": [(0, 1, False), (1, 3, True)]}
+    one, *_ = series_of(over_x(**PAIRS), FigureSettings().colours)
+    assert [*map("".join, one.shared)] == ["abcd", "ad", "ad", "abcd"], "among those that coincide there"
+    assert not coinciding(over_x(a=[1.0, 2, 3], b=[3.0, 2, 1])), "lines that cross"
+
+
+def test_every_line_has_its_markers_where_not_all_of_its_group_coincide() -> None:
+    found = markers(over_x(**PAIRS))
+    assert {name: [place for place in places if place != 2] for name, places in found.items()} == {
+        "a": [0, 4],
+        "b": [1],
+        "c": [],
+        "d": [3],
+    }
+    assert all(2 in places for places in found.values())
+    assert found["a"][2] > found["d"][2], "a marker in front of the other"
+    (axes,) = picture(over_x(**PAIRS)).axes
+    sizes = {line.get_zorder(): line.get_markersize() for line in axes.lines if 2 in line.get_xdata()}
+    assert sizes[found["a"][2]] < sizes[found["d"][2]], "which is larger, and so visible"
+
+
+def test_lines_that_stand_side_by_side_take_no_turns() -> None:
+    one = POINTS[POINTS["series"] == "accuracy"]
+    beside = line_figure(pd.concat(one.assign(series=name) for name in "abc"), interval="range")
+    assert not coinciding(beside)
+    assert picture(beside).legends[0].get_title().get_text().endswith("moved sideways to show them all")
 
 
 @pytest.mark.parametrize("value", [0.123, 0.0, 1.0, 1e9])

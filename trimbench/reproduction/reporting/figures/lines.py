@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -101,9 +102,9 @@ MOST_BARS = 40
 # With more lines, intervals wider than this share of the span of all lines stand side by side, so many points apart.
 _MOST_BANDS, _WIDE, _APART = 2, 0.05, 2.2
 # Points nearer than this share of the axis coincide; differences below that share of the values are rounding.
-_HARDLY, _ROUNDING = 0.005, 1e-9
-# Lines coincide if this share of their points does.
-_MOSTLY = 0.75
+_HARDLY, _ROUNDING = 0.002, 1e-9
+# A marker behind another one is so many times as large, so that it is visible.
+_BEHIND = 1.5
 
 
 def draw_axes(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
@@ -142,8 +143,7 @@ def _draw_series(axes: Axes, one: Series, order: float, moved: float | None) -> 
     known = intervals(one.points)
     style = line_style(one)
     style["zorder"] = {"cloud": 1, "guide": 1, "reference": 4, "points": 4, "highlight": 4}.get(one.mark, order)
-    # All points are within the limits, but a marker at the edge reaches beyond them.
-    drawn: list[Artist] = [*axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **style)]
+    drawn: list[Artist] = _draw_line(axes, one, style)
     if known.empty:
         return
     x, low, high = (known[column].to_numpy(dtype=float) for column in ("x", "low", "high"))
@@ -151,8 +151,9 @@ def _draw_series(axes: Axes, one: Series, order: float, moved: float | None) -> 
         axes.fill_between(x, low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=0.5)
     # Darker and in front of the line, so that even an interval narrower than it is visible, but behind the markers.
     bars: dict[str, Any] = {"color": readable(one.colour), "zorder": order + 1}
-    above = style | {"linestyle": "", "zorder": order + 2}
-    drawn += axes.plot(one.points["x"], one.points["y"], clip_on=False, markevery=one.turn, **above)
+    if not one.shared:
+        above = style | {"linestyle": "", "zorder": order + 2}
+        drawn += axes.plot(one.points["x"], one.points["y"], clip_on=False, **above)
     if len(known) <= MOST_BARS:
         drawn.append(axes.vlines(x, low, high, linewidth=0.9, **bars))
     for end in (low, high):
@@ -162,6 +163,33 @@ def _draw_series(axes: Axes, one: Series, order: float, moved: float | None) -> 
         scale: Any = axes.figure.dpi_scale_trans
         for artist in drawn:
             artist.set_transform(axes.transData + ScaledTranslation(moved / 72, 0, scale))
+
+
+def _draw_line(axes: Axes, one: Series, style: dict[str, Any]) -> list[Artist]:
+    """Draw the line and the markers of a series; a line that coincides with others somewhere stretch by stretch."""
+    x, y = (one.points[name].to_numpy(dtype=float) for name in ("x", "y"))
+    # All points are within the limits, but a marker at the edge reaches beyond them.
+    if not one.shared:
+        return [*axes.plot(x, y, clip_on=False, **style)]
+    drawn: list[Artist] = []
+    end = 0
+    for names, segments in itertools.groupby(one.shared):
+        start, end = end, end + len(list(segments))
+        dashes = _turn(names.index(one.name), len(names)) if len(names) > 1 else one.dashes
+        stretch = style | {"linestyle": dashes, "marker": ""}
+        drawn += axes.plot(x[start : end + 1], y[start : end + 1], clip_on=False, **stretch)
+    if "marker" in style:
+        # In front of all lines, because the dashes of others are as high as its own.
+        for places, size, higher in ((one.behind, _BEHIND, 2), (one.in_front, 1.0, 3)):
+            if places:  # nothing would have no place in a layout
+                marks = {"linestyle": "", "markersize": size * style["markersize"], "zorder": style["zorder"] + higher}
+                drawn += axes.plot(x[list(places)], y[list(places)], clip_on=False, **style | marks)
+    return drawn
+
+
+def _turn(place: int, count: int) -> Dashes:
+    """Return dashes that, of `count` lines that coincide, fill the gaps of the others."""
+    return -_DASH * place, (_DASH, _DASH * (count - 1))
 
 
 def _heights(figure: LineFigure, series: Sequence[Series]) -> list[float]:
@@ -178,18 +206,6 @@ def _set_limits(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> Non
     # Fixed, because ticks are chosen for them.
     axes.set_ylim(low, high)
     axes.set_xlim(axes.get_xlim())
-
-
-def _coincide(figure: LineFigure, one: Series, other: Series) -> bool:
-    scale = np.log if figure.y_scale == "log" else np.asarray
-    if len(one.points) != len(other.points) or (one.points["x"].to_numpy() != other.points["x"].to_numpy()).any():
-        return False
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = scale(figure.points["y"].to_numpy(dtype=float))
-        values = values[np.isfinite(values)]
-        apart = abs(scale(one.points["y"].to_numpy(dtype=float)) - scale(other.points["y"].to_numpy(dtype=float)))
-    spread = max(float(np.ptp(values)), _ROUNDING * float(abs(values).max())) if len(values) else 0.0
-    return bool((apart <= _HARDLY * spread).mean() >= _MOSTLY)
 
 
 # What the legend shows.
@@ -211,7 +227,7 @@ def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
     longest = max((len(intervals(one.points)) for one in series), default=0)
     notes = [f"{'bars' if longest <= MOST_BARS else 'bands'}: {figure.interval}"] if figure.interval and longest else []
     notes += ["lines are moved sideways to show them all"] if _places_beside(series) else []
-    notes += ["lines that coincide take turns"] if any(one.turn[1] > 1 for one in series) else []
+    notes += ["lines that coincide take turns"] if any(one.shared for one in series) else []
     return "; ".join(notes)
 
 
@@ -232,7 +248,7 @@ def _references(series: Sequence[Series]) -> list[Artist]:
 def _sample(one: Series) -> Artist:
     from matplotlib.lines import Line2D
 
-    style = line_style(one) | ({"linestyle": "-"} if one.turn[1] > 1 else {})
+    style = line_style(one)
     return Line2D([], [], **style | {"markersize": min(max(style.get("markersize", 0), 4), 6)}, label=one.name)
 
 
@@ -318,7 +334,9 @@ _MOST_MARKERS = 40
 class Series:
     """A series of a figure: its points, by x, and how it is drawn.
 
-    Of n lines that coincide, the one whose turn is (i, n) has every n-th dash and marker, from the i-th on.
+    A line that coincides with others somewhere has in `shared`, for each segment between two neighbouring points, the
+    names of the lines that coincide there, itself included: their dashes take turns. `in_front` and `behind` are the
+    places of the points at which its marker lies in front of, or behind, those of lines that coincide with it.
     """
 
     name: str
@@ -327,7 +345,9 @@ class Series:
     marker: str
     dashes: Dashes
     points: pd.DataFrame
-    turn: tuple[int, int] = (0, 1)
+    shared: Sequence[Sequence[str]] = ()
+    in_front: Sequence[int] = ()
+    behind: Sequence[int] = ()
 
 
 def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
@@ -356,16 +376,68 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
         drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
         if len(drawn):
             found.append(Series(name, mark, colour, marker, dashes, drawn))
-    return [_taking_turns(figure, one, found) for one in found]
+    # Lines that stand side by side hide nothing of each other.
+    return found if _places_beside(found) else _taking_turns(figure, found)
 
 
-def _taking_turns(figure: LineFigure, one: Series, series: Sequence[Series]) -> Series:
-    """Return a series with its turn among the lines that coincide with it, if there are some."""
-    together = [other for other in series if other is one or (other.mark == one.mark and _coincide(figure, one, other))]
-    if one.mark != "line" or len(together) == 1:
-        return one
-    place, count = together.index(one), len(together)
-    return replace(one, dashes=(-_DASH * place, (_DASH, _DASH * (count - 1))), turn=(place, count))
+def _taking_turns(figure: LineFigure, series: Sequence[Series]) -> list[Series]:
+    """Return the series, with what each line shares with the lines that coincide with it.
+
+    Lines are a group if they coincide on a segment, directly or through others. At a point where a whole group
+    coincides, one marker is enough, and its lines take turns; at all other points each line has its marker.
+    """
+    segments, points = (_coinciding(figure, series, length) for length in (2, 1))
+    groups = {name: {name} for name in points}
+    for names in (names for names in itertools.chain(*segments.values()) if len(names) > 1):
+        joint = set().union(*(groups[name] for name in names))
+        groups |= dict.fromkeys(joint, joint)
+    order = {x: place for place, x in enumerate(sorted({x for one in series for x in one.points["x"]}))}
+    found = []
+    for one in series:
+        group = groups.get(one.name, {one.name})
+        if len(group) > 1:
+            in_front, behind = [], []
+            for place, (x, names) in enumerate(zip(one.points["x"], points[one.name], strict=True)):
+                here = [name for name in names if name in group]
+                if here[order[x] % len(here)] == one.name:
+                    in_front.append(place)
+                elif len(here) < len(group):
+                    behind.append(place)
+            one = replace(one, shared=segments[one.name], in_front=in_front, behind=behind)
+        found.append(one)
+    return found
+
+
+def _coinciding(figure: LineFigure, series: Sequence[Series], length: int) -> dict[str, list[list[str]]]:
+    """Return the names of the lines that coincide with each line, itself included, along `length` points from each on.
+
+    Lines that coincide with one line coincide, so that all of them agree on who does.
+    """
+    scale = np.log if figure.y_scale == "log" else np.asarray
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = scale(figure.points["y"].to_numpy(dtype=float))
+        heights = {one.name: scale(one.points["y"].to_numpy(dtype=float)).tolist() for one in series}
+    values = values[np.isfinite(values)]
+    hardly = _HARDLY * max(float(np.ptp(values)), _ROUNDING * float(abs(values).max())) if len(values) else 0.0
+    bundles: dict[tuple[float, ...], list[tuple[list[float], list[str]]]] = {}
+    found: dict[str, list[list[str]]] = {}
+    for one in (one for one in series if one.mark == "line"):
+        x, y = one.points["x"].tolist(), heights[one.name]
+        found[one.name] = []
+        for start in range(len(x) - length + 1):
+            here = slice(start, start + length)
+            there = bundles.setdefault(tuple(x[here]), [])
+            near = (
+                names
+                for first, names in there
+                if all(abs(a - b) <= hardly for a, b in zip(first, y[here], strict=True))
+            )
+            names = next(near, None)
+            if names is None:
+                there.append((y[here], names := []))
+            names += [one.name] if one.name not in names else []
+            found[one.name].append(names)
+    return found
 
 
 def kind_of(reference: str) -> str:

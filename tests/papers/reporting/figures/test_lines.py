@@ -107,6 +107,26 @@ def test_no_two_lines_look_alike(colours: Any) -> None:
     assert len({(one.colour, str(one.dashes), one.marker) for one in found}) == len(found)
 
 
+def test_lines_of_one_method_and_lines_that_reuse_its_colour_do_not_look_alike() -> None:
+    names = ["line 8", "T = 0.2", "T = 0.8", *(f"line {i}" for i in range(8))]
+    found = looks(*names, methods=dict.fromkeys(names[1:3], "trimming"))
+    assert len({one.colour for one in found.values()}) == len(COLOURS) < len(names)
+    assert len({(one.colour, str(one.dashes), one.marker) for one in found.values()}) == len(names)
+    assert found["T = 0.2"].dashes == "-", "the method whose colour it is comes first"
+
+
+def test_the_legend_shows_the_dashes_of_lines_that_reuse_a_colour() -> None:
+    names = [f"line {i}" for i in range(len(COLOURS) + 1)]
+    rows = [(name, x, float(x)) for name in names for x in range(4)]  # all coincide
+    (legend,) = picture(LineFigure.of("A title", ("x", "y"), rows)).legends
+    first, *_, last = legend.get_lines()
+    assert (first.get_color(), first.get_linestyle()) == (last.get_color(), "-")
+    offset, (dash, gap) = last._unscaled_dash_pattern
+    middle = np.mean(last.get_xdata()) / last.get_linewidth()
+    assert (offset + middle) % (dash + gap) == pytest.approx(dash / 2), "the marker hides no gap"
+    assert first.get_marker() != last.get_marker()
+
+
 def test_points_that_are_not_known_are_left_out() -> None:
     points = pd.DataFrame({"series": list("aaabb"), "x": [3, 1, 2, 1, 2], "y": [1.0, 2.0, np.nan, np.nan, np.inf]})
     (only,) = series_of(line_figure(points), COLOURS)
@@ -256,8 +276,10 @@ def test_texts_never_overlap_and_are_never_cut_off(
 
 def test_a_legend_has_as_many_columns_as_fit() -> None:
     for length, n_columns in ((1, 3), (40, 2), (90, 1)):
-        (legend,) = picture(lines({name * length: 2.0 for name in "abc"})).legends
+        canvas = picture(lines({name * length: 2.0 for name in "abc"}))
+        (legend,) = canvas.legends
         assert legend._ncols == n_columns
+        assert legend.get_window_extent().width < 0.98 * canvas.bbox.width
 
 
 def test_a_picture_grows_in_height_alone() -> None:

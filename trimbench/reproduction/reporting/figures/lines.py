@@ -49,7 +49,8 @@ def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> 
         draw_axes(axes, figure, series)
         set_ticks(axes.xaxis, *_places(figure.points))
         set_ticks(axes.yaxis, _whole(figure.points["y"]))
-        draw_legend(canvas, _samples(figure, series), note_on_intervals(figure, series), name_size(settings))
+        size = name_size(settings)
+        draw_legend(canvas, _samples(figure, series, size), note_on_intervals(figure, series), size)
     else:
         axes.text(0.5, 0.5, "no point is known", ha="center", transform=axes.transAxes)
         axes.set(xlabel=figure.x_label, ylabel=figure.y_label, xticks=[], yticks=[])
@@ -211,15 +212,15 @@ def _set_limits(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> Non
 # What the legend shows.
 
 
-def _samples(figure: LineFigure, series: Sequence[Series]) -> list[Artist]:
+def _samples(figure: LineFigure, series: Sequence[Series], size: float) -> list[Artist]:
     from matplotlib.lines import Line2D
 
-    own = [_sample(one) for one in series if one.mark != "reference"]
+    own = [_sample(one, size) for one in series if one.mark != "reference"]
     lines = [
         Line2D([], [], linestyle=one.dashes, color=one.colour, linewidth=1, label=one.name)
         for one in (*levels_of(figure), *verticals_of(figure))
     ]
-    return [*own, *_references(series), *lines]
+    return [*own, *_references(series, size), *lines]
 
 
 def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
@@ -231,7 +232,7 @@ def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
     return "; ".join(notes)
 
 
-def _references(series: Sequence[Series]) -> list[Artist]:
+def _references(series: Sequence[Series], size: float) -> list[Artist]:
     from matplotlib.lines import Line2D
 
     lines = {one.colour for one in series if one.mark == "line"}
@@ -241,20 +242,26 @@ def _references(series: Sequence[Series]) -> list[Artist]:
             style = line_style(one) | {"linestyle": (0, one.dashes[1]), "color": GREY}
             samples.append(Line2D([], [], **style, label=kind_of(one.name)))
         else:
-            samples.append(_sample(one))
+            samples.append(_sample(one, size))
     return samples
 
 
-def _sample(one: Series) -> Artist:
+def _sample(one: Series, size: float) -> Artist:
     from matplotlib.lines import Line2D
 
     style = line_style(one)
+    if isinstance(style.get("linestyle"), tuple):
+        # The marker lies on the middle of a dash: it would hide the gap, which tells the line from others.
+        pattern, middle = style["linestyle"][1], _LENGTHS["handlelength"] * size / 2 / style["linewidth"]
+        style["linestyle"] = ((pattern[0] / 2 - middle) % sum(pattern), pattern)
     return Line2D([], [], **style | {"markersize": min(max(style.get("markersize", 0), 4), 6)}, label=one.name)
 
 
 # A legend below the axes, in as many columns as fit.
 
 _MOST_COLUMNS = 6
+# The share of the width that its columns may take.
+_MOST_WIDTH = 0.97
 # In units of the size of its text.
 _LENGTHS = {"handlelength": 2.6, "handletextpad": 0.6, "columnspacing": 1.4, "labelspacing": 0.4, "borderpad": 0.2}
 
@@ -273,7 +280,7 @@ def draw_legend(canvas: Canvas, samples: Sequence[Artist], note: str, size: floa
     for n_columns in range(min(len(shown), _MOST_COLUMNS), 1, -1):
         # As many rows, but no more columns than they need.
         legend = _legend(canvas, shown, math.ceil(len(shown) / math.ceil(len(shown) / n_columns)), size)
-        if legend.get_window_extent().width <= canvas.bbox.width:
+        if legend.get_window_extent().width <= _MOST_WIDTH * canvas.bbox.width:
             break
         legend.remove()
     else:
@@ -363,7 +370,7 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
     for name in names:
         mark = figure.marks.get(name, "line")
         place = places.get(name, 0)
-        again = place // len(colours) + _lines_before(figure, methods, name)
+        again = _lines_before(figure, places, len(colours), name)
         colour = {"cloud": _LIGHT_GREY, "guide": GREY}.get(mark, colours[place % len(colours)])
         dashes = _LINES[again % len(_LINES)]
         if mark == "reference":
@@ -371,12 +378,14 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
             # Shifted, so that references that coincide take turns.
             dashes = (sum(pattern) * references.index(name) / len(references), pattern)
         is_tried = mark == "highlight" and max(tried.values()) > 1
-        marker = "o" if mark == "cloud" else _MARKERS[(again if is_tried else place + again) % len(_MARKERS)]
+        marker = (
+            "o" if mark == "cloud" else _MARKERS[(again if is_tried else place % len(colours) + again) % len(_MARKERS)]
+        )
         points = figure.points[figure.points["series"] == name].sort_values("x")
         drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
         if len(drawn):
             found.append(Series(name, mark, colour, marker, dashes, drawn))
-    # Lines that stand side by side hide nothing of each other.
+    # Lines that stand side by side have their markers apart, and gaps would not be filled.
     return found if _places_beside(found) else _taking_turns(figure, found)
 
 
@@ -530,12 +539,16 @@ def _methods(figure: LineFigure, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _lines_before(figure: LineFigure, methods: Mapping[str, str], name: str) -> int:
-    """Return how many lines of the same method come before this one: dashes and markers tell them apart."""
-    lines = [other for other in methods if figure.marks.get(other) != "reference"]
+def _lines_before(figure: LineFigure, places: Mapping[str, int], n_colours: int, name: str) -> int:
+    """Return how many lines of the same colour come before this one: dashes and markers tell them apart.
+
+    Those of the method whose colour it is come before those that reuse it.
+    """
+    lines = [other for other in places if figure.marks.get(other) != "reference"]
     if name not in lines:
         return 0
-    return sum(methods[other] == methods[name] for other in lines[: lines.index(name)])
+    alike = [other for other in lines if places[other] % n_colours == places[name] % n_colours]
+    return sorted(alike, key=lambda other: places[other]).index(name)
 
 
 def _places_series(methods: Mapping[str, str], n_colours: int) -> dict[str, int]:

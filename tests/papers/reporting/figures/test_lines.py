@@ -282,6 +282,23 @@ def test_a_legend_has_as_many_columns_as_fit() -> None:
         assert legend.get_window_extent().width < 0.98 * canvas.bbox.width
 
 
+def test_a_logarithmic_axis_ends_at_a_place_that_is_near() -> None:
+    for most, last in ((41_000, 50_000), (25_000, 20_000)):
+        rows = [(name, x * shift, 0.5) for name, shift in (("a", 1.0), ("b", 1.01)) for x in (120, 700, most)]
+        (axes,) = picture(LineFigure.of("A title", ("x", "y"), rows, x_scale="log")).axes
+        assert axes.get_xticks()[-1] == last
+        assert axes.get_xlim()[1] >= last
+
+
+def test_large_markers_do_not_hide_their_intervals() -> None:
+    points = pd.DataFrame({"series": "a", "x": [1, 2], "y": [1.0, 2.0]})
+    sizes = [
+        line_style(series_of(line_figure(one, marks={"a": "highlight"}), COLOURS)[0])["markersize"]
+        for one in (points, points.assign(low=0.5, high=2.5))
+    ]
+    assert sizes[1] < sizes[0]
+
+
 def test_a_picture_grows_in_height_alone() -> None:
     few, many = (picture(lines({f"series {i}": 5.0 for i in range(n)})) for n in (2, 60))
     assert_readable(many)

@@ -491,7 +491,13 @@ def line_style(one: Series) -> dict[str, Any]:
         case "highlight":
             # Hollow, and of a size that follows from the shape, so that several at one place are visible.
             size = {"o": 6, "s": 10.5}.get(one.marker, 9)
-            return points | {"markersize": size, "markerfacecolor": "none", "markeredgewidth": 1.8}
+            # Smaller where they would hide their intervals.
+            share = 0.5 if len(intervals(one.points)) else 1.0
+            return points | {
+                "markersize": share * size,
+                "markerfacecolor": "none",
+                "markeredgewidth": 0.9 + 0.9 * share,
+            }
         case "guide":
             return style | {"linewidth": 1, "linestyle": "--"}
         case "reference":

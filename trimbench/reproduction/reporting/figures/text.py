@@ -91,6 +91,8 @@ _MOST_PLACES = 8
 # With fewer powers of ten than this, a logarithmic axis has ticks at their multiples by 2 and 5 too.
 _FEWEST_POWERS = 3
 _STEPS = (1, 2, 5, 10)
+# A logarithmic axis that ends so near below one of its places, as a ratio, ends there: else its end has no number.
+_NEAR = 1.1
 # Space in points between two labels.
 _GAP = 5.0
 
@@ -140,7 +142,7 @@ def plain(value: float) -> str:
 
 
 def set_ticks(axis: Axis, places: Sequence[float] = (), shared: Sequence[float] = ()) -> None:
-    """Set the ticks of an axis whose limits are final; on a logarithmic one, at the `shared` places if they are few.
+    """Set the ticks of an axis that has its limits; on a logarithmic one, at the `shared` places if they are few.
 
     Where all `places` are whole numbers, so are the ticks.
     """
@@ -158,7 +160,11 @@ def set_ticks(axis: Axis, places: Sequence[float] = (), shared: Sequence[float] 
             axis.set_major_formatter(FuncFormatter(lambda place, _: plain(place)))
         return
     if not 0 < len(shared) <= _MOST_PLACES:
-        shared = _logarithmic_places(*sorted(axis.get_view_interval()), around_zero=axis.get_scale() == "symlog")
+        low, high = sorted(axis.get_view_interval())
+        around_zero = axis.get_scale() == "symlog"
+        shared = _logarithmic_places(low, _NEAR * high, around_zero=around_zero)
+        if shared[-1] > high:
+            axis.set_view_interval(low, shared[-1], ignore=True)
     axis.set_major_locator(FixedLocator(shared))
     axis.set_ticklabels([plain(place) for place in shared])
     axis.set_minor_locator(NullLocator())

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from tests.reproduction.reporting.builders import line_figure
 from tests.reproduction.reporting.figures.measured import assert_readable, picture
@@ -239,6 +240,28 @@ def test_the_legend_has_all_that_is_drawn_and_one_of_each_kind_of_references() -
     assert words([axes.xaxis.label, axes.yaxis.label]) == [axes.get_xlabel(), axes.get_ylabel()] == ["x", "y"]
     shown = ["bars: range", "line", "other", "cloud", "dots", "peak", "authors", "all", "truth"]
     assert in_the_legend(canvas) == shown
+
+
+def test_the_legend_shows_references_in_their_colours() -> None:
+    names = ("NaCL", "NaCL (authors)", "mean", "mean (authors)")
+    rows = [(name, x, float(x + place // 2)) for place, name in enumerate(names) for x in (1, 2)]
+    marks = {name: "reference" for name in names if "(" in name}
+    for n_shown in (2, 4):
+        canvas = picture(LineFigure.of("A title", ("x", "y"), rows[: 2 * n_shown], marks=marks))
+        (axes,), (legend,) = canvas.axes, canvas.legends
+        dashed = [line.get_color() for line in axes.lines if line.get_linestyle() == "--"]
+        assert len(dashed) == n_shown / 2
+        shown = [line.get_color() for line in legend.findobj(Line2D) if line.get_linestyle() == "--"]
+        assert shown == dashed
+
+
+def test_references_that_coincide_are_said_to_take_turns() -> None:
+    names = ("NaCL", "NaCL (authors)", "mean", "mean (authors)")
+    marks = {name: "reference" for name in names if "(" in name}
+    for apart, said in ((0.0, ["lines that coincide take turns"]), (1.0, [])):
+        heights = dict(zip(names, (1.0, 5.0, 2.0, 5.0 + apart), strict=True))
+        rows = [(name, x, heights[name]) for name in names for x in (1, 2)]
+        assert in_the_legend(picture(LineFigure.of("t", ("x", "y"), rows, marks=marks)))[: len(said)] == said
 
 
 def test_a_reference_without_its_line_has_its_own_name() -> None:

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
     from matplotlib.legend import Legend
 
+    # What a legend shows beside a label: an artist, or several side by side.
+    Sample: TypeAlias = Artist | tuple[Artist, ...]
+
 
 # The axes have at least this share of the height that was asked for; else the picture grows.
 _LEAST_HEIGHT = 0.6
@@ -212,7 +215,7 @@ def _set_limits(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> Non
 # What the legend shows.
 
 
-def _samples(figure: LineFigure, series: Sequence[Series], size: float) -> list[Artist]:
+def _samples(figure: LineFigure, series: Sequence[Series], size: float) -> list[Sample]:
     from matplotlib.lines import Line2D
 
     own = [_sample(one, size) for one in series if one.mark != "reference"]
@@ -228,22 +231,35 @@ def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
     longest = max((len(intervals(one.points)) for one in series), default=0)
     notes = [f"{'bars' if longest <= MOST_BARS else 'bands'}: {figure.interval}"] if figure.interval and longest else []
     notes += ["lines are moved sideways to show them all"] if _places_beside(series) else []
-    notes += ["lines that coincide take turns"] if any(one.shared for one in series) else []
+    references = _coinciding(figure, [one for one in series if one.mark == "reference"], 2)
+    are_turning = any(len(names) > 1 for names in itertools.chain(*references.values()))
+    notes += ["lines that coincide take turns"] if are_turning or any(one.shared for one in series) else []
     return "; ".join(notes)
 
 
-def _references(series: Sequence[Series], size: float) -> list[Artist]:
+def _references(series: Sequence[Series], size: float) -> list[Sample]:
+    lines = {one.colour for one in series if one.mark == "line"}
+    references = [one for one in series if one.mark == "reference"]
+    beside_lines = [one for one in references if one.colour in lines]
+    return [
+        _sample_of_kind([other for other in beside_lines if kind_of(other.name) == kind_of(one.name)], size)
+        if one in beside_lines
+        else _sample(one, size)
+        for one in references
+    ]
+
+
+def _sample_of_kind(references: Sequence[Series], size: float) -> Sample:
+    """Return what the legend shows of references of one kind: their dashes, once in each of their colours."""
     from matplotlib.lines import Line2D
 
-    lines = {one.colour for one in series if one.mark == "line"}
-    samples: list[Artist] = []
-    for one in (one for one in series if one.mark == "reference"):
-        if one.colour in lines:
-            style = line_style(one) | {"linestyle": (0, one.dashes[1]), "color": GREY}
-            samples.append(Line2D([], [], **style, label=kind_of(one.name)))
-        else:
-            samples.append(_sample(one, size))
-    return samples
+    styles = list({one.colour: line_style(one) for one in references}.values())
+    _, pattern = references[0].dashes
+    if len(styles) > 1:
+        length = _LENGTHS["handlelength"] * size / len(styles)
+        pattern = tuple(part * length / sum(pattern) for part in pattern)
+    name = kind_of(references[0].name)
+    return tuple(Line2D([], [], **style | {"linestyle": (0, pattern)}, label=name) for style in styles)
 
 
 def _sample(one: Series, size: float) -> Artist:
@@ -266,16 +282,16 @@ _MOST_WIDTH = 0.97
 _LENGTHS = {"handlelength": 2.6, "handletextpad": 0.6, "columnspacing": 1.4, "labelspacing": 0.4, "borderpad": 0.2}
 
 
-def draw_legend(canvas: Canvas, samples: Sequence[Artist], note: str, size: float) -> Legend:
+def draw_legend(canvas: Canvas, samples: Sequence[Sample], note: str, size: float) -> Legend:
     """Draw a legend below the axes of a picture with a constrained layout: a note, and rows of similar length.
 
     Of samples with one label, the first is shown.
     """
     from matplotlib.font_manager import FontProperties
 
-    first: dict[str, Artist] = {}
+    first: dict[str, Sample] = {}
     for sample in samples:
-        first.setdefault(str(sample.get_label()), sample)
+        first.setdefault(_label(sample), sample)
     shown = list(first.values())
     for n_columns in range(min(len(shown), _MOST_COLUMNS), 1, -1):
         # As many rows, but no more columns than they need.
@@ -295,10 +311,17 @@ def draw_legend(canvas: Canvas, samples: Sequence[Artist], note: str, size: floa
     return legend
 
 
-def _legend(canvas: Canvas, samples: Sequence[Artist], n_columns: int, size: float) -> Legend:
+def _label(sample: Sample) -> str:
+    return str((sample[0] if isinstance(sample, tuple) else sample).get_label())
+
+
+def _legend(canvas: Canvas, samples: Sequence[Sample], n_columns: int, size: float) -> Legend:
+    from matplotlib.legend_handler import HandlerTuple
+
     legend = canvas.legend(
         list(samples),
-        [str(sample.get_label()) for sample in samples],
+        [_label(sample) for sample in samples],
+        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
         loc="outside lower center",
         ncols=n_columns,
         fontsize=size,
@@ -395,7 +418,8 @@ def _taking_turns(figure: LineFigure, series: Sequence[Series]) -> list[Series]:
     Lines are a group if they coincide on a segment, directly or through others. At a point where a whole group
     coincides, one marker is enough, and its lines take turns; at all other points each line has its marker.
     """
-    segments, points = (_coinciding(figure, series, length) for length in (2, 1))
+    lines = [one for one in series if one.mark == "line"]
+    segments, points = (_coinciding(figure, lines, length) for length in (2, 1))
     groups = {name: {name} for name in points}
     for names in (names for names in itertools.chain(*segments.values()) if len(names) > 1):
         joint = set().union(*(groups[name] for name in names))
@@ -417,7 +441,7 @@ def _taking_turns(figure: LineFigure, series: Sequence[Series]) -> list[Series]:
     return found
 
 
-def _coinciding(figure: LineFigure, series: Sequence[Series], length: int) -> dict[str, list[list[str]]]:
+def _coinciding(figure: LineFigure, lines: Sequence[Series], length: int) -> dict[str, list[list[str]]]:
     """Return the names of the lines that coincide with each line, itself included, along `length` points from each on.
 
     Lines that coincide with one line coincide, so that all of them agree on who does.
@@ -425,12 +449,12 @@ def _coinciding(figure: LineFigure, series: Sequence[Series], length: int) -> di
     scale = np.log if figure.y_scale == "log" else np.asarray
     with np.errstate(divide="ignore", invalid="ignore"):
         values = scale(figure.points["y"].to_numpy(dtype=float))
-        heights = {one.name: scale(one.points["y"].to_numpy(dtype=float)).tolist() for one in series}
+        heights = {one.name: scale(one.points["y"].to_numpy(dtype=float)).tolist() for one in lines}
     values = values[np.isfinite(values)]
     hardly = _HARDLY * max(float(np.ptp(values)), _ROUNDING * float(abs(values).max())) if len(values) else 0.0
     bundles: dict[tuple[float, ...], list[tuple[list[float], list[str]]]] = {}
     found: dict[str, list[list[str]]] = {}
-    for one in (one for one in series if one.mark == "line"):
+    for one in lines:
         x, y = one.points["x"].tolist(), heights[one.name]
         found[one.name] = []
         for start in range(len(x) - length + 1):

@@ -31,7 +31,7 @@ from trimbench.reproduction.reporting.figures.drawing import (
     write_pictures,
 )
 from trimbench.reproduction.reporting.figures.lines import line_style, series_of
-from trimbench.reproduction.reporting.figures.settings import FigureSettings
+from trimbench.reproduction.reporting.figures.settings import PALETTES, FigureSettings
 from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
 
@@ -294,3 +294,23 @@ def test_the_first_published_picture_of_an_experiment_is_what_is_drawn_now(
         # Processors round differently, which moves the colours of the palette a little.
         changed = (abs(imread(tmp_path / path.name) - imread(path)) > 0.3).any(axis=2).mean()
         assert changed < 2e-4, f"{path} is not what is drawn now"
+
+
+def test_a_method_has_the_same_colour_in_every_figure_of_an_experiment(tmp_path: Path) -> None:
+    shown = [("trimming", "asking", "random"), ("random", "trimming"), ("a tree", "random", "mean"), ("apart",)]
+    figures = [
+        LineFigure.of("t", ("x", "y"), [(name, x, x) for name in names for x in (1, 2)], name=f"f{place}")
+        for place, names in enumerate(shown)
+    ]
+    _, descriptions = write_figures(figures, tmp_path / "one", FigureSettings(), drawn=False)
+    found = [
+        {one.name: one.colour for one in series_of(StoredFigure(about, tmp_path).figure(), FigureSettings().colours)}
+        for about in descriptions
+    ]
+    assert [tuple(colours) for colours in found] == shown
+    assert len({colours["random"] for colours in found[:3]}) == 1
+    assert found[3]["apart"] == PALETTES["okabe-ito"][0], "what shares nothing is drawn as if it were alone"
+    assert found[0]["trimming"] == found[1]["trimming"]
+    assert all(len({*colours.values()}) == len(colours) for colours in found)
+    _, descriptions = write_figures(figures[:1], tmp_path / "alone", FigureSettings(), drawn=False)
+    assert descriptions[0]["methods"] == {}, "nothing to share"

@@ -19,7 +19,7 @@ from trimbench.reproduction.children import imported
 from trimbench.reproduction.files import NotDataError, as_it_was, beside, csv_ending, read_csv, temporaries, write_csv
 from trimbench.reproduction.messages import reason
 from trimbench.reproduction.project import DISTRIBUTION
-from trimbench.reproduction.reporting.figures.lines import draw_legend, draw_lines
+from trimbench.reproduction.reporting.figures.lines import draw_legend, draw_lines, with_shared_colours
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
 from trimbench.reproduction.settings import ConfigurationError, Json, unknown, validated
@@ -85,9 +85,8 @@ def write_figures(
     """
     written: list[Path] = []
     descriptions: list[dict[str, Any]] = []
-    for figure in figures:
-        if figure.points.empty or _is_constant(figure):
-            continue
+    shown = [figure for figure in figures if not (figure.points.empty or _is_constant(figure))]
+    for figure in with_shared_colours(shown, len(settings.colours)):
         points = beside(stem, points_name(figure), csv_ending(figure.points))
         pictures = [beside(stem, figure.name, f".{ending}") for ending in settings.formats]
         description = _description(figure) | {

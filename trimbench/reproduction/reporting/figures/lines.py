@@ -16,6 +16,7 @@ from trimbench.reproduction.reporting.figures.text import (
     GREY,
     fit,
     fit_upwards,
+    is_method,
     name_size,
     points_to_pixels,
     readable,
@@ -25,7 +26,7 @@ from trimbench.reproduction.reporting.figures.text import (
     slots,
     thin_labels,
 )
-from trimbench.reproduction.vocabulary.figures import LineFigure
+from trimbench.reproduction.vocabulary.figures import Figure, LineFigure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -254,7 +255,7 @@ def _sample_of_kind(references: Sequence[Series], size: float) -> Sample:
     from matplotlib.lines import Line2D
 
     styles = list({one.colour: line_style(one) for one in references}.values())
-    _, pattern = references[0].dashes
+    _, pattern = styles[0]["linestyle"]
     if len(styles) > 1:
         length = _LENGTHS["handlelength"] * size / len(styles)
         pattern = tuple(part * length / sum(pattern) for part in pattern)
@@ -318,8 +319,9 @@ def _label(sample: Sample) -> str:
 def _legend(canvas: Canvas, samples: Sequence[Sample], n_columns: int, size: float) -> Legend:
     from matplotlib.legend_handler import HandlerTuple
 
-    legend = canvas.legend(
-        list(samples),
+    shown: list[Any] = list(samples)
+    legend: Legend = canvas.legend(
+        shown,
         [_label(sample) for sample in samples],
         handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
         loc="outside lower center",
@@ -384,7 +386,7 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
     """Return the series of a figure that have points, in the order in which the figure names them."""
     names = list(dict.fromkeys(figure.points["series"]))
     methods = _methods(figure, names)
-    places = _places_series(methods, len(colours))
+    places = _places_series(figure, methods, len(colours))
     references = [name for name in names if figure.marks.get(name) == "reference"]
     kinds = list(dict.fromkeys(map(kind_of, references)))
     found = []
@@ -581,12 +583,40 @@ def _lines_before(figure: LineFigure, places: Mapping[str, int], n_colours: int,
     return sorted(alike, key=lambda other: places[other]).index(name)
 
 
-def _places_series(methods: Mapping[str, str], n_colours: int) -> dict[str, int]:
+def _places_series(figure: LineFigure, methods: Mapping[str, str], n_colours: int) -> dict[str, int]:
     """Return the place of each series in the palette; a place beyond it is moved to one that is free, if there is one.
 
-    Series that remain beyond it reuse colours, with other dashes.
+    Series that remain beyond it reuse colours, with other dashes. What the figure names as a method of its own has its
+    place before others, even if it is not drawn here.
     """
-    wanted = dict(zip(methods, slots(list(methods.values())), strict=True))
+    named = [series for series, method in figure.methods.items() if series == method]
+    every = [*named, *methods.values()]
+    wanted = dict(zip(every, slots(every), strict=True))
     free = iter(sorted(set(range(n_colours)) - set(wanted.values())))
     moved = {slot: slot if slot < n_colours else next(free, slot) for slot in sorted(set(wanted.values()))}
-    return {name: moved[slot] for name, slot in wanted.items()}
+    return {name: moved[wanted[method]] for name, method in methods.items()}
+
+
+def with_shared_colours(figures: Sequence[Figure], n_colours: int) -> list[Figure]:
+    """Return the figures of an experiment, in which a method has the same colour in every figure.
+
+    Figures whose colours differ name the methods of the others too, because each is drawn alone.
+    """
+    lines = [figure for figure in figures if isinstance(figure, LineFigure)]
+    found = [_methods(figure, list(dict.fromkeys(figure.points["series"]))) for figure in lines]
+    every = list(dict.fromkeys(method for methods in found for method in methods.values()))
+    used = Counter(method for methods in found for method in {*methods.values()})
+    looks = {
+        (methods[name], place)
+        for figure, methods in zip(lines, found, strict=True)
+        for name, place in _places_series(figure, methods, n_colours).items()
+    }
+    if len(looks) == len(every):
+        return list(figures)
+    shared = {method: method for method in every if used[method] > 1 or is_method(method)}
+    changed = {
+        id(figure): replace(figure, methods=shared | {**figure.methods})
+        for figure, methods in zip(lines, found, strict=True)
+        if not shared.keys().isdisjoint(methods.values())
+    }
+    return [changed.get(id(figure), figure) for figure in figures]

@@ -410,16 +410,17 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
         drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
         if len(drawn):
             found.append(Series(name, mark, colour, marker, dashes, drawn))
-    # Lines that stand side by side have their markers apart, and gaps would not be filled.
-    return found if _places_beside(found) else _taking_turns(figure, found)
+    return _taking_turns(figure, found)
 
 
 def _taking_turns(figure: LineFigure, series: Sequence[Series]) -> list[Series]:
     """Return the series, with what each line shares with the lines that coincide with it.
 
     Lines are a group if they coincide on a segment, directly or through others. At a point where a whole group
-    coincides, one marker is enough, and its lines take turns; at all other points each line has its marker.
+    coincides, one marker is enough, and its lines take turns; at all other points each line has its marker. So it has
+    where lines are moved sideways, because their markers stand side by side.
     """
+    are_beside = bool(_places_beside(series))
     lines = [one for one in series if one.mark == "line"]
     segments, points = (_coinciding(figure, lines, length) for length in (2, 1))
     groups = {name: {name} for name in points}
@@ -434,7 +435,7 @@ def _taking_turns(figure: LineFigure, series: Sequence[Series]) -> list[Series]:
             in_front, behind = [], []
             for place, (x, names) in enumerate(zip(one.points["x"], points[one.name], strict=True)):
                 here = [name for name in names if name in group]
-                if here[order[x] % len(here)] == one.name:
+                if are_beside or here[order[x] % len(here)] == one.name:
                     in_front.append(place)
                 elif len(here) < len(group):
                     behind.append(place)

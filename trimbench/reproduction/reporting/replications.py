@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -30,9 +29,6 @@ from trimbench.reproduction.vocabulary.tables import Table
 # The column with the number of seeds, and the tables of differences between methods.
 SEEDS, DIFFERENCES = "seeds", "differences"
 _DIGITS = ".4g"
-
-# A row of a table by the place of its seed.
-_Rows = Mapping[int, Mapping[str, Any]]
 
 
 def replicated(findings: Sequence[Findings]) -> list[Findings]:
@@ -77,40 +73,38 @@ def _mean_table(tables: Sequence[Table], is_known: Callable[[str], bool]) -> tup
     shared = [name for name in first.frame if all(name in table.frame for table in tables)]
     frames = [table.frame[shared].rename(columns=str) for table in tables]
     columns, labels = [*map(str, shared)], label_columns(frames)
-    rows = _by_labels(frames, labels)
+    groups = _by_labels(frames, labels)
     numbers = [name for name in columns if name not in labels and _are_numbers([frame[name] for frame in frames])]
-    noisy = [
-        name
-        for name in numbers
-        if not is_spread(name, numbers) and any(len(set(_known(ours, name))) > 1 for ours in rows)
-    ]
+    varying = {name for name in numbers if any(len({*ours[name].dropna()}) > 1 for ours in groups)}
+    noisy = [name for name in numbers if name in varying and not is_spread(name, numbers)]
     replaced = {name for name in numbers if is_spread(name, [name, *noisy])}
     count = SEEDS
     while count in columns:
         count = f"swept {count}"
     lines: list[dict[str, object]] = []
-    for ours in rows:
-        some = next(iter(ours.values()))
-        line: dict[str, object] = {name: some[name] for name in labels} | {count: len(ours)}
+    for ours in groups:
+        line: dict[str, object] = {name: ours[name].iloc[0] for name in labels} | {count: len(ours)}
         for name in columns:
+            known = ours[name].dropna().tolist()
             if name in noisy:
-                line |= noise_of(name, _known(ours, name), is_time=is_cost(name))
+                line |= noise_of(name, [*map(float, known)], is_time=is_cost(name))
             elif name in numbers and name not in replaced:
-                line[name] = next((row[name] for row in ours.values() if not pd.isna(row[name])), None)
+                line[name] = known[0] if known else None
             elif name not in (*labels, *replaced):
-                found = {str(row[name]): row[name] for row in ours.values()}
+                found = {str(value): value for value in ours[name].tolist()}
                 line[name] = next(iter(found.values())) if len(found) == 1 else f"{len(found)} different"
         lines.append(line)
+    mean = pd.DataFrame(lines)
     formats = {str(name): spec for name, spec in first.formats.items()}
     for name in noisy:
         spec = formats.get(name) or _DIGITS
         formats |= dict.fromkeys((name, name + HALF, name + HALF_OF_ONE), _DIGITS if spec[-1] == "d" else spec)
-    mean = replace(first, frame=pd.DataFrame(lines, columns=[*dict.fromkeys(k for line in lines for k in line)]))
-    pairs = _pairs(rows, labels, [name for name in noisy if not is_cost(name)], first, is_known)
+    formats = {name: spec for name, spec in formats.items() if name in mean}
+    pairs = _pairs(groups, labels, [name for name in noisy if not is_cost(name)], first, is_known)
     name = "_".join(filter(None, (DIFFERENCES, first.name)))
     title = f"{first.title}: differences between methods, seed by seed"
     between = Table(title, pd.DataFrame(pairs), dict.fromkeys(noise_of("difference", ()), _DIGITS), name, listed=False)
-    return replace(mean, formats={name: one for name, one in formats.items() if name in mean.frame}), between
+    return replace(first, frame=mean, formats=formats), between
 
 
 def noise_of(name: str, values: Sequence[float], *, is_time: bool = False) -> dict[str, float]:
@@ -122,16 +116,13 @@ def noise_of(name: str, values: Sequence[float], *, is_time: bool = False) -> di
     return {name: mean.value, name + HALF: halves[0], name + HALF_OF_ONE: halves[1]}
 
 
-def _by_labels(frames: Sequence[pd.DataFrame], labels: Sequence[str]) -> list[_Rows]:
-    """Return the rows with the same labels; of several such rows of one seed, the first with the first, and so on."""
-    found: dict[tuple[object, ...], dict[int, Mapping[str, Any]]] = {}
-    for seed, frame in enumerate(frames):
-        earlier: Counter[tuple[str, ...]] = Counter()
-        for row in frame.to_dict("records"):
-            place = tuple(str(row[name]) for name in labels)
-            found.setdefault((*place, earlier[place]), {})[seed] = {str(name): one for name, one in row.items()}
-            earlier[place] += 1
-    return list(found.values())
+def _by_labels(frames: Sequence[pd.DataFrame], labels: Sequence[str]) -> list[pd.DataFrame]:
+    """Return the rows with the same labels, by seed; of several such rows of one seed, the first with the first."""
+    # As objects, whole numbers stay whole beside those of other seeds.
+    rows = pd.concat([frame.astype(object) for frame in frames], keys=range(len(frames))).droplevel(1)
+    texts = [rows[name].map(str).to_numpy() for name in labels]
+    again = rows.groupby([rows.index, *texts], sort=False).cumcount().to_numpy()
+    return [ours for _, ours in rows.groupby([*texts, again], sort=False)]
 
 
 def _are_numbers(columns: Sequence[pd.Series[Any]]) -> bool:
@@ -139,56 +130,55 @@ def _are_numbers(columns: Sequence[pd.Series[Any]]) -> bool:
     return bool(known) and all(map(is_numeric, known))
 
 
-def _known(rows: _Rows, name: str) -> list[float]:
-    return [float(row[name]) for row in rows.values() if not pd.isna(row[name])]
-
-
 # Differences between methods: the noise that they share, such as that of the split, cancels out.
 
 
 def _pairs(
-    rows: Sequence[_Rows], labels: Sequence[str], noisy: Sequence[str], table: Table, is_known: Callable[[str], bool]
+    groups: Sequence[pd.DataFrame],
+    labels: Sequence[str],
+    noisy: Sequence[str],
+    table: Table,
+    is_known: Callable[[str], bool],
 ) -> list[dict[str, object]]:
     """Return a line for each pair of methods that are told apart by a label, or by the names of columns."""
-    values: dict[tuple[object, ...], dict[str, dict[int, float]]] = {}
+    values: dict[tuple[object, ...], dict[str, pd.Series[Any]]] = {}
     names_of: dict[tuple[object, ...], Mapping[str, object]] = {}
-    for place, ours in enumerate(rows):
-        for where, quantity, method, column in _about_methods(rows, labels, noisy, table, is_known, place):
-            key: tuple[object, ...] = (*map(str, where.values()), quantity)
-            names_of[key] = where
-            known = {seed: float(row[column]) for seed, row in ours.items() if not pd.isna(row[column])}
-            values.setdefault(key, {}).setdefault(method, known)
+    by = _label_of_methods(groups, labels)
+    others = [name for name in labels if name != by]
+    columns = [(name, name, "") for name in noisy] if by else [*_columns_of_methods(labels, noisy, table, is_known)]
+    for ours in groups:
+        first = ours.iloc[0]
+        for column, quantity, method in columns:
+            key: tuple[object, ...] = (*(str(first[name]) for name in others), quantity)
+            names_of[key] = {name: first[name] for name in others}
+            values.setdefault(key, {}).setdefault(method or str(first[by]), ours[column].dropna().astype(float))
     found: list[dict[str, object]] = []
     for key, of_method in values.items():
-        for (one, first), (other, second) in combinations(of_method.items(), 2):
-            if both := [first[seed] - second[seed] for seed in first if seed in second]:
+        for (one, mine), (other, theirs) in combinations(of_method.items(), 2):
+            if both := (mine - theirs).dropna().tolist():
                 about = {"difference in": key[-1], "method": one, "minus": other, SEEDS: len(both)}
                 found.append({**names_of[key], **about, **noise_of("difference", both)})
     return found
 
 
-def _about_methods(
-    rows: Sequence[_Rows],
-    labels: Sequence[str],
-    noisy: Sequence[str],
-    table: Table,
-    is_known: Callable[[str], bool],
-    place: int,
-) -> Iterator[tuple[dict[str, object], str, str, str]]:
-    """Yield the other labels of a row, the quantity, the method and the column for each value that is a method's."""
-    some = next(iter(rows[place].values()))
+def _label_of_methods(groups: Sequence[pd.DataFrame], labels: Sequence[str]) -> str:
+    """Return the first label whose values are several methods; empty if there is none."""
     for label in labels:
-        values = {str(next(iter(ours.values()))[label]) for ours in rows}
+        values = {str(ours[label].iloc[0]) for ours in groups}
         if len(values) > 1 and (label == "method" or all(map(is_method, values))):
-            where = {name: some[name] for name in labels if name != label}
-            yield from ((where, name, str(some[label]), name) for name in noisy)
-            return
-    where = {name: some[name] for name in labels}
+            return label
+    return ""
+
+
+def _columns_of_methods(
+    labels: Sequence[str], noisy: Sequence[str], table: Table, is_known: Callable[[str], bool]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the columns with a method in their names: each with its quantity and its method."""
     measured = measured_columns(table.frame.rename(columns=str), labels, is_known)
     quantities = {one.quantity for one in measured if one.column in noisy}
     for one in measured:  # also a method that no seed changes
         if one.method and one.quantity in quantities:
-            yield where, one.quantity or table.title, one.method, one.column
+            yield one.column, one.quantity or table.title, one.method
 
 
 # Figures: of each point, the mean over the seeds and where it lies.

@@ -7,8 +7,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from typing import Any
 
 from trimbench.reproduction.commands.arguments import Invocation
 from trimbench.reproduction.commands.common_settings import PUBLISHED, SHARED_KEYS
@@ -18,20 +17,22 @@ from trimbench.reproduction.execution.store import JobStore, Record, commit_of
 from trimbench.reproduction.files import hash_of, temporary_folder
 from trimbench.reproduction.messages import ShortError, brief, reason, some, terminal_width
 from trimbench.reproduction.reporting.archive import unpack_tables
-from trimbench.reproduction.reporting.certificate import (
-    audit_folder,
-    hashes_of,
-    read_certificate,
-    write_certificate,
+from trimbench.reproduction.reporting.audit import (
+    Audit,
+    AuditedJob,
+    Compared,
+    compared,
+    drawn,
+    jobs_of_run,
+    write_audit,
 )
-from trimbench.reproduction.reporting.runs import experiments_in, folder_of, read_about, say
+from trimbench.reproduction.reporting.certificate import audit_folder, hashes_of, read_certificate, write_certificate
+from trimbench.reproduction.reporting.runs import folder_of, read_abouts, rows_file, say
+from trimbench.reproduction.reporting.tables import cut, markdown
 from trimbench.reproduction.settings import ConfigurationError
+from trimbench.reproduction.vocabulary.cells import Cell
 from trimbench.reproduction.vocabulary.planning import Surroundings, make_experiment
 from trimbench.reproduction.world import world
-
-if TYPE_CHECKING:
-    from trimbench.reproduction.reporting.audit import Audit, AuditedJob, Compared
-    from trimbench.reproduction.vocabulary.cells import Cell, Input
 
 # Jobs that take more than this share of the time are not drawn: a few of them would be the whole sample.
 _LONG = 0.1
@@ -39,7 +40,6 @@ _LONG = 0.1
 _ROUND, _FIRST, _LEAST = 0.5, 40, 8
 # Jobs that differ, on a terminal.
 _SHOWN = 10
-_NO_DATA = "cannot be computed here without its data"
 # The minutes of an audit, unless they are given: an adoption only looks whether something is wrong.
 _MINUTES = {"audit": 5.0, "adopt": 1.0}
 # The last job may end this much later than the time that was asked for.
@@ -51,8 +51,13 @@ def audit(invocation: Invocation) -> int:
     with opened_run(invocation) as (name, folder, hashes):
         where = surroundings(invocation, "default")
         place = audit_folder(invocation.root, name)
-        jobs, inputs, commits, notes = _jobs(folder, invocation, where, hashes)
-        found = audited(name, jobs, inputs, commits, hashes, place, invocation, where, notes)
+        abouts = read_abouts(folder)
+        if invocation.chosen:
+            abouts = {stem: one for stem, one in abouts.items() if one["experiment"] in invocation.experiments}
+        commits = {commit_of(one): None for about in abouts.values() for one in about.get("computed_with", ())}
+        jobs, notes = _jobs(abouts, folder, invocation, where)
+        hashes |= hashes_of(folder, [file for one in abouts.values() if (file := rows_file(one))])
+        found = audited(name, jobs, [*commits], hashes, place, invocation, where, notes)
     show(found, place)
     if name == PUBLISHED:
         say(f"task=publish run={PUBLISHED} writes the outcome on its page.")
@@ -61,9 +66,6 @@ def audit(invocation: Invocation) -> int:
 
 def show(found: Audit, place: Path) -> None:
     """Print what an audit found, and write its files."""
-    from trimbench.reproduction.reporting.audit import write_audit
-    from trimbench.reproduction.reporting.tables import cut, markdown
-
     say(f"# Audit of {found.run}\n\n{' '.join(found.sentences)}\n")
     for table in (cut(found.different(), _SHOWN, "; jobs.csv has all"), found.table(drawn=True)):
         if len(table.frame):
@@ -88,7 +90,6 @@ def opened_run(invocation: Invocation) -> Iterator[tuple[str, Path, dict[str, st
 def audited(
     name: str,
     jobs: Sequence[AuditedJob],
-    inputs: Mapping[str, Sequence[Input]],
     commits: Sequence[str],
     hashes: Mapping[str, str],
     place: Path,
@@ -98,52 +99,48 @@ def audited(
 ) -> Audit:
     """Draw from jobs and compute them in a store of their own, so that the same command continues an audit.
 
-    `inputs` has what each job reads, by key, `commits` those that computed them, `hashes` what they were read from.
+    `commits` has those that computed the jobs, `hashes` what these were read from.
     """
-    from trimbench.reproduction.reporting.audit import Audit, drawn
-
     settings, before = invocation.settings, read_certificate(place)
     # Who made the run must not know the draw, so it is fresh unless a seed is given or an audit goes on.
     seed = settings.seed if invocation.seeded else int(world().token(4), 16)
     if not invocation.seeded and before.get("audited") == hashes and before.get("status") == "begun":
         seed = int(before["seed"])
-    jobs = [_with_data(one, inputs.get(one.job.key, ()), where) if one.job else one for one in jobs]
     budget = 60 * (settings.minutes or _MINUTES[settings.task])
-    longest = _LONG * budget
-    for at, one in enumerate(jobs):
-        if one.job and not one.uncovered and one.seconds > longest:
-            jobs[at] = dataclasses.replace(one, uncovered=f"it took more than {duration(longest)} there")
+    jobs = [_with_limits(one, where, _LONG * budget) for one in jobs]
     order = drawn(jobs, seed)
-    found: dict[int, Compared] = {}
-    absent = {found.place for keys in inputs.values() for found in keys if where.checked.get(found.place)}
-    missing = [f"Data that is not here: {some(sorted(absent), 5)}."] if absent else []
-    known = Audit(name, jobs, (), found, seed, hashes, commits, len(order), (*notes, *missing))
+    absent = sorted(data for data, why in where.checked.items() if why)
+    missing = [f"Data that is not here: {some(absent, 5)}."] if absent else []
+    known = Audit(name, jobs, (), {}, seed, hashes, commits, len(order), (*notes, *missing))
     write_certificate(known.certificate("begun"), place)
     say(f"{len(order):,} of {len(jobs):,} jobs of {name} can be drawn; seed={seed} repeats the draw.")
-    reached = _compute(order, found, place, where, budget)
-    return dataclasses.replace(known, order=order[:reached])
+    reached, found = _compute(order, place, where, budget)
+    return dataclasses.replace(known, order=order[:reached], found=found)
+
+
+def _with_limits(one: AuditedJob, where: Surroundings, longest: float) -> AuditedJob:
+    """Return a job, which is not covered if its data is not here, or if it takes long."""
+    why = f"it took more than {duration(longest)} there" if one.seconds > longest else ""
+    absent = [found.place for found in one.inputs if where.obstacle(found)]
+    if absent:
+        why = "cannot be computed here without its data"
+    return dataclasses.replace(one, uncovered=one.uncovered or why)
 
 
 def _compute(
-    order: Sequence[AuditedJob], found: dict[int, Compared], place: Path, where: Surroundings, budget: float
-) -> int:
-    """Compute drawn jobs in rounds until the time, in seconds, is over, and return how many were begun.
+    order: Sequence[AuditedJob], place: Path, where: Surroundings, budget: float
+) -> tuple[int, dict[int, Compared]]:
+    """Compute drawn jobs in rounds until the time, in seconds, is over.
 
-    In a round, jobs are in the order of their experiments, as neighbours share what they read and learn.
+    Return how many were begun, and what was found, by their places. In a round, jobs are in the order of their
+    experiments, as neighbours share what they read and learn.
     """
-    from trimbench.reproduction.reporting.audit import compared
-
     store, reached, size = JobStore(place / "jobs"), 0, _FIRST
     deadline = world().seconds() + budget
-    places: dict[str, list[int]] = {one.job.key: [] for one in order if one.job}
-    for at, one in enumerate(order):
-        if one.job:
-            places[one.job.key].append(at)
+    records: dict[str, Record] = {}
 
     def on_record(record: Record) -> None:
-        for at in places[record.job.key]:
-            if at < reached:
-                found[at] = compared(order[at], record)
+        records[record.job.key] = record
         if world().seconds() > deadline + (_GRACE - 1) * budget:
             raise _OverError
 
@@ -159,7 +156,8 @@ def _compute(
         each = max((now - begun) / (reached - first), 1e-3)
         # What an earlier audit stored costs nothing, so that rounds grow at most tenfold.
         size = min(10 * size, int(_ROUND * (deadline - now) / each))
-    return reached
+    found = {at: (one, records.get(one.job.key)) for at, one in enumerate(order[:reached]) if one.job}
+    return reached, {at: compared(one, record) for at, (one, record) in found.items() if record}
 
 
 class _OverError(Exception):
@@ -177,48 +175,21 @@ def _limited(executor: Executor, seconds: float) -> Executor:
 
 
 def _jobs(
-    folder: Path, invocation: Invocation, where: Surroundings, hashes: dict[str, str]
-) -> tuple[list[AuditedJob], dict[str, Sequence[Input]], list[str], list[str]]:
-    """Return the jobs of a run, what those here read, the commits that computed it, and what cannot be planned.
-
-    Hashes of the files are added to `hashes`.
-    """
-    from trimbench.reproduction.reporting.audit import jobs_of_run
-
+    abouts: Mapping[str, Mapping[str, Any]], folder: Path, invocation: Invocation, where: Surroundings
+) -> tuple[list[AuditedJob], list[str]]:
+    """Return the jobs of the experiments of a run, and which of these cannot be planned here, in sentences."""
     jobs: list[AuditedJob] = []
-    inputs: dict[str, Sequence[Input]] = {}
     notes: list[str] = []
-    commits: dict[str, None] = {}
-    for _, stem, _ in sorted(experiments_in(folder), key=lambda one: one[1]):
-        about = read_about(folder, stem)
-        name = about["experiment"]
-        if invocation.chosen and name not in invocation.experiments:
-            continue
-        commits |= dict.fromkeys(commit_of(one) for one in about.get("computed_with", ()))
+    for stem, about in abouts.items():
         cells: Sequence[Cell] = ()
         try:
-            cells = planned(name, about["configuration"], invocation, where)
+            cells = planned(about["experiment"], about["configuration"], invocation, where)
         except (ShortError, ValueError, TypeError) as error:
             notes.append(f"{stem} cannot be planned here: {reason(error)}.")
-        data = about.get("data", {})
-        other = {
-            cell.job.key: f"{found.place} here is not the data of the run"
-            for cell in cells
-            for found in cell.inputs
-            if data.get(found.place, found.sha256) != found.sha256
-        }
-        found = jobs_of_run(stem, about, folder, cells, invocation.settings.only == "printed")
-        jobs += [dataclasses.replace(one, uncovered=one.uncovered or other.get(_key(one), "")) for one in found]
-        inputs |= {cell.job.key: cell.inputs for cell in cells}
-        rows = about["page"]["jobs"]
-        hashes |= hashes_of(folder, [unquote(rows["file"])] if rows else [])
+        jobs += jobs_of_run(stem, about, folder, cells, invocation.settings.only == "printed")
     if not jobs:
         raise ConfigurationError(f"run must have jobs to audit, got none in {folder.name!r}; name another run")
-    return jobs, inputs, list(commits), notes
-
-
-def _key(one: AuditedJob) -> str:
-    return one.job.key if one.job else ""
+    return jobs, notes
 
 
 def planned(name: str, recorded: Mapping[str, Any], invocation: Invocation, where: Surroundings) -> Sequence[Cell]:
@@ -233,9 +204,3 @@ def planned(name: str, recorded: Mapping[str, Any], invocation: Invocation, wher
     here = invocation.experiments[name]
     values = {key: recorded.get(key, value) if key != "runner" else value for key, value in here.items()}
     return make_experiment(name, values, SHARED_KEYS, invocation.code).cells(where.inputs)
-
-
-def _with_data(one: AuditedJob, inputs: Sequence[Input], where: Surroundings) -> AuditedJob:
-    """Return a job, which is not covered if its data is not here."""
-    absent = [found.place for found in inputs if where.obstacle(found)]
-    return dataclasses.replace(one, uncovered=_NO_DATA) if absent and not one.uncovered else one

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import unquote
 
 import pandas as pd
 
@@ -19,11 +18,11 @@ from trimbench.reproduction.files import as_it_was, without_homes, write_csv, wr
 from trimbench.reproduction.reporting.certificate import write_certificate
 from trimbench.reproduction.reporting.comparison import is_cost, is_rounding
 from trimbench.reproduction.reporting.page import count
-from trimbench.reproduction.reporting.parts import as_label, in_ranges, number_in, read_texts
-from trimbench.reproduction.reporting.runs import inside_run
+from trimbench.reproduction.reporting.parts import as_label, in_ranges, number_in
+from trimbench.reproduction.reporting.runs import read_rows
 from trimbench.reproduction.reporting.tables import markdown_page
-from trimbench.reproduction.settings import ConfigurationError, Json
-from trimbench.reproduction.vocabulary.cells import Cell
+from trimbench.reproduction.settings import Json
+from trimbench.reproduction.vocabulary.cells import Cell, Input
 from trimbench.reproduction.vocabulary.tables import Table
 
 # What has become of a drawn job: nobody can be told anything by one that was not computed.
@@ -45,6 +44,8 @@ class AuditedJob:
         What the run says that it found.
     seconds : float
         What the run says that it took.
+    inputs : sequence of Input
+        The data that the job here reads.
     """
 
     stem: str
@@ -53,6 +54,7 @@ class AuditedJob:
     seconds: float
     job: Job | None = None
     uncovered: str = ""
+    inputs: Sequence[Input] = ()
 
 
 def jobs_of_run(
@@ -62,36 +64,40 @@ def jobs_of_run(
 
     With `printed`, only those behind printed numbers. Raises ConfigurationError if the rows are not those of a run.
     """
-    listed = about["page"]["jobs"]
-    if listed is None:
+    if about["page"]["jobs"] is None:
         return []
-    rows = read_texts(inside_run(folder / unquote(listed["file"]), folder))
-    labels = listed["labels"]
-    if absent := {*labels, "status"} - {*rows}:
-        raise ConfigurationError(f"the rows of {stem} must have the column {min(absent)[:80]!r}; task=report writes it")
+    labels = about["page"]["jobs"]["labels"]
+    rows = read_rows(stem, about, folder, {*labels, "status"})
     behind = {row for number in about["page"]["numbers"] for row in in_ranges(number["jobs"])}
-    here: dict[tuple[str, ...], list[Cell]] = {}
+    here: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in cells:
-        here.setdefault(tuple(as_label(cell.labels.get(label)) for label in labels), []).append(cell)
+        here[tuple(as_label(cell.labels.get(label)) for label in labels)].append(cell)
     if {label for cell in cells for label in cell.labels} - {*labels}:  # labels that are new leave some in doubt
         here = {own: found for own, found in here.items() if len(found) == 1}
     found = []
-    for place, texts in enumerate(rows.to_numpy().tolist()):
-        line: dict[str, str] = dict(zip(map(str, rows), texts, strict=True))
-        own = tuple(as_label(as_it_was(line[label])) for label in labels)
-        places = here.get(own)
+    for place, line in enumerate(rows):
+        places = here.get(tuple(as_label(as_it_was(line[label])) for label in labels))
         mine = places.pop(0) if places else None
         if printed and place not in behind:
             continue
-        why = "" if mine else "no job here has its labels"
-        if line["status"] != "ok":
-            why = f"{line['status'][:40]} there"
-        values = {name: text for name, text in line.items() if name not in {*labels, *ROW_COLUMNS}}
         words = ", ".join(f"{name} = {line[name]}" for name in labels)
+        values = {name: text for name, text in line.items() if name not in {*labels, *ROW_COLUMNS}}
         seconds = number_in(line.get("seconds", ""))
-        known = seconds if isinstance(seconds, int | float) and math.isfinite(seconds) else 0.0
-        found.append(AuditedJob(stem, words, values, float(known), mine.job if mine else None, why))
+        known = float(seconds) if not isinstance(seconds, str) and math.isfinite(seconds) else 0.0
+        job, inputs = (mine.job, mine.inputs) if mine else (None, ())
+        why = _uncovered(line["status"], mine, about.get("data", {}))
+        found.append(AuditedJob(stem, words, values, known, job, why, inputs))
     return found
+
+
+def _uncovered(status: str, cell: Cell | None, data: Mapping[str, str]) -> str:
+    """Say why a job of a run, which read `data`, cannot be audited by that of a cell; empty if it can."""
+    if status != "ok":
+        return f"{status[:40]} there"
+    if cell is None:
+        return "no job here has its labels"
+    others = [one.place for one in cell.inputs if data.get(one.place, one.sha256) != one.sha256]
+    return f"{others[-1]} here is not the data of the run" if others else ""
 
 
 def drawn(jobs: Sequence[AuditedJob], seed: int) -> list[AuditedJob]:
@@ -212,6 +218,11 @@ class Audit:
     notes: Sequence[str] = ()
 
     @property
+    def outcomes(self) -> list[tuple[AuditedJob, Compared]]:
+        """The drawn jobs of which something was found, in the order of drawing, each with what was found."""
+        return [(self.order[at], one) for at, one in sorted(self.found.items())]
+
+    @property
     def counts(self) -> Counter[str]:
         """How many of the drawn jobs have each outcome."""
         return Counter(one.outcome for one in self.found.values())
@@ -237,19 +248,19 @@ class Audit:
     @property
     def sentence(self) -> str:
         """What was found, in one sentence."""
-        counts, n = self.counts, len(self.found)
-        said = [
-            f"{counts['equal']:,} equal",
-            *([f"{counts['equal to rounding']:,} to rounding"] if counts["equal to rounding"] else []),
-            f"{counts['different']:,} different" if counts["different"] else "none different",
-            *([f"{counts['not computed']:,} not computed"] if counts["not computed"] else []),
-        ]
-        if not n:
+        counts = self.counts
+        if not counts:
             return f"No job of {self.n_covered:,} could be drawn."
+        said = [f"{counts['equal']:,} equal"]
+        if rounded := counts["equal to rounding"]:
+            said.append(f"{rounded:,} to rounding")
+        said.append(f"{counts['different']:,} different" if counts["different"] else "none different")
+        if left := counts["not computed"]:
+            said.append(f"{left:,} not computed")
         percent = f"{float(f'{100 * self.bound:.2g}'):g} %"
         return (
-            f"{n:,} of {self.n_covered:,} jobs drawn, {', '.join(said)}: with 95 % confidence at most {percent} of "
-            "these jobs would differ here."
+            f"{len(self.found):,} of {self.n_covered:,} jobs drawn, {', '.join(said)}: with 95 % confidence at most "
+            f"{percent} of these jobs would differ here."
         )
 
     @property
@@ -257,12 +268,10 @@ class Audit:
         """What was found and what was not looked at, in sentences."""
         here = commit_of(provenance())
         there = " and ".join(self.commits) or "unknown"
-        origin = (
-            [f"Results of commit {there}, code of commit {here}."] if there != here else [f"Both of commit {here}."]
-        )
+        origin = f"Results of commit {there}, code of commit {here}." if there != here else f"Both of commit {here}."
         left = Counter(one.uncovered for one in self.jobs if one.uncovered)
         said = [f"{count(n, 'job')} not covered: {why}." for why, n in left.most_common()]
-        return [self.sentence, *origin, *said, *self.notes]
+        return [self.sentence, origin, *said, *self.notes]
 
     def certificate(self, status: str) -> dict[str, Json]:
         """Return what was audited, by whose code, on which machine, with which draw, and what was found."""
@@ -290,25 +299,20 @@ class Audit:
 
     def table(self, *, drawn: bool = False) -> Table:
         """Return the table by experiment, or with `drawn`, of those with drawn jobs alone."""
-        n_jobs, n_out = Counter(one.stem for one in self.jobs), Counter(one.stem for one in self.jobs if one.uncovered)
-        n_drawn = Counter(self.order[at].stem for at in self.found)
-        of = Counter((self.order[at].stem, str(one.outcome)) for at, one in self.found.items())
+        n_out = Counter(one.stem for one in self.jobs if one.uncovered)
+        n_drawn = Counter(job.stem for job, _ in self.outcomes)
+        of = Counter((job.stem, str(one.outcome)) for job, one in self.outcomes)
         titles = {"equal": "equal", "equal to rounding": "rounded", "different": "different", "not computed": "open"}
         lines = [
-            {"experiment": stem, "jobs": n, "left out": n_out[stem], "drawn": n_drawn[stem]}
-            | {title: of[stem, name] for name, title in titles.items()}
-            for stem, n in n_jobs.items()
+            (stem, n, n_out[stem], n_drawn[stem], *(of[stem, outcome] for outcome in titles))
+            for stem, n in Counter(one.stem for one in self.jobs).items()
             if n_drawn[stem] or not drawn
         ]
         return Table.of("Jobs by experiment", lines, ["experiment", "jobs", "left out", "drawn", *titles.values()])
 
     def different(self) -> Table:
         """Return the table of jobs that differ."""
-        lines = [
-            {"experiment": self.order[at].stem, "job": self.order[at].labels, "what": one.why}
-            for at, one in sorted(self.found.items())
-            if one.outcome == "different"
-        ]
+        lines = [(job.stem, job.labels, one.why) for job, one in self.outcomes if one.outcome == "different"]
         return Table.of("Jobs that differ", lines, ["experiment", "job", "what"])
 
 
@@ -319,23 +323,15 @@ def write_audit(audit: Audit, folder: Path) -> list[Path]:
     of its files, by which commit on which machine, with which draw, and what was found.
     """
     lines = [
-        {
-            "experiment": self.stem,
-            "job": self.labels,
-            "key": self.job.key if self.job else "",
-            "outcome": one.outcome,
-            "values": one.n_values,
-            "why": one.why,
-        }
-        for at, one in sorted(audit.found.items())
-        for self in [audit.order[at]]
+        (job.stem, job.labels, job.job.key if job.job else "", one.outcome, one.n_values, one.why)
+        for job, one in audit.outcomes
     ]
-    columns = ["experiment", "job", "key", "outcome", "values", "why"]
+    jobs = pd.DataFrame(lines, columns=["experiment", "job", "key", "outcome", "values", "why"])
     different = audit.different()
-    tables = [*([different] if len(different.frame) else []), audit.table()]
+    tables = [different, audit.table()] if len(different.frame) else [audit.table()]
     text = markdown_page(f"Audit of {audit.run}", [" ".join(audit.sentences)], tables=tables)
     return [
         write_text(text, folder / "audit.md"),
-        write_csv(pd.DataFrame(lines, columns=columns), folder / "jobs.csv"),
+        write_csv(jobs, folder / "jobs.csv"),
         write_certificate(audit.certificate("audited"), folder),
     ]

@@ -203,7 +203,7 @@ def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = No
         if only is not None and name not in only:
             continue
         cells = [as_it_was(cell) for cell in frame.iloc[:, place].tolist()]
-        values = cells if name in texts else [_value(cell) for cell in cells]
+        values = cells if name in texts else [cell_value(cell) for cell in cells]
         kinds = {type(value) for value in values}
         # Whole numbers beside missing values stay whole.
         dtype = int if kinds == {int} else float if kinds <= {float, type(None)} else object
@@ -211,7 +211,8 @@ def read_cells(path: Path, texts: Sequence[str], only: Sequence[str] | None = No
     return pd.DataFrame(columns)
 
 
-def _value(cell: str) -> Json:
+def cell_value(cell: str) -> Json:
+    """Return a cell as the number, the boolean or the None that it says; as text, if it says none."""
     number = number_in(cell)
     if not isinstance(number, str):
         return number

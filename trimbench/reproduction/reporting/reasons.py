@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from trimbench.reproduction.configuration import NOT_SETTINGS
 from trimbench.reproduction.execution.code_hash import code_parts
@@ -16,8 +15,8 @@ from trimbench.reproduction.execution.job import TEXT, Job, faults
 from trimbench.reproduction.files import as_it_was, read_text, remove_temporary_folders, write_text
 from trimbench.reproduction.messages import some
 from trimbench.reproduction.reporting.page import count
-from trimbench.reproduction.reporting.parts import as_label, read_texts
-from trimbench.reproduction.reporting.runs import inside_run, read_about
+from trimbench.reproduction.reporting.parts import as_label
+from trimbench.reproduction.reporting.runs import read_about, read_rows
 from trimbench.reproduction.settings import ConfigurationError, Json
 from trimbench.reproduction.vocabulary.cells import Cell
 
@@ -53,14 +52,12 @@ def reasons_to_run(
     try:
         about = read_about(folder, stem)
         listed = about["page"]["jobs"]
-        rows = read_texts(inside_run(folder / unquote(listed["file"]), folder)) if listed else None
-        if rows is None or {*listed["labels"], "job"} - {*rows}:
-            return []
+        labels = listed["labels"] if listed else []
+        rows = read_rows(stem, about, folder, {*labels, "job"})
     except (OSError, ConfigurationError):
         return []
-    labels, done = listed["labels"], {*stored}
-    columns = [[as_label(as_it_was(text)) for text in rows[label].tolist()] for label in labels]
-    before = dict(zip(zip(*columns, strict=True), rows["job"].tolist(), strict=True))
+    before = {tuple(as_label(as_it_was(line[label])) for label in labels): line["job"] for line in rows}
+    done = {*stored}
     open_cells = [cell for cell in cells if cell.job.key not in done]
     mine = [(cell, before.get(tuple(as_label(cell.labels.get(label)) for label in labels))) for cell in open_cells]
     causes = Counter(

@@ -8,10 +8,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from trimbench.reproduction.execution.job import NOTHING, NUMBER, TEXT, Kind, faults, fields, list_of
 from trimbench.reproduction.execution.store import computed_with, provenance
@@ -410,6 +411,31 @@ def read_about(folder: Path, stem: str) -> dict[str, Any]:
     if not _is_of(stem, name) or content["page"]["name"] != name:
         raise ConfigurationError(f"{path} must be about {stem}, got {brief(name)}; task=report writes it again")
     return content
+
+
+def read_abouts(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what a run says about each of its experiments, by stem; raises as `read_about` does."""
+    return {stem: read_about(folder, stem) for stem in sorted(stem for _, stem, _ in experiments_in(folder))}
+
+
+def rows_file(about: Mapping[str, Any]) -> str:
+    """Return the name of the file with the rows of an experiment's jobs; empty if it has none."""
+    jobs = about["page"]["jobs"]
+    return unquote(jobs["file"]) if jobs else ""
+
+
+def read_rows(stem: str, about: Mapping[str, Any], folder: Path, needed: Collection[str]) -> list[dict[str, str]]:
+    """Return the rows of an experiment's jobs, with cells as text; none if a run has none.
+
+    Raises ConfigurationError if they cannot be read, or lack a column that is needed.
+    """
+    file = rows_file(about)
+    if not file:
+        return []
+    rows = read_texts(inside_run(folder / file, folder))
+    if absent := {*needed} - {*rows}:
+        raise ConfigurationError(f"the rows of {stem} must have the column {min(absent)[:80]!r}; task=report writes it")
+    return [dict(zip(map(str, rows), texts, strict=True)) for texts in rows.to_numpy().tolist()]
 
 
 def _is_of(stem: str, name: str) -> bool:

@@ -24,7 +24,6 @@ from trimbench.reproduction.data.declarations import (
     obstacle,
 )
 from trimbench.reproduction.data.errors import DataUnavailable, DeclarationError, FactsMismatch, by_host, ways_out
-from trimbench.reproduction.execution.adoption import origin_of
 from trimbench.reproduction.execution.executors import Executor, run_jobs
 from trimbench.reproduction.execution.job import Job, faults, fields, number
 from trimbench.reproduction.execution.store import JobStore, Record, read_earlier_arrays
@@ -347,6 +346,15 @@ def run_plans(
 # What one run of an experiment yields.
 
 NO_DATA = "data not available"
+ADOPTED = "adopted"
+"""The entry in the provenance of a record that says from which archive it is."""
+
+
+def origin_of(record: Record) -> dict[str, str]:
+    """Return the file and the SHA-256 of the archive that a record was adopted from; empty for one computed here."""
+    found = record.provenance.get(ADOPTED)
+    known = isinstance(found, Mapping) and {"file", "sha256"} <= found.keys()
+    return {key: str(found[key]) for key in ("file", "sha256")} if known else {}  # type: ignore[index,call-overload]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from trimbench.reproduction.execution.job import (
 )
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.files import write_csv
-from trimbench.reproduction.reporting.rebuilt import rebuilt_records
+from trimbench.reproduction.reporting.adoption import rebuilt_records
 from trimbench.reproduction.reporting.runs import flat
 from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.cells import Cell

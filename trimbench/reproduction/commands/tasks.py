@@ -1,4 +1,4 @@
-"""The tasks of the command: run, report, plot, list, fetch, compare, publish and new, and all tasks by name."""
+"""The tasks of the command: run, report, plot, list, fetch, publish and new, and all tasks by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from trimbench.reproduction.commands.adopt import adopt_records
 from trimbench.reproduction.commands.arguments import Invocation, Point
 from trimbench.reproduction.commands.audit import audit
-from trimbench.reproduction.commands.check import check, chosen, known_runs, run_folder
+from trimbench.reproduction.commands.check import check, compare
 from trimbench.reproduction.commands.common_settings import NO_SETTINGS, PUBLISHED, SHARED_KEYS
 from trimbench.reproduction.commands.surroundings import make, surroundings
 from trimbench.reproduction.commands.verdict import verdict
@@ -38,7 +38,6 @@ from trimbench.reproduction.files import (
     hash_of,
     lock_of,
     remove_temporary_folders,
-    safe_name,
     settings_name,
     temporary_folder,
     temporary_folders,
@@ -63,7 +62,6 @@ from trimbench.reproduction.reporting.runs import (
     make_run,
     not_written,
     read_about,
-    read_run,
     say,
     write_profile,
 )
@@ -417,36 +415,6 @@ def _draw(figure: StoredFigure, pictures: Sequence[Path], settings: FigureSettin
     for path in write_pictures(found, pictures, settings):
         say(f"  {path}")
     return True
-
-
-# The task ``compare``: what differs between two finished runs.
-
-
-def compare(invocation: Invocation) -> int:
-    """Print and write what differs between two runs; return 0, whether or not something does."""
-    # These load pandas.
-    from trimbench.reproduction.reporting.check import NumbersOfRun
-    from trimbench.reproduction.reporting.check import check as check_numbers
-    from trimbench.reproduction.reporting.comparison import compare_runs, summarised, write_comparison
-
-    root, runs = Path(invocation.settings.results), invocation.settings.runs
-    if len(runs) != 2:
-        got = ", ".join(map(repr, runs)) or "none"
-        raise ConfigurationError(f"runs must be the names of two runs, got {got}; write runs=[a,b]; {known_runs(root)}")
-    first, second = (chosen(read_run(name, run_folder(name, root)), invocation) for name in runs)
-    checked = check_numbers(*(NumbersOfRun.of(run, NO_SETTINGS) for run in (first, second)))
-    noise = {
-        (stem, one.cell)
-        for stem, experiment in first.experiments.items()
-        for one in checked
-        if one.standing == "within noise" and one.experiment in (stem, experiment.name)
-    }
-    comparison = compare_runs(first, second, noise)
-    say(f"# {first.name} and {second.name}\n\n{summarised(comparison)}\n")
-    name = safe_name(*runs, *(invocation.experiments if invocation.chosen else ()))
-    for path in write_comparison(comparison, beside_runs(root, "comparisons", name)):
-        say(f"  {path}")
-    return 0
 
 
 # The task ``publish``: replace published experiments by those of a run.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 from markupsafe import escape
@@ -72,11 +73,8 @@ class NumbersOfRun:
                 settings[name] = {key: one for key, one in known.items() if key.partition(".")[0] not in passed_over}
             for line in experiment.tables[REPORTED].to_dict("records"):
                 about = noise.get(line["cell"], {})
-                numbers[name, line["cell"]] = _measured(
-                    line
-                    | {key: about.get(key, "") for key in ("replications", "deviation")}
-                    | {"draws": about.get("draws", ())}
-                )
+                kept = {key: about.get(key, "") for key in ("replications", "deviation", "draws")}
+                numbers[name, line["cell"]] = _measured({**line, **kept})
         return cls(run.name, numbers, settings)
 
     @classmethod
@@ -172,16 +170,20 @@ def check(before: NumbersOfRun, now: NumbersOfRun) -> list[Checked]:
         for key, one in now.numbers.items()
         if key in before.numbers and one.subject != "time" and before.numbers[key].verdict != NOT_ATTEMPTED
     ]
-    found = {key: probability(before.numbers[key], now.numbers[key]) for key in keys}
-    noisy = {key: value for key, value in found.items() if value is not None}
-    both = {key: Both(key[0], before.numbers[key].draws, now.numbers[key].draws) for key in noisy}
-    exchanged = {key: one for key, one in both.items() if one.can_be_exchanged}
-    others = {key: value for key, value in noisy.items() if key not in exchanged}
-    share = 1 + bool(exchanged and others)
-    adjusted = dict(zip(others, map(float, false_discovery_control([*others.values()])), strict=True)) if others else {}
-    alone, together = probabilities(exchanged)
-    adjusted = {key: min(1.0, share * value) for key, value in {**adjusted, **alone}.items()}
-    checked = [_checked(key, before, now, adjusted.get(key)) for key in keys]
+    exchanged: dict[tuple[str, str], Both] = {}
+    others: dict[tuple[str, str], float] = {}
+    for key in keys:
+        one, two = before.numbers[key], now.numbers[key]
+        both, found = Both(key[0], one.draws, two.draws), probability(one, two)
+        if found is not None and both.can_be_exchanged:
+            exchanged[key] = both
+        elif found is not None:
+            others[key] = found
+    adjusted, together = probabilities(exchanged)
+    if others:
+        adjusted |= zip(others, false_discovery_control([*others.values()]).tolist(), strict=True)
+    share = 2 if exchanged and others else 1
+    checked = [_checked(key, before, now, min(1.0, share * adjusted[key]) if key in adjusted else None) for key in keys]
     told = {one.experiment for one in checked if one.standing == "left its noise"}
     for name, value in together.items():
         if share * value <= LEVEL and name not in told:
@@ -212,7 +214,8 @@ def _checked(key: tuple[str, str], before: NumbersOfRun, now: NumbersOfRun, adju
         why.append("is not computed any more")
     if standing not in ("within noise", "cannot be told", "missing") and _rank(two) > _rank(one):
         new = two.cause == "unexplained" and one.verdict not in DIFFERENCES
-        why.append("an open difference is new" if new else f"verdict {one.verdict} became {_words(two)}")
+        became = ", ".join(filter(None, [two.verdict, two.cause]))
+        why.append("an open difference is new" if new else f"verdict {one.verdict} became {became}")
     return Checked(*key, one, two, standing, adjusted, "; ".join(why))
 
 
@@ -221,10 +224,6 @@ def _rank(one: Measured) -> int:
     if one.verdict in DIFFERENCES:
         return 3 + (CAUSES.index(one.cause) if one.cause in CAUSES else 0)
     return {"within": 1, "trend": 2}.get(one.verdict, 0)
-
-
-def _words(one: Measured) -> str:
-    return ", ".join(filter(None, [one.verdict, one.cause]))
 
 
 # What a check found, for a terminal, a pull request, a program and a badge.
@@ -273,10 +272,9 @@ def write_check(checked: Sequence[Checked], before: NumbersOfRun, now: NumbersOf
 
 def counts(checked: Sequence[Checked]) -> dict[str, int]:
     """Return how many numbers stand where, and how many count as changed."""
-    names = ["equal", "within noise", "cannot be told", "changed", "left its noise", "missing"]
     numbers = [one for one in checked if one.now.subject != TOGETHER]
-    found = [one.standing for one in numbers]
-    return {name: found.count(name) for name in names} | {"reported": sum(bool(one.why) for one in numbers)}  # type: ignore[arg-type]
+    found = Counter(one.standing for one in numbers)
+    return {name: found[name] for name in get_args(Standing)} | {"reported": sum(bool(one.why) for one in numbers)}
 
 
 def in_words(checked: Sequence[Checked], against: str) -> str:
@@ -317,8 +315,8 @@ def table_of(checked: Sequence[Checked], most: int) -> list[Table]:
 
 
 def _line(one: Checked) -> dict[str, object]:
-    values = {"before": one.before.value, "now": one.now.value}
-    return {"experiment": one.experiment, "number": one.cell, **values, "why": one.why}
+    before, now = one.before.value, one.now.value
+    return {"experiment": one.experiment, "number": one.cell, "before": before, "now": now, "why": one.why}
 
 
 def badge(checked: Sequence[Checked]) -> str:

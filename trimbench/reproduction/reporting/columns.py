@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,13 @@ def is_spread(column: str, columns: Sequence[str]) -> bool:
     endings = (*_LOW, *_HIGH, *_HALF, HALF_OF_ONE)
     is_end = any(column.endswith(ending) and column.removesuffix(ending) in columns for ending in endings)
     return is_end or _ERROR.search(column) is not None
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for a column that is not taken: the given one, or ``swept <name>``."""
+    while name in taken:
+        name = f"swept {name}"
+    return name
 
 
 def _split(column: str, is_known: Callable[[str], bool]) -> tuple[str, str]:

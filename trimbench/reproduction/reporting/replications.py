@@ -13,6 +13,7 @@ import pandas as pd
 from trimbench.reproduction.reporting.columns import (
     HALF,
     HALF_OF_ONE,
+    free_name,
     is_numeric,
     is_spread,
     known_methods,
@@ -78,9 +79,7 @@ def _mean_table(tables: Sequence[Table], is_known: Callable[[str], bool]) -> tup
     varying = {name for name in numbers if any(len({*ours[name].dropna()}) > 1 for ours in groups)}
     noisy = [name for name in numbers if name in varying and not is_spread(name, numbers)]
     replaced = {name for name in numbers if is_spread(name, [name, *noisy])}
-    count = SEEDS
-    while count in columns:
-        count = f"swept {count}"
+    count = free_name(SEEDS, columns)
     lines: list[dict[str, object]] = []
     for ours in groups:
         line: dict[str, object] = {name: ours[name].iloc[0] for name in labels} | {count: len(ours)}

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from trimbench.reproduction.data.errors import by_host
 from trimbench.reproduction.execution.store import commit_of, computed_with
 from trimbench.reproduction.files import beside, without_homes, write_csv, write_text
-from trimbench.reproduction.reporting.columns import Measured, is_numeric, known_methods, measured_columns
+from trimbench.reproduction.reporting.columns import Measured, free_name, is_numeric, known_methods, measured_columns
 from trimbench.reproduction.reporting.figures.drawing import write_figures
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.figures.text import N_SLOTS
@@ -239,11 +239,13 @@ def joint_table(
 
     heads: dict[str, list[object]] = {}
     for key in swept_keys(points):
-        heads[_free(key, [*values, *heads])] = before([in_words(point.swept.get(key)) for point, *_ in found])
+        heads[free_name(key, [*values, *heads])] = before([in_words(point.swept.get(key)) for point, *_ in found])
     if len(experiments_of(points)) > 1 and EXPERIMENT not in swept_keys(points):
-        heads[_free(EXPERIMENT, [*values, *heads])] = before([name for _, name, *_ in found])
+        heads[free_name(EXPERIMENT, [*values, *heads])] = before([name for _, name, *_ in found])
     ends = (
-        {_free(ERROR, [*values, *heads]): before([reason for *_, reason in found])} if any(r for *_, r in found) else {}
+        {free_name(ERROR, [*values, *heads]): before([reason for *_, reason in found])}
+        if any(r for *_, r in found)
+        else {}
     )
     joint = pd.DataFrame({**heads, **values, **ends}, dtype=object)
     return joint.where(joint.notna(), None)
@@ -265,12 +267,6 @@ def in_words(value: Json) -> object:
     if isinstance(value, bool | list | dict) or value is None:
         return json.dumps(value, ensure_ascii=False)
     return value
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name = f"swept {name}"
-    return name
 
 
 # Figures over a swept setting: one for each quantity that changes with it, with a line for each method.

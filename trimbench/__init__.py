@@ -5,5 +5,5 @@ The public names are listed in ``__init__.pyi``; each is loaded on first use, so
 
 import lazy_loader
 
-__version__ = "1.0.0"
+__version__ = "2.0.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

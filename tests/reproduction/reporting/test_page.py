@@ -231,8 +231,8 @@ def test_an_experiment_of_another_commit_says_which(tmp_path: Path) -> None:
     parts = [part, {**part, "name": "mine/y", "commit": "abc", "computed": ["abc", "def"]}]
     later = render_pages(parts, literature(), run="r", profile="quick", folder=tmp_path)
     assert re.findall("written with commit ([^<]+)<", later["mine/y"]) == ["abc"]
-    assert f"written with commit {part['commit']} and abc<" in later["index"]
-    assert ["computed with commit abc and def<" in later[name] for name in ("mine/x", "mine/y", "index")] == [0, 1, 1]
+    assert f"written with commit {part['commit']}, abc<" in later["index"]
+    assert ["computed with commit abc, def<" in later[name] for name in ("mine/x", "mine/y", "index")] == [0, 1, 1]
 
 
 @pytest.fixture(params=[(1280, "light"), (360, "dark")])

@@ -52,7 +52,7 @@ def render(template: str, **values: object) -> str:
 def facts_of(*own: str, written: Iterable[str] = (), computed: Iterable[str] = ()) -> list[str]:
     """Return what the foot of a page says about its origin; `written` has commits, by default the present one."""
     where = provenance()
-    first, last = (" and ".join(dict.fromkeys(commits)) for commits in (computed, written or [commit_of(where)]))
+    first, last = (", ".join(dict.fromkeys(commits)) for commits in (computed, written or [commit_of(where)]))
     return [
         *own,
         f"{DISTRIBUTION} {where[DISTRIBUTION] or 'of unknown version'}",

@@ -30,7 +30,7 @@ from trimbench.reproduction.reporting.figures.drawing import (
     write_figures,
     write_pictures,
 )
-from trimbench.reproduction.reporting.figures.lines import line_style, series_of
+from trimbench.reproduction.reporting.figures.looks import line_style, series_of
 from trimbench.reproduction.reporting.figures.settings import PALETTES, FigureSettings
 from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure

@@ -23,7 +23,7 @@ from trimbench.papers.beyond import budgets
 from trimbench.papers.conformant import imputers, mask_sweep
 from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS
 from trimbench.papers.trimming import figure5, figure7, table6
-from trimbench.reproduction.reporting.figures.lines import Series, levels_of, line_style, series_of, verticals_of
+from trimbench.reproduction.reporting.figures.looks import Series, levels_of, line_style, series_of, verticals_of
 from trimbench.reproduction.reporting.figures.settings import PALETTES, FigureSettings
 from trimbench.reproduction.reporting.figures.text import (
     N_SLOTS,

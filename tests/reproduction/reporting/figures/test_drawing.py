@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 from trimbench.reproduction.reporting.figures.drawing import draw, drawn
-from trimbench.reproduction.reporting.figures.lines import draw_axes, series_of
+from trimbench.reproduction.reporting.figures.lines import draw_axes
+from trimbench.reproduction.reporting.figures.looks import series_of
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
 

@@ -19,7 +19,8 @@ from trimbench.reproduction.children import imported
 from trimbench.reproduction.files import NotDataError, as_it_was, beside, csv_ending, read_csv, temporaries, write_csv
 from trimbench.reproduction.messages import reason
 from trimbench.reproduction.project import DISTRIBUTION
-from trimbench.reproduction.reporting.figures.lines import draw_legend, draw_lines, with_shared_colours
+from trimbench.reproduction.reporting.figures.lines import draw_legend, draw_lines
+from trimbench.reproduction.reporting.figures.looks import with_shared_colours
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.figures.text import fit, fit_upwards, name_size, set_title, wrapped
 from trimbench.reproduction.settings import ConfigurationError, Json, unknown, validated

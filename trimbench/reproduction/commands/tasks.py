@@ -61,6 +61,7 @@ from trimbench.reproduction.reporting.runs import (
     inside_run,
     make_run,
     not_written,
+    note_redrawn,
     read_about,
     say,
     write_profile,
@@ -376,12 +377,12 @@ def plot(invocation: Invocation) -> int:
     missing. With other settings, they go to a folder named after these.
     """
     root, run = Path(invocation.settings.results), invocation.settings.run or PUBLISHED
-    found = [
-        StoredFigure(description, path.parent)
+    abouts = [
+        (path, about)
         for path, about in described_in(folder_of(root, run))
         if not invocation.chosen or about["experiment"] in invocation.experiments
-        for description in about.get("figures", ())
     ]
+    found = [StoredFigure(one, path.parent) for path, about in abouts for one in about.get("figures", ())]
     what = f"{', '.join(invocation.experiments)} in the run {run}" if invocation.chosen else f"the run {run}"
     if not found:
         say(f"There are no figures of {what}.")
@@ -394,6 +395,9 @@ def plot(invocation: Invocation) -> int:
         return 0
     say(f"Drawing {count(len(drawn), 'figure')} of {what}:")
     done = [_draw(*one) for one in drawn]
+    new = {picture for _, pictures, _ in drawn for picture in pictures}
+    for path, about in abouts:
+        note_redrawn(path, about, new)
     return 0 if all(done) else 1
 
 

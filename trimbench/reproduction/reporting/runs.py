@@ -139,6 +139,14 @@ def described(written: Sequence[Path], provenance: Mapping[str, Json], about: Pa
     return paths
 
 
+def note_redrawn(about: Path, said: Mapping[str, Any], pictures: Collection[Path]) -> None:
+    """Write the hashes of pictures that were drawn again into `about`, which said what a run has of an experiment."""
+    hashes = said.get("sha256", {})
+    beside = (path for path in pictures if path.parent == about.parent and path.name in hashes and path.is_file())
+    if new := {path.name: digest for path in beside if hashes[path.name] != (digest := hash_of(path))}:
+        write_text(json.dumps({**said, "sha256": {**hashes, **new}}, indent=1, ensure_ascii=False) + "\n", about)
+
+
 def nothing_stored(findings: Findings) -> bool:
     """Tell whether an experiment has jobs and none of them is stored."""
     return bool(findings.records) and all(record.status == "missing" for record in findings.records)

@@ -292,11 +292,11 @@ def _severity(one: Counted) -> int:
 # How a page sums up the verdicts on all kinds of statements except times.
 STANDINGS: Mapping[str, str] = {
     "as printed": "rounds to the printed digits, or holds",
-    "close": "inside a declared tolerance, or where our repetitions put it",
+    "close": "inside a declared tolerance or interval",
     "better": "on the better side of the printed number",
     "explained": "differs; an inferred set-up gives it",
     "contradicted": "differs; the paper contradicts itself",
-    "chance": "differs; more than 1 in 100 of our repetitions are as far out",
+    "chance": "differs; so do over 1 in 100 of our runs",
     "open": "differs; nothing tried explains it",
     "not run": "not computed in this run",
 }

@@ -100,8 +100,8 @@ def _taking_turns(figure: LineFigure, series: Sequence[Series]) -> list[Series]:
     """Return the series, with what each line shares with the lines that coincide with it.
 
     Lines are a group if they coincide on a segment, directly or through others. At a point where a whole group
-    coincides, one marker is enough, and its lines take turns; at all other points each line has its marker. So it has
-    where lines are moved sideways, because their markers stand side by side.
+    coincides, one marker is enough, and its lines take turns; at all other points each line has its marker. Lines that
+    are moved sideways have all their markers, because these stand side by side.
     """
     are_beside = bool(places_beside(series))
     lines = [one for one in series if one.mark == "line"]

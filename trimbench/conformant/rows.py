@@ -147,13 +147,17 @@ class RowSample:
         numbers = np.asarray(rows, dtype=np.float64) + 0.0  # no zero is negative
         gaps = np.isnan(numbers)
         numbers[gaps] = np.nan  # which has many forms
-        keys = np.random.default_rng([seed, 0]).integers(0, 2**64, numbers.shape[1], dtype=np.uint64) | np.uint64(1)
-        bits = numbers.view(np.uint64)
-        with np.errstate(over="ignore"):
-            short = numbers.astype(np.float32).view(np.uint32).astype(np.uint64)
+        shape = (numbers.shape[1],)
+        keys = np.random.default_rng([seed, 0]).integers(0, 2**64, shape, dtype=np.uint64) | np.uint64(1)
+        exact, near = np.zeros((2, len(numbers)), dtype=np.uint64)
+        for column, key in zip(numbers.T, keys, strict=True):
+            bits = np.ascontiguousarray(column).view(np.uint64)
+            with np.errstate(over="ignore"):
+                short = column.astype(np.float32).view(np.uint32)
+            exact += (bits ^ (bits >> np.uint64(32))) * key
+            near += short * key
         # What rounding has changed keeps its place in the order.
-        exact, near = (_mixed(one @ keys) for one in (bits ^ (bits >> np.uint64(32)), short))
-        hashes = (near & ~_LAST_BITS) | (exact & _LAST_BITS)
+        hashes = (_mixed(near) & ~_LAST_BITS) | (_mixed(exact) & _LAST_BITS)
         hashes, first, copies = np.unique(hashes, return_index=True, return_counts=True)
         kept = slice(0, MOST_SAMPLED)
         found = numbers[first[kept]]

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier, instances, joint
+from trimbench.conformant.decision_problem import DecisionProblem
 from trimbench.conformant.probabilistic import SetSearch
-from trimbench.conformant.same_decision import DecisionProblem
 
 Array = NDArray[np.float64]
 DELTAS = (0.6, 0.8, 0.9, 0.99, 1.0)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, LinearSVC
@@ -252,3 +253,10 @@ TWO = tb.conform(FITTED, X, n_components=2)
 def test_questions(question: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         question()
+
+
+def test_a_classifier_without_weights_is_sent_to_expect() -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    forest = RandomForestClassifier(5).fit(rows, rows[:, 0] > 0)
+    with pytest.raises(ValueError, match=r"got RandomForestClassifier without .*; complete .* with trimbench.expect"):
+        tb.conform(forest, rows)

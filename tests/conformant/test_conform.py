@@ -16,9 +16,10 @@ from sklearn.linear_model import LogisticRegression
 import trimbench as tb
 from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide, learned
+from trimbench.conformant.coding import reduce_problem
 from trimbench.conformant.conform import IncompleteRows, fit_incomplete, linear_scores
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem
+from trimbench.conformant.problem import ReducedProblem, Solution
 from trimbench.conformant.rows import FeatureStatistics
 from trimbench.papers.conformant.figure1 import naive_bayes_of_weights, weights_of_naive_bayes
 

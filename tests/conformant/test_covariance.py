@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
-from trimbench.conformant.choice import _USUAL_SHRINKAGE, _Growth
+from trimbench.conformant.choice import _USUAL_SHRINKAGE, _Split
 from trimbench.conformant.covariance import NormalMoments, Normals, fit_normals
 from trimbench.conformant.mixture import (
     MixturePrior,
@@ -359,22 +359,28 @@ def test_few_rows_are_held_out_in_turns_while_they_leave_the_covariance_open(
     rng = np.random.default_rng(3)
     X = rng.normal(size=(103, 3))
     classifier = LogisticRegression().fit(X, X[:, 0] > rng.normal(size=103))
-    compared: list[Array] = []
+    splits: list[_Split] = []
+    predictions = _Split.predictions
 
-    def gains(simple: _Growth, other: _Growth) -> Array:
-        assert simple.split is other.split
-        rows, others = simple.split.held_out, simple.split.others
+    def noted(split: _Split, model: tb.ConformantModel) -> Any:
+        rows, others = split.held_out, split.others
         assert not set(others[:, 0]) & set(rows[:, 0])
-        assert set(simple.split.few[:, 0]) == set(rows[:, 0])
+        assert set(split.few[:, 0]) == set(rows[:, 0])
         assert len(others) == 103 - 20
-        if other.tilts.n_components == 1:
-            compared.append(rows)
-        return difference + np.resize([-1.0, 1.0], len(rows))
+        splits.extend([] if split in splits else [split])
+        return predictions(split, model)
 
-    monkeypatch.setattr("trimbench.conformant.choice._gains", gains)
+    def losses(models: list[Any]) -> Array:
+        found = np.zeros((20, len(models)))
+        if len(models) == 2:  # one component and what may be better
+            found[:, 0] = difference + np.resize([-1.0, 1.0], 20)
+        return found
+
+    monkeypatch.setattr(_Split, "predictions", noted)
+    monkeypatch.setattr(_Split, "losses", staticmethod(losses))
     tb.conform(classifier, X, real=range(3))
-    assert len(compared) == n_comparisons
-    assert len(np.unique(np.concatenate(compared)[:, 0])) == 20 * n_comparisons
+    assert len(splits) == n_comparisons
+    assert len(np.unique(np.concatenate([split.held_out for split in splits])[:, 0])) == 20 * n_comparisons
 
 
 def test_many_features_have_a_covariance_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,22 +20,20 @@ from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
 from trimbench.conformant import explanations, probabilistic, same_decision
 from trimbench.conformant import mixture as conformant_mixture
-from trimbench.conformant.mixture import MixturePrior, Tilts, clusters
-from trimbench.conformant.probabilistic import SetSearch, _Node, decided_by_odds
-from trimbench.conformant.same_decision import (
+from trimbench.conformant.decision_problem import DecisionProblem, HiddenFeature, _cells
+from trimbench.conformant.margin_tails import (
     HIDDEN,
     SHOWN,
     UNDECIDED,
-    DecisionProblem,
-    HiddenFeature,
     MarginTails,
-    SameDecision,
-    _cells,
     _convolve,
     _Rounded,
     _rounded,
     _two_point_proxy,
 )
+from trimbench.conformant.mixture import MixturePrior, Tilts, clusters
+from trimbench.conformant.probabilistic import SetSearch, _Node, decided_by_odds
+from trimbench.conformant.same_decision import SameDecision
 
 Array = NDArray[np.float64]
 NONE = np.array([-1])

@@ -18,8 +18,9 @@ from tests.conformant.brute_force_explanations import (
     random_case,
     random_mixture,
 )
+from trimbench.conformant.decision_problem import DecisionProblem
+from trimbench.conformant.margin_tails import MarginTails
 from trimbench.conformant.probabilistic import SetSearch
-from trimbench.conformant.same_decision import DecisionProblem, MarginTails
 
 
 @pytest.mark.parametrize(

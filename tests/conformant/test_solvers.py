@@ -17,9 +17,10 @@ from sklearn.linear_model import LogisticRegression
 import trimbench as tb
 from tests.conformant import brute_force
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.coding import reduce_problem
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.problem import ReducedProblem, Solution, _step, reduce_problem, solve_all, solve_newton
+from trimbench.conformant.problem import ReducedProblem, Solution, _step, solve_all, solve_newton
 from trimbench.conformant.rows import FeatureStatistics
 
 

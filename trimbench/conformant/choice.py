@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._checks import check_one_of, is_whole
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.coding import as_numbers, jointly_normal
 from trimbench.conformant.covariance import Normals
 from trimbench.conformant.distribution import Component
 from trimbench.conformant.evidence import logsumexp
 from trimbench.conformant.layout import FeatureLayout, has_gaps
 from trimbench.conformant.mixture import (
+    CLUSTERED_ROWS,
     Expectation,
     FilledRows,
     MixturePrior,
@@ -30,7 +32,6 @@ from trimbench.conformant.mixture import (
     totals,
 )
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import as_numbers, jointly_normal
 from trimbench.conformant.rows import Rows
 
 Covariance = Literal["auto", "full", "diagonal"]
@@ -38,31 +39,36 @@ Components = int | Literal["auto"]
 
 _MOST_COMPONENTS = 150
 _HELD_OUT, _MOST_HELD_OUT, _MOST_ROWS = 0.2, 2500, 10_000
-# Rows of each component, at least; with a covariance it needs as many more as there are features.
+# Rows of each component, at least.
 _FEWEST_ROWS = 10
+# Sizes of mixtures with a covariance. The search ends after so many that do not predict better; with more than so many
+# cubes of the number of features, a row with gaps takes milliseconds, and so many fewer may have to be learned from.
+_SIZES, _MOST_WORSE = (4, 16, 64), 2
+_MOST_CUBES, _MOST_CUBES_OF_GAPS = 2**23, 2**20
 # More features have no covariance unless asked for: each row with gaps takes the cube of their number.
 _MOST_JOINT = 200
 # Values of categorical features, and binary features without real-valued ones, may be many, and rare: they take part as
 # long as there are at most so many numbers, of complete rows and of rows with gaps.
 _MOST_OF_VALUES = (_MOST_JOINT, 40)
-# How many pseudo-observations without correlation there are for each row, and how many with the covariance of all rows
-# for each feature of a component of several.
-_SHRINKAGES, _USUAL_SHRINKAGE = (0.003, 0.01, 0.03, 0.1, 0.3), 0.03
-_FEW_SHRINKAGES = _SHRINKAGES[::2]
-_PRIOR_ROWS = 1.5
+# How many pseudo-observations without correlation there are for each row, and how many with the covariance within
+# clusters for each feature of a component of several.
+_SHRINKAGES, _USUAL_SHRINKAGE = (0.003, 0.03, 0.3), 0.03
+_PRIOR_ROWS = 0.5
 # Steps of expectation-maximisation between two splits, and before the first one if there are gaps. More of them do not
 # lead to better choices; nor do exact ones.
 _STEPS, _STEPS_OF_GAPS = 3, 5
 _TOLERANCE, _ROUGH, _FINE = 1e-3, 1e-3, 1e-8
-# What was chosen learns longer where steps are cheap: without covariance.
+# What was chosen without covariance learns longer.
 _LAST_STEPS, _LAST_TOLERANCE = 30, 1e-5
 _POWER_STEPS = 8
 # Of a covariance that was not asked for.
 _LARGEST_RESIDUAL = 1e-6
 # More components than this are learned from clusters of all rows: repeated halves are not the best parts of a whole.
 _MOST_SPLIT = 16
-# How many rows held out, each with how many masks, tell whether a covariance predicts better.
+# How many rows held out, each with how many masks, tell which of two models predicts better, and how many tell whether
+# one is better than a simpler one.
 _MOST_COMPARED, _MASKS = 250, 2
+_ENOUGH = 150
 # How many standard errors a difference has that more rows would not turn.
 _CLEAR = 3.0
 # How many components the blocks of the search are made for.
@@ -104,22 +110,25 @@ def learn_mixture(
 
     Notes
     -----
-    What is ``"auto"`` is chosen on some of the rows and tested on others. One component with or without covariance,
-    whichever predicts the classifier's probabilities for the others better where values are hidden, is split, as are
-    its parts, across the directions in which they differ most, each time followed by a few rough steps of
-    expectation-maximisation, until that makes the others no more likely or, where features of few values take part in
-    the covariance, predicts them worse. The shrinkage of the covariance makes the others most likely; where features of
-    few values take part, it is 3 %, unless another predicts better. "Better" and "more likely" are by more than one
-    standard error.
-    The mixture that was chosen then learns from all rows, beginning where it is, or with clusters if it is large.
+    What is ``"auto"`` is chosen on some of the rows and tested on others, where values are hidden: what counts is how
+    well the classifier's probabilities are predicted, and "better" is by more than one standard error. Where rows are
+    few, all of them are held out in turns.
+
+    One component has a covariance if that is better; 3 % of its rows are pseudo-observations without correlation,
+    unless another share is better. Mixtures with a covariance begin with 4, 16 or 64 clusters, and the size that
+    predicts best is taken if it is better than one component. Components without covariance are split, as are their
+    parts, across the direction in which they differ most, each time followed by a few rough steps of
+    expectation-maximisation, until that makes the others no more likely. Where values of categories, or binary features
+    alone, take part in the covariance, one component with it and as many without it as are useful are compared, and the
+    one that predicts best is taken.
+
+    What was chosen then learns from all rows: from clusters if it has a covariance or is large, else from where it is.
     """
     rows = Rows.of(rows, model.layout.n_columns)
     sample = rows.sample(random_state)
     if n_components != "auto" and n_components > sample.n_rows:
         raise ValueError(f"n_components must be at most the number of rows, {sample.n_rows}, got {n_components}")
-    # On tables of binary pixels many components without covariance predict better than the few that it leaves room for.
-    most = _MOST_OF_VALUES[sample.has_gaps] if covariance == "full" else 0
-    numbers, n_joint = _numbers(model, most)
+    numbers, n_joint = _numbers(model, _MOST_OF_VALUES[sample.has_gaps])
     if n_joint < 2 or (covariance == "auto" and n_joint > _MOST_JOINT):
         covariance = "diagonal"
     if covariance == "diagonal" and n_components != "auto":
@@ -181,15 +190,12 @@ class _Family:
     smoothing : float
     shrinkage : float
         Share of the pseudo-observations without correlation.
-    second : ndarray of shape (n_joint, n_joint), optional
-        Covariance of all rows, shrunk.
     """
 
     component: Component
     classes: Vector
     smoothing: float
     shrinkage: float = 0.0
-    second: Matrix | None = None
 
     @property
     def n_joint(self) -> int:
@@ -203,13 +209,20 @@ class _Family:
         return bool(joint) and (not layout.real or any(len(layout.features[place]) > 1 for place in joint))
 
     def prior(self, n_components: int, n_rows: int, *, of_all_rows: bool) -> MixturePrior:
-        """Return the prior of some components of some rows."""
+        """Return the prior of one component of some rows, or of several without covariance."""
         normal = None
         if self.n_joint:
             normal = NormalPrior(self.shrinkage * n_rows, np.eye(self.n_joint), self.classes)
-            if n_components > 1 and self.second is not None:
-                normal = NormalPrior(_PRIOR_ROWS * self.n_joint, self.second, self.classes)
         return MixturePrior.of(self.component, n_components, self.smoothing, of_all_rows=of_all_rows, normal=normal)
+
+    def from_clusters(
+        self, filled: FilledRows, n_components: int, random_state: int
+    ) -> tuple[MixturePrior, Expectation]:
+        """Return the prior of several components, and the clusters of rows with which they begin."""
+        first, normal = filled.sums(filled.clustered(n_components, random_state)), None
+        if self.n_joint:
+            normal = NormalPrior.of_clusters(_PRIOR_ROWS * self.n_joint, first, self.classes, self.shrinkage)
+        return MixturePrior.of(self.component, n_components, self.smoothing, normal=normal), first
 
 
 class _Search:
@@ -222,6 +235,8 @@ class _Search:
         self.few, self.n_rows, self.complete = sample.rows, sample.n_rows, not sample.has_gaps
         n_held_out = min(int(_HELD_OUT * self.n_rows), _MOST_HELD_OUT)
         self.n_held_out, self.enough = n_held_out, n_held_out >= _FEWEST_ROWS
+        self._splits: dict[int, _Split] = {}
+        self._growths: dict[tuple[int, int], _Growth] = {}
 
     def run(self, n_components: Components, covariance: Covariance) -> ConformantModel:
         """Return the chosen mixture, learned from all rows."""
@@ -233,31 +248,94 @@ class _Search:
             families.append(_Family(component, classes, self.smoothing, _USUAL_SHRINKAGE))
         if not self.enough:
             return self._learned(families[0], 1 if n_components == "auto" else n_components)
-        split = self._split(0)
-        growth, *others = [_Growth.of(family, split).with_shrinkage() for family in families]
-        for other in others:
-            growth = self._better(growth, other)
+        one, *others = [self._one(family) for family in families]
         if n_components != "auto":
-            return self._learned(growth.family, n_components)
-        while (grown := growth.grown()) is not None:
-            growth = grown
-        return self._polished(growth)
+            joint = bool(others) and _is_better(self._gains(others[0], one))
+            return self._learned((others[0] if joint else one).family, n_components)
+        if not others:
+            return self._finished(self._grown(one))
+        (other,) = others
+        if other.family.has_few_values and (grown := self._grown(one)).n_components > 1:
+            # On tables of pixels, many components without covariance predict better than one with it.
+            return self._finished(other if self._gains(other, grown, even=True).mean() > 0 else grown)
+        return self._finished(self._grown(other if _is_better(self._gains(other, one)) else one))
 
-    def _better(self, simple: _Growth, other: _Growth) -> _Growth:
-        """Return which of two models predicts better where more is missing, the first one if both are as good.
+    def _one(self, family: _Family) -> _Candidate:
+        """Return one component of a family, with the shrinkage that is best on the first split."""
+        return _Candidate.of(self._growth(family, 0).with_shrinkage())
 
-        While few rows leave it open, both are learned again without others, up to five times.
-        """
-        gains = _gains(simple, other)
-        for fold in range(1, round(1 / _HELD_OUT)):
-            if len(gains) >= _MOST_COMPARED or abs(gains.mean()) > _CLEAR * _error(gains):
+    def _grown(self, one: _Candidate) -> _Candidate:
+        """Return as many components as are useful."""
+        if one.family.has_few_values:
+            return one
+        if not one.family.n_joint:
+            while (growth := one.growth.grown()) is not None:
+                one = _Candidate.of(growth)
+            return one
+        best, n_worse = one, 0
+        for size in self._sizes(one.family.n_joint):
+            several = _Candidate(one.family, size, one.growth)
+            if self._gains(several, best).mean() > 0:
+                best, n_worse = several, 0
+            else:
+                n_worse += 1
+            if n_worse == _MOST_WORSE:
                 break
-            split = self._split(fold)
-            gains = np.concatenate([gains, _gains(*(one.again(split) for one in (simple, other)))])
-        return other if _is_better(gains) else simple
+        return best if best is one or _is_better(self._gains(best, one)) else one
+
+    def _sizes(self, n_joint: int) -> list[int]:
+        """Return the sizes of mixtures with a covariance that are tried."""
+        most = (_MOST_CUBES if self.complete else _MOST_CUBES_OF_GAPS) // n_joint**3
+        n_rows = len(self._split(0).others)
+        return sorted({min(size, most) for size in _SIZES if size * _FEWEST_ROWS <= n_rows and most > 1})
+
+    def _gains(self, other: _Candidate, simple: _Candidate, *, even: bool = False) -> Vector:
+        """Return by how much a model predicts better than another for each of some rows that neither has seen.
+
+        While few rows leave it open, both are learned again without others, up to five times. What is open is whether
+        the first one is better than the simple one, or, with `even`, which one is better.
+        """
+        gains = np.empty(0)
+        for fold in range(round(1 / _HELD_OUT)):
+            losses = self._split(fold).losses([self._predictions(one, fold) for one in (simple, other)])
+            gains = np.concatenate([gains, losses[:, 0] - losses[:, 1]])
+            mean, error = gains.mean(), _error(gains)
+            enough, bad = (_MOST_COMPARED, _CLEAR) if even else (_ENOUGH, 1.0)
+            if len(gains) >= enough or mean > _CLEAR * error or mean < -bad * error:
+                break
+        return gains
+
+    def _predictions(self, candidate: _Candidate, fold: int) -> _Predictions:
+        """Return what a candidate predicts for the rows that are held out of a split."""
+        if fold not in candidate.predictions:
+            learned = candidate.learned if fold == 0 else None
+            tilts = self._tilts(candidate, fold) if learned is None else learned
+            candidate.predictions[fold] = self._split(fold).predictions(tilts.model())
+        return candidate.predictions[fold]
+
+    def _tilts(self, candidate: _Candidate, fold: int) -> Tilts:
+        """Return the parameters of a candidate that is learned without the rows that are held out of a split."""
+        growth = self._growth(candidate.family, fold)
+        if candidate.n_components == 1:
+            return growth.tilts
+        prior, first = candidate.family.from_clusters(growth.rows.filled, candidate.n_components, self.random_state)
+        tilts, *_ = improved(prior, growth.rows.parts, prior.maximise(first, None, _ROUGH, 1), _STEPS)
+        return tilts
+
+    def _growth(self, family: _Family, fold: int) -> _Growth:
+        """Return one component of a family, learned without the rows that are held out of a split."""
+        key = fold, family.n_joint
+        if key not in self._growths:
+            self._growths[key] = _Growth.of(family, self._split(fold))
+        return self._growths[key]
 
     def _split(self, fold: int) -> _Split:
         """Return some rows, others in each fold, and the rest."""
+        if fold not in self._splits:
+            self._splits[fold] = self._split_of(fold)
+        return self._splits[fold]
+
+    def _split_of(self, fold: int) -> _Split:
         start, n_held_out = fold * self.n_held_out, self.n_held_out
         rows = self.few[: n_held_out + _MOST_ROWS]
         held_out = rows[start : start + n_held_out]
@@ -265,36 +343,35 @@ class _Search:
         return _Split.of(others, held_out, self.model.layout, np.random.default_rng([self.random_state, fold]))
 
     def _learned(self, family: _Family, n_components: int) -> ConformantModel:
-        """Return the mixture of one number of components, from clusters."""
-        if n_components == 1 and self.complete and not family.n_joint:
+        """Return a mixture of all rows, from clusters."""
+        few = self.few[:CLUSTERED_ROWS]
+        if n_components > 1:
+            filled = FilledRows.of(family.component, few)
+            prior, first = family.from_clusters(filled, n_components, self.random_state)
+            return learn_components(prior, self.rows, first)
+        if self.complete and not family.n_joint:
             return ConformantModel.of(self.model)
-        family = self._informed(family)
-        prior = family.prior(n_components, self.n_rows, of_all_rows=True)
-        if n_components == 1 and self.complete:
+        prior = family.prior(1, self.n_rows, of_all_rows=True)
+        if self.complete:
             return prior.maximise(totals(family.component, self.rows)).model()
-        first = clusters(family.component, self.few, n_components, self.random_state)
-        return learn_components(prior, self.rows, first)
+        return learn_components(prior, self.rows, clusters(family.component, few, 1, self.random_state))
 
-    def _informed(self, family: _Family) -> _Family:
-        """Return the family with the covariance of all rows."""
-        if not family.n_joint:
-            return family
-        return replace(family, second=_shrunk(totals(family.component, self.rows), family.shrinkage))
-
-    def _polished(self, growth: _Growth) -> ConformantModel:
+    def _finished(self, chosen: _Candidate) -> ConformantModel:
         """Return the mixture that was chosen, learned from all rows."""
-        family, tilts = growth.family, growth.tilts
-        if tilts.n_components == 1:
+        family, n_components, tilts = chosen.family, chosen.n_components, chosen.growth.tilts
+        if n_components == 1:
             return self._learned(family, 1)
-        prior = family.prior(tilts.n_components, self.n_rows, of_all_rows=True)
-        parts = PreparedRows(prior.model, self.rows, tilts.n_components)
-        if tilts.n_components > _MOST_SPLIT:
-            first = clusters(family.component, self.few, tilts.n_components, self.random_state)
+        if family.n_joint or n_components > _MOST_SPLIT:
+            filled = FilledRows.of(family.component, self.few[:CLUSTERED_ROWS])
+            prior, first = family.from_clusters(filled, n_components, self.random_state)
+            parts = PreparedRows(prior.model, self.rows, n_components)
             tilts = prior.maximise(first, None, _ROUGH, 1)
         else:
+            prior = family.prior(n_components, self.n_rows, of_all_rows=True)
+            parts = PreparedRows(prior.model, self.rows, n_components)
             tilts = prior.maximise(expect(tilts, parts), tilts, _ROUGH, 1)
-        how = (_STEPS, _TOLERANCE) if family.n_joint else (_LAST_STEPS, _LAST_TOLERANCE)
-        tilts, objectives, expected = improved(prior, parts, tilts, *how)
+        tolerance = _TOLERANCE if family.n_joint else _LAST_TOLERANCE
+        tilts, objectives, expected = improved(prior, parts, tilts, _LAST_STEPS, tolerance)
         return prior.maximise(expected, tilts, _FINE).model(objectives)
 
 
@@ -321,13 +398,11 @@ def _error(values: Vector) -> float:
     return float(values.std() / np.sqrt(len(values)))
 
 
-def _shrunk(expected: Expectation, shrinkage: float) -> Matrix:
-    """Return the covariance of all rows, with the share of pseudo-observations without correlation."""
-    count = expected.counts[0]
-    mean = expected.first[0] / count
-    covariance = expected.second[0] / count - np.outer(mean, mean)
-    shrunk: Matrix = (covariance + shrinkage * np.eye(len(mean))) / (1 + shrinkage)
-    return shrunk
+class _Predictions(NamedTuple):
+    """Class probabilities of rows that are held out, and their logarithms where more is missing."""
+
+    few: Matrix
+    fewer: Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,21 +430,48 @@ class _Split:
         hidden = rng.random((len(few), layout.n_features)) < rng.uniform(0.1, 0.9, (len(few), 1))
         return cls(others, held_out, few, np.where(hidden[:, layout.feature_of_column], np.nan, few))
 
-    def losses(self, models: Sequence[ConformantModel]) -> Matrix:
+    def predictions(self, model: ConformantModel) -> _Predictions:
+        """Return what a model predicts for the rows that are held out."""
+        return _Predictions(model.predict_proba(self.few), model.predict_log_proba(self.fewer))
+
+    @staticmethod
+    def losses(predictions: Sequence[_Predictions]) -> Matrix:
         """Return how badly models predict where more is missing, shape (n_compared, n_models).
 
         To be predicted, without labels, are the classifier's probabilities; where values are missing already, the mean
         of what the models expect.
         """
-        wanted = np.mean([model.predict_proba(self.few) for model in models], axis=0)
-        losses = [-(wanted * model.predict_log_proba(self.fewer)).sum(axis=1) for model in models]
-        return np.asarray(np.reshape(losses, (len(models), -1, _MASKS)).mean(axis=2).T)
+        wanted = np.mean([one.few for one in predictions], axis=0)
+        losses = [-(wanted * one.fewer).sum(axis=1) for one in predictions]
+        return np.asarray(np.reshape(losses, (len(losses), -1, _MASKS)).mean(axis=2).T)
 
 
-def _gains(simple: _Growth, other: _Growth) -> Vector:
-    """Return by how much the second of two models predicts better for each of some rows that neither has seen."""
-    losses = simple.split.losses([growth.tilts.model() for growth in (simple, other)])
-    return np.asarray(losses[:, 0] - losses[:, 1])
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A mixture that may be chosen.
+
+    Attributes
+    ----------
+    family : _Family
+    n_components : int
+    growth : _Growth
+        On the first split: one component, or all of them where they were found by splitting.
+    learned : Tilts, optional
+        Its parameters there, if they are known.
+    predictions : dict from fold to _Predictions
+        Those that were needed so far.
+    """
+
+    family: _Family
+    n_components: int
+    growth: _Growth
+    learned: Tilts | None = None
+    predictions: dict[int, _Predictions] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, growth: _Growth) -> _Candidate:
+        """Return the mixture that has grown."""
+        return cls(growth.family, growth.tilts.n_components, growth, growth.tilts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,40 +494,26 @@ class _Growth:
         if has_gaps(split.others):
             tilts = prior.maximise(first, None, _ROUGH, 1)
             _, _, first = improved(prior, rows.parts, tilts, _STEPS_OF_GAPS)
-        if family.n_joint:
-            family = replace(family, second=_shrunk(first, family.shrinkage))
         return cls(family, split, rows, first, prior.maximise(first, None, _ROUGH, 2))
 
     def with_shrinkage(self) -> _Growth:
-        """Return one component with the best shrinkage: the one that makes the held-out rows most likely.
-
-        Numbers that have few values have no density worth that name: with them, it is the usual one, unless another
-        predicts better where more is missing.
-        """
+        """Return one component with the best shrinkage: the usual one, unless another predicts better."""
         if not self.family.n_joint:
             return self
         prior = self.family.prior(1, len(self.split.others), of_all_rows=False)
         assert prior.normal is not None
-        shrinkages = _FEW_SHRINKAGES if self.family.has_few_values else _SHRINKAGES
-        rows = np.array(shrinkages) * len(self.split.others)
+        rows = np.array(_SHRINKAGES) * len(self.split.others)
         several = replace(prior, normal=replace(prior.normal, rows=rows))
         tilts = several.maximise(self.first.of(np.zeros(len(rows), dtype=np.intp)), None, _ROUGH, 2)
-        if self.family.has_few_values:
-            losses = self.split.losses([ConformantModel.of(part) for part in tilts.model().components])
-            gains = losses[:, [shrinkages.index(_USUAL_SHRINKAGE)]] - losses
-            best = int(gains.mean(axis=0).argmax())
-            if not _is_better(gains[:, best]):
-                return self
-        else:
-            tilts = replace(tilts, log_weights=np.zeros(len(rows)))
-            best = int(np.sum([tilts.scores(part).joint.sum(axis=0) for part in self.rows.tests], axis=0).argmax())
-        family = replace(self.family, shrinkage=shrinkages[best], second=_shrunk(self.first, shrinkages[best]))
+        models = [ConformantModel.of(part) for part in tilts.model().components]
+        losses = self.split.losses([self.split.predictions(model) for model in models])
+        gains = losses[:, [_SHRINKAGES.index(_USUAL_SHRINKAGE)]] - losses
+        best = int(gains.mean(axis=0).argmax())
+        if not _is_better(gains[:, best]):
+            return self
+        family = replace(self.family, shrinkage=_SHRINKAGES[best])
         prior = family.prior(1, len(self.split.others), of_all_rows=False)
         return replace(self, family=family, tilts=prior.maximise(self.first, None, _ROUGH, 2))
-
-    def again(self, split: _Split) -> _Growth:
-        """Return one component of the same family, learned from other rows."""
-        return _Growth.of(self.family, split).with_shrinkage()
 
     @cached_property
     def scores(self) -> Vector:
@@ -433,20 +521,12 @@ class _Growth:
         return np.concatenate([logsumexp(self.tilts.scores(part).joint) for part in self.rows.tests])
 
     def grown(self) -> _Growth | None:
-        """Return a mixture in which each component is split, if that makes the held-out rows more likely.
-
-        With numbers that have few values, whose density grows without bound, it must not predict worse where more is
-        missing, either.
-        """
+        """Return a mixture in which each component is split, if that makes the held-out rows more likely."""
         n_components = 2 * self.tilts.n_components
-        fewest = _FEWEST_ROWS + self.family.n_joint  # a covariance takes as many as it has features
-        if n_components > _MOST_COMPONENTS or n_components * fewest > len(self.split.others):
+        if n_components > _MOST_COMPONENTS or n_components * _FEWEST_ROWS > len(self.split.others):
             return None
         doubled = self._doubled()
-        gain = doubled.scores - self.scores
-        if not _is_better(gain) or (self.family.has_few_values and _gains(self, doubled).mean() < 0):
-            return None
-        return doubled
+        return doubled if _is_better(doubled.scores - self.scores) else None
 
     def _doubled(self) -> _Growth:
         prior = self.family.prior(2 * self.tilts.n_components, len(self.split.others), of_all_rows=False)

@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._checks import is_number
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.choice import Components, Covariance, check_form, learn_mixture
+from trimbench.conformant.coding import reduce_problem
 from trimbench.conformant.distribution import Component
 from trimbench.conformant.evidence import Evidence, logsumexp
 from trimbench.conformant.layout import FeatureLayout, blocks
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
+from trimbench.conformant.problem import ReducedProblem, Solution, solve_newton
 from trimbench.conformant.rows import FeatureStatistics, FeatureSums, Rows, spread_places
 from trimbench.networks.batches import in_batches
 from trimbench.networks.values import as_numbers, names_of
@@ -253,9 +254,15 @@ def linear_scores(logistic_regression: Any) -> tuple[Matrix, Vector, NDArray[Any
     """
     missing = [name for name in ("coef_", "intercept_", "classes_") if not hasattr(logistic_regression, name)]
     if missing:
+        kind, lacks = type(logistic_regression).__name__, f"without {', '.join(missing)}"
+        if hasattr(logistic_regression, "classes_") and hasattr(logistic_regression, "predict_proba"):
+            raise ValueError(
+                f"logistic_regression must have a weight for each feature, got {kind} {lacks}; complete a classifier "
+                f"of any kind with trimbench.expect(classifier, rows), or {_INSTEAD}"
+            )
         raise ValueError(
-            f"logistic_regression must be a fitted LogisticRegression, got {type(logistic_regression).__name__} "
-            f"without {', '.join(missing)}; call its fit first, or {_INSTEAD}"
+            f"logistic_regression must be a fitted LogisticRegression, got {kind} {lacks}; call its fit first, or "
+            f"{_INSTEAD}"
         )
     classes = np.asarray(logistic_regression.classes_)
     if classes.ndim != 1 or len(classes) < 2:

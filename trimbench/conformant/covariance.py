@@ -21,6 +21,8 @@ from trimbench._typing import Matrix, Vector
 Stack = NDArray[np.float64]
 
 _LOG_2_PI = float(np.log(2 * np.pi))
+# Fewer rows times components times squares of features are not worth importing the compiler.
+_MANY = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,24 @@ class Normals:
         quadratic = quadratic + counts * (of_means * self.means).sum(axis=1)
         n_real = len(self.weights)
         return float(-0.5 * quadratic.sum() - counts @ (halves + 0.5 * _LOG_2_PI * n_real))
+
+    def gap_scores(self, values: Matrix, absent: NDArray[np.bool_]) -> tuple[Matrix, Stack]:
+        """Return the log-density of what rows with missing values have, and what the missing ones add to the scores.
+
+        What `given` says that a prediction needs.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_rows, n_components)
+        scores : ndarray of shape (n_rows, n_components, n_classes)
+        """
+        if absent.size * self.covariances[:, 0].size < _MANY:
+            found = self.given(values, absent)
+            return found.log_density, found.scores
+        from trimbench.conformant.kernels import normal_gap_scores
+
+        weights, means = np.ascontiguousarray(self.weights), np.ascontiguousarray(self.means)
+        return normal_gap_scores(values, absent, weights, means, self.precisions, self._roots[1])
 
     def given(self, values: Matrix, absent: NDArray[np.bool_]) -> Conditionals:
         """Return what rows with missing values say.

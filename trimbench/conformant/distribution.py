@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.coding import Coding
 from trimbench.conformant.covariance import Normals
 from trimbench.conformant.evidence import (
     ComponentScores,
@@ -22,7 +23,7 @@ from trimbench.conformant.evidence import (
     logsumexp,
 )
 from trimbench.conformant.layout import CHUNK_ROWS, Block, FeatureLayout, as_row, as_table, blocks, chunks
-from trimbench.conformant.problem import Coding, Solution
+from trimbench.conformant.problem import Solution
 
 # From this many multiplications on, compiled sums, which take a second to load, pay off.
 _MANY = 2**28

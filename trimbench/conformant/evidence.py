@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.coding import Coding
 from trimbench.conformant.covariance import Conditionals, Normals
 from trimbench.conformant.layout import Block, FeatureLayout, blocks
-from trimbench.conformant.problem import Coding
 
 # Rows of a block whose matrices are large.
 _FEWEST_ROWS = 8
@@ -116,8 +116,8 @@ class ObservedRows:
     statistics : ndarray of shape (n_rows, n_parameters)
     whole : ndarray of shape (n_rows, n_classes)
         Scores of the classifier, with zeros for what is missing.
-    gaps : ndarray of int
-        Rows with missing features.
+    gaps, complete : ndarray of int
+        Rows with and without missing features.
     absent : ndarray of shape (n_gaps, n_features)
         1 where a feature of these rows is missing.
     values : ndarray of shape (n_rows, n_joint)
@@ -128,6 +128,7 @@ class ObservedRows:
     statistics: Matrix
     whole: Matrix
     gaps: NDArray[np.intp]
+    complete: NDArray[np.intp]
     absent: Matrix
     values: Matrix
     hidden: NDArray[np.bool_]
@@ -135,12 +136,14 @@ class ObservedRows:
     @classmethod
     def of(cls, evidence: Evidence, block: Block, weights: Matrix, biases: Vector) -> ObservedRows:
         """Return what the rows of a block say."""
-        gaps = np.flatnonzero(block.absent.any(axis=1))
+        has_gaps = block.absent.any(axis=1)
+        gaps = np.flatnonzero(has_gaps)
         return cls(
             block,
             evidence.statistics(block),
             block.values @ weights + biases,
             gaps,
+            np.flatnonzero(~has_gaps),
             block.absent[gaps].astype(np.float64),
             evidence.joint_values(block),
             block.absent[gaps][:, list(evidence.coding.joint)],
@@ -150,11 +153,6 @@ class ObservedRows:
     def evidence_of_whole(self) -> Vector:
         """Log-sum-exp of the scores of the classes, shape (n_rows,)."""
         return logsumexp(self.whole)
-
-    @cached_property
-    def complete(self) -> NDArray[np.intp]:
-        """Rows without missing features."""
-        return np.flatnonzero(~self.block.absent.any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,13 +246,17 @@ def component_scores(
         What each feature adds to the scores while it is missing.
     normals : Normals or None
     only_gaps : bool
-        Whether the levels of complete rows are not needed.
+        Whether neither the levels of complete rows nor the distributions of missing features are needed.
     """
     of_rows = observed.statistics @ parameters + levels
     n_gaps, n_components = len(observed.gaps), len(levels)
     of_absent = (observed.absent @ missing).reshape(n_gaps, n_components, observed.whole.shape[1])
     if normals is None:
         return ComponentScores(observed, of_rows, of_absent)
+    if only_gaps and n_gaps:
+        density, of_joint = normals.gap_scores(observed.values[observed.gaps], observed.hidden)
+        of_rows[observed.gaps] += density
+        return ComponentScores(observed, of_rows, of_absent + of_joint)
     if not only_gaps:
         of_rows[observed.complete] += normals.log_density(observed.values[observed.complete])
     if not n_gaps:

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._checks import check_one_of, check_whole
 from trimbench._pictures import draw_evidence, html_of
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.decision_problem import DecisionProblem
 from trimbench.conformant.distribution import ConformantDistribution, checked_row, compared_classes, lost_log_odds
 from trimbench.conformant.layout import as_row
-from trimbench.conformant.same_decision import DecisionProblem
 
 if TYPE_CHECKING:
     import pandas as pd

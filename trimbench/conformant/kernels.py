@@ -1,4 +1,4 @@
-"""Compiled sums for mixtures: of the rows of a table that masks select, and of the scores of components.
+"""Compiled sums for mixtures: of rows of a table that masks select, of scores of components, and of normal densities.
 
 Importing this module imports numba; import it where it is used.
 """
@@ -19,6 +19,7 @@ _FEATURES, _GROUPS, _WIDTH = 6, 4, 40
 _BYTES = _FEATURES * _GROUPS // 8
 # A term below exp(-40) of the largest changes a sum by less than its rounding error.
 _NEGLIGIBLE = -40.0
+_LOG_2_PI = math.log(2 * math.pi)
 
 
 @compiled
@@ -111,3 +112,88 @@ def mixed_scores(scores: Floats, levels: Floats, n_classes: int) -> Floats:
         for k in range(n_classes):
             top[k] += math.log(total[k])
     return mixed
+
+
+@compiled
+def normal_gap_scores(
+    values: Floats, absent: NDArray[np.bool_], weights: Floats, means: Floats, precisions: Floats, halves: Floats
+) -> tuple[Floats, Floats]:
+    """Return log N(observed values; m, S) of rows, and what missing values add to the score of each class.
+
+    With P the precision matrix, A its block of the missing values, and r the distance of the observed ones from their
+    means, one Cholesky factor L of A gives everything: ``L^-1 P r`` the quadratic form and the mean of the missing
+    values, ``L^-1 w`` their variance in the direction of a class.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_real)
+        Anything where a value is missing.
+    absent : ndarray of bool, shape (n_rows, n_real)
+    weights : ndarray of shape (n_real, n_classes)
+    means : ndarray of shape (n_components, n_real)
+    precisions : ndarray of shape (n_components, n_real, n_real)
+    halves : ndarray of shape (n_components,)
+        Half the logarithms of the determinants of the covariances.
+
+    Returns
+    -------
+    log_density : ndarray of shape (n_rows, n_components)
+    scores : ndarray of shape (n_rows, n_components, n_classes)
+    """
+    (n_rows, n_real), n_components, n_classes = values.shape, len(means), weights.shape[1]
+    density, scores = np.empty((n_rows, n_components)), np.empty((n_rows, n_components, n_classes))
+    missing, seen = np.empty(n_real, dtype=np.int64), np.empty(n_real, dtype=np.int64)
+    factor, column, distance = np.empty((n_real, n_real)), np.empty(n_real), np.empty(n_real)
+    # What is solved for: in the first column P r, then the weights of the classes.
+    right = np.empty((n_real, n_classes + 1))
+    for r in range(n_rows):
+        n_missing = n_seen = 0
+        for i in range(n_real):
+            if absent[r, i]:
+                missing[n_missing] = i
+                n_missing += 1
+            else:
+                seen[n_seen] = i
+                n_seen += 1
+        for z in range(n_components):
+            precision, mean, score = precisions[z], means[z], scores[r, z]
+            score[:] = 0.0
+            quadratic = 0.0
+            for a in range(n_seen):
+                distance[a] = values[r, seen[a]] - mean[seen[a]]
+            for a in range(n_seen):
+                pulled = 0.0
+                for b in range(n_seen):
+                    pulled += precision[seen[a], seen[b]] * distance[b]
+                quadratic += distance[a] * pulled
+            for i in range(n_missing):
+                row = precision[missing[i]]
+                pulled = 0.0
+                for b in range(n_seen):
+                    pulled += row[seen[b]] * distance[b]
+                right[i, 0] = -pulled
+                for k in range(n_classes):
+                    right[i, k + 1] = weights[missing[i], k]
+                    score[k] += weights[missing[i], k] * mean[missing[i]]
+                for j in range(i + 1):
+                    factor[i, j] = row[missing[j]]
+            half = halves[z]
+            for j in range(n_missing):
+                pivot = math.sqrt(factor[j, j])
+                half += math.log(pivot)
+                for k in range(n_classes + 1):
+                    right[j, k] /= pivot
+                shift = right[j, 0]
+                quadratic -= shift * shift
+                for k in range(n_classes):
+                    score[k] += right[j, k + 1] * (shift + 0.5 * right[j, k + 1])
+                for i in range(j + 1, n_missing):
+                    column[i] = factor[i, j] / pivot
+                for i in range(j + 1, n_missing):
+                    times = column[i]
+                    for k in range(j + 1, i + 1):
+                        factor[i, k] -= times * column[k]
+                    for k in range(n_classes + 1):
+                        right[i, k] -= times * right[j, k]
+            density[r, z] = -0.5 * (quadratic + n_seen * _LOG_2_PI) - half
+    return density, scores

@@ -23,7 +23,8 @@ from trimbench.networks.sums import ExactSums
 # How many rows with the means of all training rows are added to each component, and to the count of each component.
 _MEAN_ROWS = 1.0
 _PSEUDO_COUNT = 1.0
-_CLUSTERED_ROWS = 10_000
+# How many rows are clustered.
+CLUSTERED_ROWS = 10_000
 _CLUSTERING_STEPS = 10
 _MAX_ITERATIONS = 100
 # Tables with at most this many numbers are kept as blocks, which are checked only once.
@@ -72,19 +73,50 @@ class Expectation:
 
 @dataclass(frozen=True, eq=False)
 class NormalPrior:
-    """What is known beforehand of features that are jointly normal.
+    """What is known beforehand of features that are jointly normal: pseudo-observations.
 
     Attributes
     ----------
     rows : float, or ndarray of shape (n_components,)
-        Number of pseudo-observations, with the means of all rows, the covariance and the classes:
+        How many there are, with these moments and classes:
     covariance : ndarray of shape (n_joint, n_joint)
-    classes : ndarray of shape (n_classes,)
+    classes : ndarray of shape (n_classes,) or (n_components, n_classes)
+        Shares of the classes.
+    centres : ndarray of shape (n_components, n_joint), or 0
+        Their means; 0 stands for those of all rows.
     """
 
     rows: float | Vector
     covariance: Matrix
-    classes: Vector
+    classes: Vector | Matrix
+    centres: Matrix | float = 0.0
+
+    @classmethod
+    def of_clusters(cls, rows: float, first: Expectation, classes: Matrix, shrinkage: float) -> NormalPrior:
+        """Return pseudo-observations around the centre of each cluster, with the covariance within all of them.
+
+        Parameters
+        ----------
+        rows : float
+            How many for each cluster.
+        first : Expectation
+            Sums of the clusters.
+        classes : ndarray of shape (n_components, n_classes)
+        shrinkage : float
+            Share of the pseudo-observations without correlation that are added to the rows of the clusters.
+        """
+        counts = np.maximum(first.counts, 1.0)
+        centres = first.first / counts[:, None]
+        spread = first.second - counts[:, None, None] * centres[:, :, None] * centres[:, None, :]
+        within = spread.sum(axis=0) / counts.sum()
+        return cls(rows, (within + shrinkage * np.eye(len(within))) / (1 + shrinkage), classes, centres)
+
+    def moments(self, n_components: int) -> tuple[Vector, Matrix, NDArray[np.float64]]:
+        """Return the number of pseudo-observations of each component, their sums, and sums of products."""
+        rows = self.rows * np.ones(n_components)
+        centres = self.centres * np.ones((n_components, len(self.covariance)))
+        products = self.covariance + centres[:, :, None] * centres[:, None, :]
+        return rows, rows[:, None] * centres, rows[:, None, None] * products
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +169,11 @@ class MixturePrior:
         assert self.normal is not None
         n_components, n_real = normals.means.shape
         n_classes, ones = normals.weights.shape[1], np.ones(n_components)
-        nothing, prior = np.zeros(normals.means.shape), self.normal
-        rows = (self.mean_rows + prior.rows) * ones
-        total = normals.log_likelihood(rows, nothing, rows[:, None, None] * prior.covariance)
-        total -= float((prior.rows * (normals.normalisers @ prior.classes)).sum())
+        rows, first, second = self.normal.moments(n_components)
+        second = second + self.mean_rows * self.normal.covariance
+        total = normals.log_likelihood(rows + self.mean_rows, first, second)
+        total -= float((rows * (normals.normalisers * self.normal.classes).sum(axis=1)).sum())
+        nothing = np.zeros(normals.means.shape)
         pairs = normals.log_likelihood(2 * ones, nothing, 2 * np.eye(n_real) * ones[:, None, None])
         return float(total + self.smoothing * (n_classes * pairs - float(normals.normalisers.sum())))
 
@@ -205,12 +238,13 @@ class MixturePrior:
         prior, n_classes = self.normal, len(self.model.biases)
         assert prior is not None
         counts = (expected.counts + self.mean_rows)[:, None]
-        pseudo, rows = self.smoothing / counts, np.reshape(prior.rows, (-1, 1)) / counts
-        added = (self.mean_rows / counts + rows)[:, :, None] * prior.covariance
-        second = expected.second / counts[:, :, None] + added
+        rows, first, second = prior.moments(len(counts))
+        second = (expected.second + second + self.mean_rows * prior.covariance) / counts[:, :, None]
+        pseudo = self.smoothing / counts
         second = second + 2 * n_classes * pseudo[:, :, None] * np.eye(len(prior.covariance))
         share = 1 + n_classes * pseudo[:, 0]
-        return NormalMoments(expected.first / counts, second, share, pseudo + rows * prior.classes)
+        constant = pseudo + rows[:, None] / counts * prior.classes
+        return NormalMoments((expected.first + first) / counts, second, share, constant)
 
 
 # Newton's method stops where it can do no better; turns stop where the shares of the classes hardly move.
@@ -419,17 +453,8 @@ def has_converged(objectives: Sequence[float], tolerance: float) -> bool:
 
 def clusters(model: Component, few: NDArray[Any], n_components: int, random_state: int) -> Expectation:
     """Return the statistics of clusters of some rows, with means in place of what is missing."""
-    few = few[:_CLUSTERED_ROWS]
-    filled = FilledRows.of(model, few)
-    if n_components == 1:
-        return filled.sums(np.ones((len(few), 1)))
-    from sklearn.cluster import KMeans
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer distinct rows than clusters: those without rows get the means
-        found = KMeans(n_components, n_init=1, max_iter=_CLUSTERING_STEPS, random_state=random_state % 2**32)
-        labels = found.fit_predict(filled.places.astype(np.float32))
-    return filled.sums(np.eye(n_components)[labels])
+    filled = FilledRows.of(model, few[:CLUSTERED_ROWS])
+    return filled.sums(filled.clustered(n_components, random_state))
 
 
 def totals(model: Component, rows: Rows) -> Expectation:
@@ -475,6 +500,18 @@ class FilledRows:
         places[problem.n_free + 1 :: 2] = False
         statistics, of_joint = np.vstack(filled), np.vstack(values)
         return cls(statistics, of_joint, np.vstack(absent), np.hstack([statistics[:, places], of_joint]))
+
+    def clustered(self, n_clusters: int, random_state: int) -> Matrix:
+        """Return the members of clusters, shape (n_rows, n_clusters): 1 where a row belongs to one."""
+        if n_clusters == 1:
+            return np.ones((len(self.places), 1))
+        from sklearn.cluster import KMeans
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fewer distinct rows than clusters: those without rows get the means
+            found = KMeans(n_clusters, n_init=1, max_iter=_CLUSTERING_STEPS, random_state=random_state % 2**32)
+            labels = found.fit_predict(self.places.astype(np.float32))
+        return np.asarray(np.eye(n_clusters)[labels])
 
     def sums(self, members: Matrix) -> Expectation:
         """Return the sums over the members of clusters, shape (n_rows, n_clusters)."""

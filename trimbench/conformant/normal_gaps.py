@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.covariance import Conditionals
+from trimbench.conformant.decision_problem import HiddenFeature, hidden_features
 from trimbench.conformant.distribution import ConformantDistribution
 from trimbench.conformant.evidence import ObservedRows, logsumexp
 from trimbench.conformant.explanations import FoundSets
-from trimbench.conformant.same_decision import HiddenFeature, hidden_features
 
 # Scores this close, relative to the size of their terms, are equal up to rounding.
 _ROUNDING = 1e-12

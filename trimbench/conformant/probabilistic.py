@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench._checks import check_whole, is_number
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.decision_problem import DecisionProblem
 from trimbench.conformant.distribution import ConformantDistribution, checked_row, compared_classes, lost_log_odds
 from trimbench.conformant.explanations import Explanation, FoundSets, smallest_covers, strongest_first
 from trimbench.conformant.normal_gaps import smallest_sets_of_normals
-from trimbench.conformant.same_decision import DecisionProblem, SameDecision
+from trimbench.conformant.same_decision import SameDecision
 
 # Maximum number of entries of the table of all sets.
 _TABLE_ENTRIES = 2**17

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
+from trimbench.conformant.coding import Coding, ColumnPlaces, coded, jointly_normal
 from trimbench.conformant.covariance import Normals
 from trimbench.conformant.distribution import Component
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import Coding, ColumnPlaces, Solution, coded, jointly_normal
+from trimbench.conformant.problem import Solution
 from trimbench.networks.formats.forms import (
     Entries,
     Flag,

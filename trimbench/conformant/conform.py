@@ -80,13 +80,14 @@ def conform(
         Columns with real values: Gaussian in each class with a common variance. An extension of the paper.
     n_components : int or "auto"
         Number of components. ``"auto"`` (the default) splits them, up to 128, until held-out rows become no more
-        likely or, with features of few values in a covariance, are predicted worse; `ConformantModel.n_components`
-        has the number. An extension of the paper.
+        likely. With a covariance it takes 1, 4, 16 or 64, or fewer where there are many features, whichever predicts
+        the classifier's probabilities best for held-out rows with hidden values. `ConformantModel.n_components` has the
+        number. An extension of the paper.
     covariance : {"auto", "full", "diagonal"}
         Whether the real-valued features of a component are independent in each class (``"diagonal"``), or have one
         covariance in all classes (``"full"``), shrunk as held-out rows ask for. Binary features beside them take part
-        as numbers. With ``"full"`` so do the values of categorical features, and binary features alone, as long as
-        there are at most 200 numbers in all, or 40 where training rows have gaps.
+        as numbers, and so do the values of categorical features, and binary features alone, as long as there are at
+        most 200 numbers in all, or 40 where training rows have gaps.
         ``"auto"`` (the default) takes what predicts the classifier's probabilities better for held-out rows with
         hidden values, and ``"diagonal"`` for more than 200 numbers. With a single number it is always ``"diagonal"``.
         `ConformantModel.covariance` has what was taken. An extension of the paper.
@@ -117,7 +118,8 @@ def conform(
 
     Several components, and incomplete rows, are learned by expectation-maximisation, each step of which solves the
     problem of one model for weighted rows. Each of several components gets one more row, with the means of all rows,
-    and where there is a covariance, pseudo-observations with that of all rows.
+    and where there is a covariance, half a pseudo-observation for each feature, around the mean of a cluster of rows
+    and with the covariance within all clusters.
 
     ``n_components=1, covariance="diagonal"`` is the only model whose evidence for a class adds up over the features,
     which `ConformantModel.explain` needs without `delta`, and the only one that other solvers can learn.

@@ -95,7 +95,7 @@ class NaiveConformantClassifier(ConformantInParts, Asking, Documented, Classifie
         `ColumnTransformer` of them do. A column of zeros and ones stays binary if it is scaled.
         Wrap it in `sklearn.frozen.FrozenEstimator` where it is cloned, as in cross-validation.
     covariance : {"auto", "full", "diagonal"}
-        Whether numeric features have a covariance, see `trimbench.conform`.
+        Whether the features have a covariance, see `trimbench.conform`.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class NaiveConformantClassifier(ConformantInParts, Asking, Documented, Classifie
     n_components_ : int
         The number of components that was given or chosen.
     covariance_ : {"full", "diagonal"}
-        Whether numeric features have a covariance, as given or chosen.
+        Whether the features have a covariance, as given or chosen.
 
     References
     ----------
@@ -277,7 +277,7 @@ class NaiveConformantClassifier(ConformantInParts, Asking, Documented, Classifie
 
     @property
     def covariance_(self) -> str:
-        """Whether numeric features have a covariance ("full"), or are independent in each class ("diagonal")."""
+        """Whether features have a covariance ("full"), or are independent in each class ("diagonal")."""
         return self._fitted_model().covariance
 
     def _check_parameters(self) -> None:

@@ -257,9 +257,11 @@ def near_memory_bandwidth() -> Iterator[Row]:
     import trimbench as tb
 
     data = cases(2000, 10_000, 2)
-    fit = partial(tb.fit_selection_corrected, data.X, data.y, 10)
-    what = "corrected naive Bayes, 10 of 10,000 features, n = 2,000: fit"
-    yield versus(what, "sum of the columns in NumPy", fit, partial(data.X.sum, axis=0))
+    what, sums = "corrected naive Bayes, 10 of 10,000 features, n = 2,000: fit", partial(data.X.sum, axis=0)
+    plain, usual = (partial(tb.fit_selection_corrected, data.X, data.y, 10, calibrate=how) for how in (False, "auto"))
+    yield versus(what, "sum of the columns in NumPy", plain, sums)
+    # Three fits to other cases say how large the log odds are.
+    yield versus(f"{what} with calibration", "the fit alone", usual, plain)
 
 
 def growth_of_fits() -> Iterator[Row]:

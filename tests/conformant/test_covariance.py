@@ -260,10 +260,11 @@ def test_values_that_are_declared_as_numbers_give_the_same_model(seed: int, gaps
     n_components=st.integers(1, 3),
     smoothing=st.sampled_from([0.0, 1.0]),
     apart=st.booleans(),
+    centred=st.booleans(),
 )
 @settings(max_examples=15)
 def test_expectation_maximisation_never_lowers_the_objective(
-    seed: int, n_components: int, smoothing: float, apart: bool
+    seed: int, n_components: int, smoothing: float, apart: bool, centred: bool
 ) -> None:
     rng = np.random.default_rng(seed)
     whole = mixed_rows(rng, 60)
@@ -275,7 +276,9 @@ def test_expectation_maximisation_never_lowers_the_objective(
         patch.setattr("trimbench.conformant.choice._MOST_OF_VALUES", [4 if apart else 5] * 2)
         found = tb.conform(classifier, rows, smoothing=smoothing, **how)
     tilts = Tilts.of(found)
-    normal = NormalPrior(5.0, np.eye(3 if apart else 5), np.full(3, 1 / 3))
+    n_joint = 3 if apart else 5
+    centres = rng.normal(0, 1, (n_components, n_joint)) if centred else 0.0
+    normal = NormalPrior(5.0, np.eye(n_joint), np.full(3, 1 / 3), centres)
     prior = MixturePrior.of(found.components[0], n_components, smoothing, normal=normal)
     objectives, parts = [], PreparedRows(prior.model, rows, n_components)
     for sweeps in [1, 1, 1, 1, 100, 100, 100]:
@@ -286,6 +289,25 @@ def test_expectation_maximisation_never_lowers_the_objective(
         tilts = prior.maximise(expected, tilts, sweeps=sweeps)
     assert tilts.residuals.max() < 1e-9
     assert (np.diff(objectives) >= -1e-9 * (1 + np.abs(objectives[1:]))).all()
+
+
+@given(seed=st.integers(0, 2**32), n_real=st.integers(1, 9), n_components=st.integers(1, 3), share=st.floats(0.0, 1.0))
+@settings(max_examples=30, deadline=None)
+def test_compiled_expectations_are_those_of_conditional_distributions(
+    seed: int, n_real: int, n_components: int, share: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(n_components, n_real, n_real + 2))
+    covariances = factors @ np.swapaxes(factors, 1, 2)
+    normals = Normals(rng.normal(size=(n_real, 3)), rng.normal(size=(n_components, n_real)), covariances)
+    values, absent = rng.normal(size=(7, n_real)), rng.random((7, n_real)) < share
+    expected = normals.given(values, absent)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trimbench.conformant.covariance._MANY", 0)
+        density, scores = normals.gap_scores(np.where(absent, np.nan, values), absent)
+    size = 1 + np.linalg.cond(covariances).max()
+    np.testing.assert_allclose(density, expected.log_density, rtol=1e-12 * size, atol=1e-12 * size)
+    np.testing.assert_allclose(scores, expected.scores, rtol=1e-12 * size, atol=1e-12 * size)
 
 
 def correlated(n_rows: int = 200) -> tuple[Array, NDArray[np.bool_], LogisticRegression]:

@@ -87,3 +87,22 @@ def test_empty_lines_of_an_archive_count_as_records(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(archive, "_MOST_UNPACKED", 1000)
     with pytest.raises(ConfigurationError, match="is too large"):
         list(records_in(path))
+
+
+def test_an_archive_asks_for_no_more_memory_than_ours(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as written:
+        written.writestr("provenance/jobs.jsonl", "{}\n")
+    assert [*records_in(path)] == [b"{}\n"]
+    content = bytearray(path.read_bytes())
+    # Behind the name come the version, the length and the first of the properties; then the size of the dictionary.
+    at = content.index(b"jobs.jsonl") + len("jobs.jsonl") + 5
+    assert int.from_bytes(content[at : at + 4], "little") == 2**23
+    content[at : at + 4] = (2**31).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match="asks for a dictionary of more than"):
+        list(records_in(path))
+    content[at - 1 : at + 4] = bytes([255]) + (2**23).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match="must be one of a run"):
+        list(records_in(path))

@@ -28,13 +28,17 @@ from trimbench.reproduction.settings import ConfigurationError
 from trimbench.reproduction.vocabulary.cells import Cell
 from trimbench.reproduction.vocabulary.planning import rows_of
 
-FIRST, SECOND = "tests.rebuilt:first", "tests.rebuilt:second"
+FIRST, SECOND, THIRD = "tests.rebuilt:first", "tests.rebuilt:second", "tests.rebuilt:third"
 RESULTS: list[tuple[str, dict[str, Any]]] = [
     (FIRST, {"n": 3, "part": 0.1 + 0.2, "word": "=1+1", "sure": True, "maybe": None, "all": [1, 2.5], "by/a": 1e-300}),
     (FIRST, {"n": 0, "part": 1.0, "word": "12", "sure": False, "maybe": 7, "all": [], "by/b": 0.5}),
     (FIRST, {"n": 2**40, "part": 0.0, "word": "", "sure": True, "maybe": 1, "all": [3.0], "by/a": 1.0, "by/b": 0.25}),
     (SECOND, {"wrong": 2, "q": 0.5}),
     (SECOND, {"wrong": 0, "deep": {"a": [{"b": None}, "nan"]}}),
+    (THIRD, {"wrong": 1, "cloud": [0.5]}),
+    (THIRD, {"wrong": 1}),
+    (THIRD, {"wrong": 1, "refused": "too wide"}),
+    (THIRD, {"part": 0.5, "wrong": 1}),
 ]
 
 
@@ -44,6 +48,9 @@ def rows(tmp_path: Path) -> tuple[list[Record], dict[str, Any], pd.DataFrame]:
     many = {"n": COUNT, "part": SHARE, "word": TEXT, "sure": FLAG, "maybe": COUNT | NOTHING, "all": list_of(NUMBER)}
     declare_result(FIRST, many | {"by/*": SHARE})
     declare_result(SECOND, {"wrong": COUNT, "*": SHARE}, {"wrong": COUNT, "deep": Kind("any", lambda _: True)})
+    # The shorter and the emptier declarations come first, and hold for the rows of the others, too.
+    of_third = ({}, {"refused": TEXT}, {"cloud": list_of(NUMBER)}, {"part": SHARE})
+    declare_result(THIRD, *({"wrong": COUNT, **kinds} for kinds in of_third))
     jobs = [Job(function, f'{{"at":{at}}}', (("iris", "f0" * 32),), "code") for at, (function, _) in enumerate(RESULTS)]
     records = [
         Record(job, "ok", result, None, 0.25 + at, {"commit": f"{at % 2}", "roads": {"iris": "a file"}})
@@ -53,7 +60,9 @@ def rows(tmp_path: Path) -> tuple[list[Record], dict[str, Any], pd.DataFrame]:
     about = {
         "roads": {"iris": "a file"},
         "computed_with": [{"commit": "0"}, {"commit": "1"}],
-        "page": {"jobs": {"file": "a_rows.csv", "labels": ["data", "title"], "computed with": ["0 2 4", "1 3"]}},
+        "page": {
+            "jobs": {"file": "a_rows.csv", "labels": ["data", "title"], "computed with": ["0 2 4 6 8", "1 3 5 7"]}
+        },
     }
     frame = flat(rows_of(cells, {record.job.key: record for record in records}, {}))
     write_csv(frame, tmp_path / "a_rows.csv")
@@ -96,7 +105,7 @@ def test_a_row_that_gives_no_record_says_why(
     write_csv(changed, tmp_path / "a_rows.csv")
     found = list(rebuilt_records("a", about, tmp_path, {record.job.key: record.job for record in records}))
     assert found[0] == why
-    assert [isinstance(one, Record) for one in found[1:]] == [True] * 4
+    assert [isinstance(one, Record) for one in found[1:]] == [True] * (len(RESULTS) - 1)
 
 
 def test_rows_without_keys_are_none_of_a_run(
@@ -108,5 +117,5 @@ def test_rows_without_keys_are_none_of_a_run(
         list(rebuilt_records("a", about, tmp_path, {}))
     write_csv(frame, tmp_path / "a_rows.csv")
     about["page"]["jobs"]["computed with"] = ["0-999999999"]
-    with pytest.raises(ConfigurationError, match="must be among its 5 rows, got 999999999"):
+    with pytest.raises(ConfigurationError, match="must be among its 9 rows, got 999999999"):
         list(rebuilt_records("a", about, tmp_path, {}))

@@ -155,15 +155,21 @@ def rebuilt_records(
 
 
 def _result(job: Job, line: Mapping[str, str], others: Collection[str]) -> dict[str, Json] | None:
-    """Return the result of a job in a row, as one of its function's declarations has it; None if none has."""
+    """Return the result of a job in a row, as one of its function's declarations has it; None if none has.
+
+    A declaration counts only if it explains all that the row has: a shorter one would leave values out.
+    """
     for kinds in declared_results(job.function):
-        found = {}
+        found, is_whole = {}, True
         for name, text in line.items():
+            if name in others:
+                continue
             kind = _kind_of(name, kinds)
-            if kind and name not in others and (text or name in kinds):
+            is_whole &= kind is not None or not text
+            if kind and (text or name in kinds):
                 found[name] = _value(as_it_was(text), kind)
         with contextlib.suppress(ValueError, RecursionError):  # no record has an infinite number
-            if not faults(found, kinds):
+            if is_whole and not faults(found, kinds):
                 to_plain(found, "result")
                 return found
     return None

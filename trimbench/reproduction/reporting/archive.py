@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import lzma
+import os
 import re
 import zipfile
 import zlib
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata as distributions
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any, BinaryIO
 from urllib.parse import quote
 
 import yaml
@@ -76,8 +78,13 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
 _MOST_UNPACKED, _LARGEST = 512 * 2**20, 64 * 2**20
 _SHORTEST_RECORD = 256  # bytes; a shorter line counts as one, or empty lines alone would take minutes
 # What reading one that is damaged raises.
-_DAMAGED = (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (
+    *(OSError, ValueError, RuntimeError, NotImplementedError, EOFError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
 _JOBS = "jobs.jsonl"
+# The records are by far the largest member, and LZMA halves it.
+_MOST_DICTIONARY = 64 * 2**20
 
 
 def unpack_tables(path: Path, folder: Path) -> None:
@@ -95,7 +102,7 @@ def unpack_tables(path: Path, folder: Path) -> None:
                 room -= one.file_size
                 if not is_inside(one.filename) or one.file_size > _LARGEST or room < 0:
                     raise ValueError(f"{one.filename[:100]!r} leads elsewhere or is too large")
-                with archive.open(one) as member:
+                with _opened_member(archive, one, stream) as member:
                     content = member.read(one.file_size + 1)
                 target = folder / one.filename
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +122,7 @@ def records_in(path: Path) -> Iterator[bytes]:
             if name not in archive.namelist():
                 raise ValueError(f"it has no {name}")
             room = _MOST_UNPACKED
-            with archive.open(name) as member:
+            with _opened_member(archive, archive.getinfo(name), stream) as member:
                 while line := member.readline(2 * RESULT_BYTES):
                     room -= max(len(line), _SHORTEST_RECORD)
                     if room < 0:
@@ -123,6 +130,18 @@ def records_in(path: Path) -> Iterator[bytes]:
                     yield line
     except _DAMAGED as error:
         raise ConfigurationError(f"archive must be one of a run, got {path}: {reason(error)}") from error
+
+
+def _opened_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, stream: BinaryIO) -> IO[bytes]:
+    """Open a member to be read; ValueError if it asks for more memory than any of ours."""
+    if member.compress_type == zipfile.ZIP_LZMA:
+        stream.seek(member.header_offset + 26)
+        lengths = stream.read(4)
+        skipped = sum(int.from_bytes(lengths[at : at + 2], "little") for at in (0, 2))
+        stream.seek(skipped + 5, os.SEEK_CUR)  # the version, the length and the first of the properties
+        if int.from_bytes(stream.read(4), "little") > _MOST_DICTIONARY:
+            raise ValueError(f"{member.filename[:100]!r} asks for a dictionary of more than {_MOST_DICTIONARY} bytes")
+    return archive.open(member)
 
 
 def _records(about: Mapping[str, Any], store: JobStore) -> Iterator[Path]:
@@ -148,9 +167,10 @@ def _execution(stem: str, about: Mapping[str, Any], records: Sequence[Path], pas
 def _provenance(records: Mapping[str, Sequence[Path]]) -> dict[str, Iterable[bytes]]:
     lock = project().folder / "requirements/run.lock"
     packages = sorted({f"{one.name}=={one.version}\n" for one in distributions.distributions()}, key=str.casefold)
-    every = sorted({path for paths in records.values() for path in paths})
+    lines = {_record(path) for paths in records.values() for path in paths}
     found: dict[str, Iterable[bytes]] = {
-        _JOBS: map(_record, every),
+        # Records of similar jobs beside each other take less room.
+        _JOBS: sorted(lines, key=lambda line: line.partition(b'"job":')[2]),
         "packages.txt": ["".join(packages).encode()],
         _CITATION: [_citation().read_bytes()],
     }
@@ -197,7 +217,7 @@ def _nameless(text: str, *, is_json: bool) -> str:
 
 def _add(archive: zipfile.ZipFile, name: str, pieces: Iterable[bytes]) -> _Member:
     about = zipfile.ZipInfo(name, _NO_TIME)
-    about.compress_type = zipfile.ZIP_DEFLATED
+    about.compress_type = zipfile.ZIP_LZMA if name.endswith(_JOBS) else zipfile.ZIP_DEFLATED
     about.external_attr = 0o644 << 16
     size, digest = 0, hashlib.sha256()
     with archive.open(about, "w", force_zip64=True) as member:

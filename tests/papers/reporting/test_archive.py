@@ -111,15 +111,16 @@ def test_an_archive_for_a_release_has_every_record_and_can_be_audited_and_adopte
     assert "archive must be one of a run" in capsys.readouterr().out
 
 
-def test_a_large_archive_leaves_out_the_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_archive_leaves_out_pictures_and_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = stored_runs.run(tmp_path / "a run", data={"network/heart": "1" * 64}, **RAN)
     (folder / "family").mkdir(exist_ok=True)
     (folder / "family/one.png").write_bytes(os.urandom(1000))
+    (folder / "family/one.html").write_text("<img src=one.png>", encoding="utf-8")
     with zipfile.ZipFile(archived(folder)) as archive:
         every = set(archive.namelist())
     monkeypatch.setattr(archive_module, "MOST_BYTES", 100)
     with zipfile.ZipFile(archived(folder)) as archive:
-        assert every - set(archive.namelist()) == {"family/one.png"}
+        assert every - set(archive.namelist()) == {"family/one.png", "family/one.html"}
         assert len(archive.namelist()) == len(set(archive.namelist()))
 
 

@@ -33,6 +33,7 @@ from trimbench.reproduction.vocabulary.reported import Literature
 
 _CITATION = "CITATION.cff"
 _PICTURES = (".pdf", ".png")
+_PAGES = (".html", ".css", ".js")
 # What an archive may take with pictures, and that of a release without, too.
 MOST_BYTES = 15_000_000
 _KEY = re.compile("[0-9a-f]{8,64}")
@@ -46,8 +47,9 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
 
     It has the files of the run and, below ``provenance``, the records of its jobs, the packages of this environment,
     the lock file of the project and what to cite. No path in it names a user or a home. One that would take more than
-    15 MB lacks the pictures, which ``task=plot`` draws from their points. `passed_over` are the keys of
-    configurations that are not settings of an experiment. Raises ConfigurationError if the run has no results.
+    15 MB lacks the pictures, which ``task=plot`` draws from their points, and the pages that show them. `passed_over`
+    are the keys of configurations that are not settings of an experiment. Raises ConfigurationError if the run has no
+    results.
     """
     found = {path.relative_to(folder).with_suffix("").as_posix(): about for path, about in described_in(folder)}
     experiments = {stem: about for stem, about in found.items() if "jobs" in about}
@@ -59,7 +61,7 @@ def write_archive(folder: Path, store: JobStore, catalogue: Catalogue, path: Pat
     def write_to(temporary: Path) -> None:
         _write(temporary, every)
         if temporary.stat().st_size > MOST_BYTES:
-            _write(temporary, [file for file in every if file.suffix not in _PICTURES])
+            _write(temporary, [file for file in every if file.suffix not in _PICTURES + _PAGES])
 
     def _write(temporary: Path, files: Sequence[Path]) -> None:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,4 +1,4 @@
-"""Hold the share of the lines that the tests run against the least that each part must have."""
+"""Hold the coverage of the tests, lines and branches together, against the least that each part must have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-LEAST = {"library": 97.0, "reproduction": 95.0, "papers": 95.0}  # percent
+LEAST = {"library": 95.0, "reproduction": 90.0, "papers": 90.0}  # percent
 
 
 def main(report: Path) -> int:
@@ -20,11 +20,16 @@ def main(report: Path) -> int:
             print(f"{file['summary']['percent_covered']:6.1f} %  {name}: lines {_ranges(file['missing_lines'])}")
     short = False
     for part, counts in totals.items():
-        covered = counts["covered_lines"]
-        percent = 100.0 * covered / max(1, covered + counts["missing_lines"])
-        short |= percent < LEAST[part]
-        print(f"{part}: {percent:.1f} % of the lines covered, least {LEAST[part]} %")
+        lines, branches = (_percent(counts, *kinds) for kinds in (("lines",), ("branches",)))
+        both = _percent(counts, "lines", "branches")
+        short |= both < LEAST[part]
+        print(f"{part}: {both:.1f} % covered (lines {lines:.1f} %, branches {branches:.1f} %), least {LEAST[part]} %")
     return int(short)
+
+
+def _percent(counts: Counter[str], *kinds: str) -> float:
+    covered = sum(counts[f"covered_{kind}"] for kind in kinds)
+    return 100.0 * covered / max(1, covered + sum(counts[f"missing_{kind}"] for kind in kinds))
 
 
 def _ranges(lines: list[int]) -> str:

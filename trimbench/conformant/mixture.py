@@ -101,7 +101,8 @@ class NormalPrior:
             How many for each cluster.
         first : Expectation
             Sums of the clusters.
-        classes : ndarray of shape (n_components, n_classes)
+        classes : ndarray of shape (n_classes,) or (n_components, n_classes)
+            Shares of the classes.
         shrinkage : float
             Share of the pseudo-observations without correlation that are added to the rows of the clusters.
         """

@@ -85,7 +85,7 @@ _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
 )
 _JOBS = "jobs.jsonl"
-# The records are by far the largest member, and LZMA halves it.
+# Bytes that a member packed by LZMA may ask for to be unpacked; ours ask for 8 MiB.
 _MOST_DICTIONARY = 64 * 2**20
 
 
@@ -219,6 +219,7 @@ def _nameless(text: str, *, is_json: bool) -> str:
 
 def _add(archive: zipfile.ZipFile, name: str, pieces: Iterable[bytes]) -> _Member:
     about = zipfile.ZipInfo(name, _NO_TIME)
+    # The records are by far the largest member, and half as large by LZMA.
     about.compress_type = zipfile.ZIP_LZMA if name.endswith(_JOBS) else zipfile.ZIP_DEFLATED
     about.external_attr = 0o644 << 16
     size, digest = 0, hashlib.sha256()

@@ -49,7 +49,7 @@ def rows(tmp_path: Path) -> tuple[list[Record], dict[str, Any], pd.DataFrame]:
     declare_result(FIRST, many | {"by/*": SHARE})
     declare_result(SECOND, {"wrong": COUNT, "*": SHARE}, {"wrong": COUNT, "deep": Kind("any", lambda _: True)})
     # The shorter and the emptier declarations come first, and hold for the rows of the others, too.
-    of_third = ({}, {"refused": TEXT}, {"cloud": list_of(NUMBER)}, {"part": SHARE})
+    of_third: tuple[dict[str, Any], ...] = ({}, {"refused": TEXT}, {"cloud": list_of(NUMBER)}, {"part": SHARE})
     declare_result(THIRD, *({"wrong": COUNT, **kinds} for kinds in of_third))
     jobs = [Job(function, f'{{"at":{at}}}', (("iris", "f0" * 32),), "code") for at, (function, _) in enumerate(RESULTS)]
     records = [

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -41,18 +42,18 @@ def faults(archive: Path, run: Path) -> Iterator[str]:
             unsound += 1
     if unsound:
         yield f"{unsound:,} of {len(lines):,} records are not sound"
-    known = {key[:length] for key in keys for length in _lengths(run)}
-    for path in sorted(run.rglob("*.json")):
-        about = json.loads(path.read_text(encoding="utf-8"))
-        jobs = about.get("jobs", {}) if isinstance(about, dict) else {}
+    jobs_of = {path: _jobs(path) for path in sorted(run.rglob("*.json"))}
+    lengths = {len(key) for jobs in jobs_of.values() for key in jobs}  # of what a run shows of a key
+    known = {key[:length] for key in keys for length in lengths}
+    for path, jobs in jobs_of.items():
         if lacking := sum(key not in known for key in jobs):
             yield f"{path.relative_to(run).with_suffix('')}: {lacking:,} of {len(jobs):,} jobs have no record"
 
 
-def _lengths(run: Path) -> set[int]:
-    """Return how many characters of a key a run names."""
-    every = (json.loads(path.read_text(encoding="utf-8")) for path in run.rglob("*.json"))
-    return {len(key) for about in every if isinstance(about, dict) for key in about.get("jobs", {})}
+def _jobs(path: Path) -> dict[str, Any]:
+    """Return what the description of an experiment says of each job, by the first characters of its key."""
+    about = json.loads(path.read_text(encoding="utf-8"))
+    return about.get("jobs", {}) if isinstance(about, dict) else {}
 
 
 def main(words: Sequence[str] | None = None) -> int:

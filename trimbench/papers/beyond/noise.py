@@ -104,24 +104,28 @@ class Noise:
             for other, found in against.frame.groupby("against", sort=False)["the correction is"]
         ]
         note = f"The correction against {'; '.join(counts)} kinds of data."
-        figures = [self._gaps(signal, methods) for signal in self.simulated.signals]
-        figures.append(_errors_figure(errors.frame))
+        figures = [
+            self._gaps(signal, methods, shown, name)
+            for name, shown in _SHOWN.items()
+            for signal in self.simulated.signals
+        ]
+        figures += [_errors_figure(errors.frame, shown, name) for name, shown in _SHOWN.items()]
         return vocab.Outcome(tables, [figure for figure in figures if len(figure.points)], (), [note])
 
-    def _gaps(self, signal: str, methods: pd.DataFrame) -> vocab.LineFigure:
-        """Return how overconfident each method is, against the correlation of the features."""
+    def _gaps(self, signal: str, methods: pd.DataFrame, shown: Shown, name: str) -> vocab.LineFigure:
+        """Return how overconfident each method that is `shown` is, against the correlation of the features."""
         found = {tuple(group.values()): ours["gap"] for group, ours in vocab.groups(methods, "data", "method")}
         return vocab.LineFigure.of(
-            f"Actual minus expected error, {signal}",
-            ("correlation of the features of a block (rho)", "actual minus expected error"),
+            f"Actual minus {shown.error}, {signal}",
+            ("correlation of the features of a block (rho)", f"actual minus {shown.error}"),
             (
-                (method.title, rho, gap.mean(), gap.mean() - half, gap.mean() + half)
-                for method in METHODS.values()
+                (METHODS[method].title, rho, gap.mean(), gap.mean() - half, gap.mean() + half)
+                for method in shown.methods
                 for rho in self.simulated.correlations
-                if (gap := found.get((_name(signal, rho), method.title))) is not None
+                if (gap := found.get((_name(signal, rho), METHODS[method].title))) is not None
                 for half in [2 * vocab.standard_error(gap)]
             ),
-            name=f"correlation_{signal.replace(' ', '_')}",
+            name="_".join(filter(None, [name, "correlation", signal.replace(" ", "_")])),
             levels={"honest": 0.0},
             interval="2 standard errors to either side",
             methods=_COLOURS,
@@ -457,14 +461,31 @@ def _against(data: str, ours: pd.DataFrame) -> Iterator[tuple[object, ...]]:
         yield data, other, correction.mean(), distance.mean(), mean, spread, verdict
 
 
-def _errors_figure(errors: pd.DataFrame) -> vocab.LineFigure:
+class Shown(NamedTuple):
+    """Methods that share a figure, and what the error is that they expect."""
+
+    error: str
+    methods: tuple[str, ...]
+
+
+# The figures of errors come twice: one can tell six methods apart, hardly eleven.
+_SHOWN = {
+    "": Shown("cross-validated error", ("outside", "inside", "best", "nested", "bias_corrected")),
+    "stated": Shown("stated error", ("uncorrected", "corrected", "calibrated", "platt", "shrunken", "penalised")),
+}
+
+
+def _errors_figure(errors: pd.DataFrame, shown: Shown, name: str) -> vocab.LineFigure:
+    titles = [METHODS[method].title for method in shown.methods]
     columns = errors.reindex(columns=["method", "expected error", "actual error", "standard error"])
-    points = [(name, x, y, y - 2 * error, y + 2 * error) for name, x, y, error in columns.to_numpy()]
+    lines = columns[columns["method"].isin(titles)]
+    points = [(method, x, y, y - 2 * error, y + 2 * error) for method, x, y, error in lines.to_numpy()]
     return vocab.LineFigure.against_diagonal(
-        "Expected and actual error, mean on each kind of data",
-        ("expected error", "actual error"),
+        f"{shown.error.capitalize()} and actual error, mean on each kind of data",
+        (shown.error, "actual error"),
         points,
         (0.0, max((0.5, *(max(x, high) for _, x, _, _, high in points)))),
+        name=name,
         interval="2 standard errors of the difference to either side",
         methods=_COLOURS,
     )

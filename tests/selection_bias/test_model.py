@@ -24,6 +24,17 @@ def data() -> tuple[np.ndarray, np.ndarray]:
     return brute_force.random_data(np.random.default_rng(3), 12, 15, 30)
 
 
+def test_a_model_says_in_a_line_what_it_is(data: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = data
+    model = tb.fit_selection_corrected(X, y, 4, calibrate=False)
+    assert repr(model) == "SelectionCorrectedModel(4 of 30 features, 27 cases of 2 classes, corrected)"
+    assert repr(model.uncorrected()).endswith(", not corrected)")
+    assert repr(tb.fit_selection_corrected(X, y, 4, calibrate=True)).endswith(", corrected, calibrated)")
+    assert repr(model.selection) == f"Selection(4 of 30 features, gamma {model.gamma:.3g})"
+    mixture = tb.fit_selection_corrected(X, y, 4, features="mixture", sampler=MixtureSampler(n_chains=2))
+    assert repr(mixture) == "MixturePosterior(4 of 30 features, 2 chains of 500 draws)"
+
+
 def test_real_values_are_cut_at_stored_medians(data: tuple[np.ndarray, np.ndarray]) -> None:
     _, y = data
     rng = np.random.default_rng(0)
@@ -169,7 +180,7 @@ GAUSSIAN = {"features": "gaussian", "X": [[0.1, 2.0], [1.3, 0.4], [2.2, 1.5], [0
         ),
         ({"X": [[1j], [0]], "y": [0, 1]}, "X must hold real numbers, got values of type complex128"),
         ({"X": [0, 1], "y": [0, 1]}, "X must be a table of shape (n_cases, n_features) with at least one of each, got"),
-        ({"X": np.zeros((4, 3)), "y": [0, 1, 0, 1], "k": 2}, "k must be 3, which keeps all features, as none"),
+        ({"X": np.zeros((4, 3)), "y": [0, 1, 0, 1], "k": 2}, "X must have a feature that depends on y, got 3"),
         ({"n_alpha": 0}, "n_alpha must be a whole number, 1 or more, got 0; use 100"),
         ({"n_theta": -1}, "n_theta must be a whole number, 1 or more, got -1; use 20"),
         ({"n_theta_adjust": 2.5}, "n_theta_adjust must be a whole number, 1 or more, got 2.5"),
@@ -201,10 +212,10 @@ GAUSSIAN = {"features": "gaussian", "X": [[0.1, 2.0], [1.3, 0.4], [2.2, 1.5], [0
             CATEGORICAL | {"X": [[0, 7], [1, 0], [2, 1], [0, 1]]},
             "features must have at most 5 categories, got 8; merge",
         ),
-        (CATEGORICAL | {"X": np.zeros((4, 2))}, "k must be 2, which keeps all features, as none depends on y at all"),
+        (CATEGORICAL | {"X": np.zeros((4, 2))}, "X must have a feature that depends on y, got 2"),
         (
             GAUSSIAN | {"X": np.ones((4, 2))},
-            "k must be 2, which keeps all features, as none depends on y at all, got 1",
+            "of which k=1 cannot be selected; check X and y, or keep all features by k=2",
         ),
         (GAUSSIAN | {"X": [[0.1], [0.2], [0.5]], "y": [0, 1, 2]}, "y must have more cases than its 3 classes for a"),
         (GAUSSIAN | {"selection_rows": [0, 1]}, "selection_rows must have cases of both classes, got only 0"),

@@ -20,7 +20,8 @@ from trimbench.estimators.partial import SelectionCorrectedInParts
 from trimbench.networks.values import as_numbers, check_no_missing_label
 from trimbench.selection_bias.factors import Factor, Simulation, Ties
 from trimbench.selection_bias.features import checked_cuts, known_cuts, without_masks
-from trimbench.selection_bias.fit import Calibrate, How, fitted, fitted_to_sums
+from trimbench.selection_bias.fit import Calibrate, fitted, fitted_to_sums
+from trimbench.selection_bias.learning import How
 from trimbench.selection_bias.model import SelectionCorrectedModel
 from trimbench.selection_bias.prior import Prior, Rule
 

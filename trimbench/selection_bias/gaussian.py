@@ -200,8 +200,8 @@ def gaussian_log_likelihood(alphas: NDArray[np.float64], moments: GaussianMoment
     weight, _, square = _pooled(alphas, moments)
     total = (moments.within + moments.between)[:, None]
     spread = np.log1p(sizes / alphas).sum(axis=1) + np.log(weight / n)
-    found: NDArray[np.float64] = -0.5 * (spread + (n - 1) * np.log(square / total))
-    return found
+    found = -0.5 * (spread + (n - 1) * np.log(square / total))
+    return np.asarray(found, dtype=np.float64)
 
 
 def gaussian_predictive(

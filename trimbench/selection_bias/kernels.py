@@ -138,7 +138,7 @@ def sampled_weakness(
     I_1, ..., I_C-1 are drawn at each node of theta by inverse transform of lattice points, I_0 is summed over.
     `shifts` has shape (n_shifts, n_nodes or more, C - 1); an I_0 within 1e-9 n of the cut-off counts as at it.
     """
-    n_classes, n = sizes.size, sizes.sum()
+    n_classes, n = sizes.size, int(sizes.sum())
     below = np.empty((n_classes, sizes.max() + 2))
     first, last = np.empty(n_classes, dtype=np.int64), np.empty(n_classes, dtype=np.int64)
     base = 2.0

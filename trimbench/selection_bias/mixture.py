@@ -109,6 +109,10 @@ class MixturePosterior:
     acceptance: float
     column_names: tuple[str, ...] | None = None
 
+    def __repr__(self) -> str:
+        n_chains, n_draws = self.log_alpha.shape
+        return f"{type(self).__name__}({self.selection.in_words}, {n_chains} chains of {n_draws:,} draws)"
+
     @property
     def selected(self) -> NDArray[np.int64]:
         """Numbers of the selected features, from the largest absolute correlation to the smallest."""

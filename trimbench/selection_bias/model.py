@@ -81,6 +81,12 @@ class SelectionCorrectedModel:
     column_names: tuple[str, ...] | None = None
     calibration: Recalibration | None = None
 
+    def __repr__(self) -> str:
+        corrected = "corrected" if self.log_adjustment.any() else "not corrected"
+        calibrated = "" if self.calibration is None else ", calibrated"
+        cases = f"{self.class_sizes.sum():,} cases of {len(self.class_sizes)} classes"
+        return f"{type(self).__name__}({self.selection.in_words}, {cases}, {corrected}{calibrated})"
+
     @property
     def selected(self) -> NDArray[np.int64]:
         """Numbers of the selected features, from the strongest to the weakest."""

@@ -63,6 +63,14 @@ class Selection:
     cut: Fraction | float
     groups: tuple[DiscardedGroup, ...]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_words}, gamma {self.gamma:.3g})"
+
+    @property
+    def in_words(self) -> str:
+        """How many of how many features are selected."""
+        return f"{len(self.features):,} of {len(self.strengths):,} features"
+
     @property
     def gamma(self) -> float:
         """Smallest eta of a selected feature."""
@@ -165,11 +173,15 @@ def checked_k(k: Any, n_features: int) -> int:
 
 def k_too_large(k: int, n_useful: int, n_features: int) -> ValueError:
     """Return the error for a k above the number of features that depend on the response at all."""
-    if n_useful:
-        allowed = f"at most {n_useful}, the number of features that depend on y at all, or all {n_features} features"
-    else:
-        allowed = f"{n_features}, which keeps all features, as none depends on y at all"
-    return ValueError(f"k must be {allowed}, got {k}; the last selected feature is constant or balanced")
+    if not n_useful:
+        return ValueError(
+            f"X must have a feature that depends on y, got {n_features} that are constant or have the same values in "
+            f"every class, of which k={k} cannot be selected; check X and y, or keep all features by k={n_features}"
+        )
+    return ValueError(
+        f"k must be at most {n_useful}, the number of features that depend on y at all, or all {n_features} features, "
+        f"got {k}; the last selected feature is constant or has the same values in every class"
+    )
 
 
 # Ranks of discrete features, and the counts for which a binary feature is weak.

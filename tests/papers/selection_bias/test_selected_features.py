@@ -83,6 +83,16 @@ def test_a_basis_of_the_rows_changes_no_prediction(rows: tuple[np.ndarray, np.nd
     assert (shrunken_centroids(wide, y, 1e6).deviations_ == 0).all()
 
 
+def test_equal_centroids_do_not_decide_by_last_digits() -> None:
+    y = np.arange(40) % 2
+    X = np.random.default_rng(0).normal(size=(40, 3000))
+    model = shrunken_centroids(X, y, 1e6)
+    assert len(np.unique(model.predict_proba(X).round(9))) == 1
+    assert set(model.predict(X)) == {0}
+    model = shrunken_centroids(X[:, :5] + y[:, None], y, 0.5)
+    assert (model.predict(X[:, :5]) == model.predict_proba(X[:, :5]).argmax(axis=1)).all()
+
+
 def test_a_fold_of_one_class_is_predicted_as_that_class() -> None:
     X, y = np.arange(8.0)[:, None], np.array([1, 0, 0, 0, 0, 0, 0, 0])
     wrong = held_out_errors(smoothed, X, y, [1.0], dealt(y, 8))

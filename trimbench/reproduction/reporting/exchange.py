@@ -73,7 +73,7 @@ def probabilities(numbers: Mapping[_Key, Both]) -> tuple[dict[_Key, float], dict
         if len(own) > 1 and mean.std() > 0:  # one number is judged as such
             # A gamma distribution makes the means of experiments comparable.
             scale = mean.var() / mean.mean()
-            together[name] = gammaincc(mean.mean() / scale, mean / scale)
+            together[name] = np.asarray(gammaincc(mean.mean() / scale, mean / scale), dtype=np.float64)
     weighted = [score * len(scores) for score in scores.values()]
     weighted += [score * len(together) for score in together.values()]
     least = np.sort(np.min(weighted, axis=0)) if weighted else np.ones(1)

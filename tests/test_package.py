@@ -19,7 +19,7 @@ from trimbench import __main__ as command
 from trimbench import estimators
 from trimbench._extras import MissingExtraError, is_installed, required
 from trimbench.networks.inference.joint import ContractionTooLarge
-from trimbench.reproduction.execution.remote import RayExecutor
+from trimbench.reproduction.execution.ray_executor import RayExecutor
 from trimbench.trimming.engines import choice as engines
 from trimbench.trimming.engines.circuit import SddEngine
 from trimbench.trimming.engines.table import DenseEngine

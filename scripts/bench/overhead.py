@@ -37,7 +37,7 @@ from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.executors import Executor, SerialExecutor, run_jobs
 from trimbench.reproduction.execution.job import Job, JobLimits
 from trimbench.reproduction.execution.processes import ProcessExecutor, Workers
-from trimbench.reproduction.execution.remote import RayExecutor
+from trimbench.reproduction.execution.ray_executor import RayExecutor
 from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.vocabulary.cells import Inputs
 

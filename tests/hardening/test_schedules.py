@@ -8,6 +8,7 @@ import errno
 import random
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,18 @@ from trimbench.reproduction.vocabulary.reported import Literature
 from trimbench.reproduction.world import World, world
 
 from .simulated.machine import Fault, Killed, Machine, Program
-from .simulated.schedules import Ground, places, play, prepared, reached, schedule_in, silence, tree
+from .simulated.schedules import Ground, places, play, prepared, reached, room, schedule_in, silence, tree
 
 _PARTS = 5
 
 
+# In one worker, which makes once what all schedules begin with.
+pytestmark = pytest.mark.xdist_group("schedules")
+
+
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with prepared(tmp_path_factory.mktemp("simulated")) as found:
+def ground() -> Iterator[Ground]:
+    with tempfile.TemporaryDirectory(prefix="schedules-", dir=room()) as folder, prepared(Path(folder)) as found:
         yield found
 
 

@@ -522,6 +522,11 @@ def prepared(folder: Path) -> Iterator[Ground]:
         use(before)
 
 
+def room() -> str | None:
+    """Return the folder for a simulated machine: one in memory, where there is one, takes less than half the time."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Print nothing."""
@@ -560,9 +565,8 @@ def main(arguments: list[str] | None = None) -> int:
     hit: set[tuple[str, int]] = set()
     kinds: Counter[str] = Counter()
     started, n_findings = time.process_time(), 0
-    room = "/dev/shm" if Path("/dev/shm").is_dir() else None
     out = sys.stdout
-    with tempfile.TemporaryDirectory(prefix="schedules-", dir=room) as name, prepared(Path(name)) as ground:
+    with tempfile.TemporaryDirectory(prefix="schedules-", dir=room()) as name, prepared(Path(name)) as ground:
         seeds = range(chosen.first, chosen.first + chosen.schedules)
         for seed in seeds if chosen.seed is None else [chosen.seed]:
             story, broken = play(ground, seed, hit)

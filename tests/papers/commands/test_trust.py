@@ -78,6 +78,7 @@ def test_settings_of_hydra_are_refused(command: Command, code: Path, text: str) 
     assert not code.exists()
 
 
+RAY = "trimbench.reproduction.execution.ray_executor.RayExecutor"
 OF_THE_RUN = {
     "task": "task: fetch",
     "run": "run: theirs",
@@ -85,7 +86,7 @@ OF_THE_RUN = {
     "cache_mode": "cache_mode: ignore",
     "offline": "offline: true",
     "executor": "executor: {workers: 1000}",
-    "executor ": "executor: {_target_: trimbench.reproduction.execution.remote.RayExecutor, address: 'evil:6379'}",
+    "executor ": f"executor: {{_target_: {RAY}, address: 'evil:6379'}}",
     "executor  ": "defaults: [override /executor: ray]",
     "executor   ": "defaults: [override /executor: theirs]",
 }
@@ -104,7 +105,7 @@ def test_what_is_done_and_where_comes_from_the_command_line_alone(command: Comma
         assert told.startswith(f"files in mine must not set {key.strip()}: they say what is computed, not how"), told
 
 
-THEIR_EXECUTOR = "_target_: trimbench.reproduction.execution.remote.RayExecutor\naddress: 127.0.0.1:1\nretries: 0\n"
+THEIR_EXECUTOR = f"_target_: {RAY}\naddress: 127.0.0.1:1\nretries: 0\n"
 
 
 def test_an_executor_of_a_folder_is_used_where_the_command_line_names_it(command: Command) -> None:

@@ -28,7 +28,7 @@ from trimbench.papers.networks import declare_network
 from trimbench.reproduction import project as project_module
 from trimbench.reproduction.execution.executors import SerialExecutor, run_jobs
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.remote import RayExecutor
+from trimbench.reproduction.execution.ray_executor import RayExecutor
 from trimbench.reproduction.execution.store import JobStore, Record
 
 from ..command_line import PROJECT, run_here, tables
@@ -149,7 +149,7 @@ def test_a_cluster_of_a_killed_program_leaves_no_files(
 
 def test_no_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.is_initialized", lambda: False)
-    monkeypatch.setattr("trimbench.reproduction.execution.remote._ANSWER_SECONDS", 4.0)
+    monkeypatch.setattr("trimbench.reproduction.execution.ray_executor._ANSWER_SECONDS", 4.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # as the head of a cluster that is about to end
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(RuntimeError, match=rf"got '{address}': what listens there does not answer like Ray for 4 "):

@@ -15,10 +15,10 @@ import pytest
 from tests.reproduction.execution import sample_jobs
 from tests.reproduction.execution.programs import ON_CLUSTER, run, squares
 from tests.reproduction.execution.test_job_log import SPEAKING, check_ends_and_logs
-from trimbench.reproduction.execution import cluster_task, remote
+from trimbench.reproduction.execution import cluster_task, slurm_executor
 from trimbench.reproduction.execution.executors import ExecutorError, SerialExecutor
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.remote import SlurmExecutor
+from trimbench.reproduction.execution.slurm_executor import SlurmExecutor
 from trimbench.reproduction.execution.store import Record
 
 pytestmark = ON_CLUSTER
@@ -153,7 +153,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], li
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setitem(remote._LOOK_SECONDS, "slurm", 0.1)
+    monkeypatch.setitem(slurm_executor._LOOK_SECONDS, "slurm", 0.1)
     (tmp_path / "cache/files").mkdir(parents=True)
     (tmp_path / "cache/files/data").write_text("content")
     monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
@@ -197,12 +197,12 @@ def test_names_of_nodes_may_be_any_bytes_and_where_there_are_none_the_reason_is_
 
 
 def test_tasks_that_wrote_nothing_are_waited_for_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "_END_SECONDS", 0.5)
-    monkeypatch.setitem(remote._LOOK_SECONDS, "local", 0.05)
+    monkeypatch.setattr(slurm_executor, "END_SECONDS", 0.5)
+    monkeypatch.setitem(slurm_executor._LOOK_SECONDS, "local", 0.05)
     tasks = [Mock() for _ in range(9)]
     with SlurmExecutor(folder=str(tmp_path / "slurm"), cluster="local").connected() as cluster:
         monkeypatch.setattr(cluster, "_is_local", False)
-        monkeypatch.setitem(remote._LOOK_SECONDS, "slurm", 0.05)
+        monkeypatch.setitem(slurm_executor._LOOK_SECONDS, "slurm", 0.05)
         for n, one in enumerate(tasks):
             one.paths.result_pickle = tmp_path / f"{n}.pkl"
         (tmp_path / "8.json").write_bytes(b"answer")

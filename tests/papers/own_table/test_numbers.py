@@ -541,8 +541,8 @@ def test_predictions_with_missing_features(cancer: Study) -> None:
     assert one["stated_stability"] == pytest.approx(stated, rel=1e-5)
     found = stability_of(group, "nacl")
     assert found is not None
-    stated, *share = found
-    assert (stated, *share) == (one["stated_stability"], stays.mean(), *wilson_interval(stays.sum(), whole.sum()))
+    found_stated, *share = found
+    assert (found_stated, *share) == (one["stated_stability"], stays.mean(), *wilson_interval(stays.sum(), whole.sum()))
     assert stability_of(group, "mean") is None
     shown = next(one.frame for one in tables_of(cancer.steps) if one.name == "missing").set_index("method")
     assert shown.loc["NaCL", "stays"] == stays.mean()

@@ -16,7 +16,8 @@ import yaml
 from trimbench.reproduction.execution.executors import TARGETS, Executor, ExecutorError, SerialExecutor, executor_of
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.processes import HeldInterrupts, ProcessExecutor
-from trimbench.reproduction.execution.remote import RayExecutor, SlurmExecutor
+from trimbench.reproduction.execution.ray_executor import RayExecutor
+from trimbench.reproduction.execution.slurm_executor import SlurmExecutor
 from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.project import SHARED_CONFIGURATION
 from trimbench.reproduction.settings import ConfigurationError

@@ -26,19 +26,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.reproduction.execution import cluster_task, executors, ray_task, remote
+from trimbench.reproduction.execution import cluster_task, executors, ray_executor, ray_task
 from trimbench.reproduction.execution.cluster_task import Terms, read_answer, run_task
 from trimbench.reproduction.execution.executors import ExecutorError, execute, run_jobs
 from trimbench.reproduction.execution.job import Job, JobLimits
-from trimbench.reproduction.execution.remote import (
-    Cluster,
-    RayCluster,
-    RayExecutor,
-    RemoteExecutor,
-    SlurmExecutor,
-    TaskLost,
-    ray_folder,
-)
+from trimbench.reproduction.execution.ray_executor import RayCluster, RayExecutor, ray_folder
+from trimbench.reproduction.execution.remote import Cluster, RemoteExecutor, TaskLost
+from trimbench.reproduction.execution.slurm_executor import SlurmExecutor
 from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.files import user_cache
 
@@ -263,7 +257,7 @@ def test_the_address_asked_for_joins_again(monkeypatch: pytest.MonkeyPatch) -> N
     *same, other = [RayExecutor(address=address) for address in addresses]
     made = pretended_ray(is_initialized=lambda: True)
     monkeypatch.setitem(sys.modules, "ray", made)
-    monkeypatch.setattr(remote, "_asked_for", ["head:6379"])
+    monkeypatch.setattr(ray_executor, "_asked_for", ["head:6379"])
     monkeypatch.setattr(os, "environ", variables := {"RAY_USAGE_STATS_ENABLED": "1"})
     for executor in same:
         assert executor._connected_ray() is made
@@ -272,9 +266,36 @@ def test_the_address_asked_for_joins_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert variables == {"RAY_USAGE_STATS_ENABLED": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "."}, "what is set stays"
 
 
+@pytest.mark.parametrize(("address", "late", "tries"), [(None, 1, 2), (None, 2, 2), ("127.0.0.1:1", 1, 1)])
+def test_a_cluster_that_starts_too_late_gets_a_second_try(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str | None, late: int, tries: int
+) -> None:
+    asked: list[str] = []
+
+    def init(address: str, **options: object) -> None:
+        asked.append(address)
+        if len(asked) <= late:
+            raise Exception("The current node timed out during startup.")
+
+    executor = RayExecutor(address=address)
+    made = pretended_ray(is_initialized=lambda: False, init=init, shutdown=lambda: None)
+    monkeypatch.setitem(sys.modules, "ray", made)
+    monkeypatch.setattr(ray_executor, "_asked_for", [])
+    monkeypatch.setattr(ray_executor, "_check_reachable", lambda _: None)
+    monkeypatch.setattr(ray_executor, "_ray_logs", lambda: tmp_path)
+    with contextlib.ExitStack() as end:
+        monkeypatch.setattr(ray_executor, "_at_end", end)
+        if late < tries:
+            assert executor._connected_ray() is made
+        else:
+            with pytest.raises(ExecutorError, match="did not start or join one in time on this machine"):
+                executor._connected_ray()
+    assert len(asked) == tries
+
+
 def test_files_of_a_cluster_are_in_a_folder_with_a_short_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as room, contextlib.ExitStack() as end:  # 16 bytes, the most
-        monkeypatch.setattr(remote, "_at_end", end)
+        monkeypatch.setattr(ray_executor, "_at_end", end)
         for added, are_there in (("", True), ("x", False)):
             monkeypatch.setenv("RAY_TMPDIR", room + added)
             assert (ray_folder() is not None) == are_there

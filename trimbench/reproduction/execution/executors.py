@@ -269,8 +269,8 @@ _ROOM = __package__
 TARGETS = (
     f"{_ROOM}.executors.SerialExecutor",
     f"{_ROOM}.processes.ProcessExecutor",
-    f"{_ROOM}.remote.RayExecutor",
-    f"{_ROOM}.remote.SlurmExecutor",
+    f"{_ROOM}.ray_executor.RayExecutor",
+    f"{_ROOM}.slurm_executor.SlurmExecutor",
 )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import trimbench.reproduction
-from trimbench.reproduction.commands import tasks
+from trimbench.reproduction.commands import publishing
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.files import lock, temporary_folder, write_bytes, write_text
@@ -68,7 +68,7 @@ def _write_in_place(target: Path, folders: Mapping[str, Path], invocation: Any) 
     with temporary_folder(target.parent, "publishing") as beside:
         if target.exists():
             world().rename(target, beside / "old")
-        parts = [tasks._copied(name, folder, target) for name, folder in folders.items()]
+        parts = [publishing._copied(name, folder, target) for name, folder in folders.items()]
         literature = Literature.of(invocation.catalogue)
         write_summary(parts, literature, target, run=target.name, profile=invocation.profile)
         write_profile(target, invocation.profile)
@@ -94,7 +94,7 @@ def _forget_to_flush(program: World, path: Path) -> None:
 
 
 _MISTAKES = {
-    "rename before write": (tasks, "_replace", _write_in_place),
+    "rename before write": (publishing, "_replace", _write_in_place),
     "forget the lock": (JobStore, "turn", _take_no_turn),
     "trust a torn record": (JobStore, "get", _trust),
     "forget to flush": (Program, "flush", _forget_to_flush),
@@ -208,7 +208,7 @@ def _published(ground: Ground, seed: int, *faults: Fault, n: int = 1) -> tuple[l
         results = ground.publish.root
         shutil.copytree(ground.whole, results)
         programs = [machine.program(*(faults if at == 0 else ())) for at in range(n)]
-        ends = machine.run(*((one, lambda: tasks.publish(ground.publish)) for one in programs))
+        ends = machine.run(*((one, lambda: publishing.publish(ground.publish)) for one in programs))
         return ends, tree(results / "published")
 
 
@@ -233,7 +233,7 @@ def test_publishing_leaves_out_what_a_failing_disk_kept(ground: Ground) -> None:
         shutil.copytree(ground.whole, ground.publish.root)
         names: list[str] = []
         (program := machine.program()).names = names
-        machine.run((program, lambda: tasks.publish(ground.publish)))
+        machine.run((program, lambda: publishing.publish(ground.publish)))
     steps = [at for at, name in enumerate(names, 1) if name == "remove_folder"]
     assert len(steps) > 5
     for at in steps:
@@ -247,7 +247,7 @@ def test_a_file_of_a_run_that_is_not_as_it_was_written_is_not_published(ground: 
         shutil.copytree(ground.whole, results)
         file = results / "quick/powers/squares.csv"
         file.write_bytes(file.read_bytes()[:-5])
-        end = _after(machine, lambda: tasks.publish(ground.publish))
+        end = _after(machine, lambda: publishing.publish(ground.publish))
         assert isinstance(end, ConfigurationError)
         wanted = "run must have the files of powers/squares as it wrote them, got another .*squares.csv"
         assert re.search(wanted, str(end))
@@ -276,7 +276,7 @@ def test_a_power_cut_leaves_a_run_that_the_next_one_knows(machine: Machine, tmp_
 
 def test_a_fault_while_the_old_run_is_put_back_keeps_it_aside(ground: Ground) -> None:
     """The rename of the new run fails, and so does what then puts back the old one."""
-    renames = [place for place, what in places().items() if place[0] == "commands/tasks.py" and "rename" in what]
+    renames = [place for place, what in places().items() if place[0] == "commands/publishing.py" and "rename" in what]
     aside, instead, back, _ = sorted(renames)
     assert aside not in ground.rare["publish"]
     assert back in ground.rare["publish"]
@@ -286,12 +286,12 @@ def test_a_fault_while_the_old_run_is_put_back_keeps_it_aside(ground: Ground) ->
         with silence(), schedule_in(ground.folder, 1) as machine:
             shutil.copytree(ground.whole, ground.publish.root)
             faults = Fault("error", 1, places=[instead]), Fault(kind, 1, places=ground.rare["publish"])
-            assert isinstance(_after(machine, lambda: tasks.publish(ground.publish), *faults), Killed | OSError)
-            assert ("commands/tasks.py", back[1]) in machine.hit
+            assert isinstance(_after(machine, lambda: publishing.publish(ground.publish), *faults), Killed | OSError)
+            assert ("commands/publishing.py", back[1]) in machine.hit
             published = ground.publish.root / "published"
             assert not published.exists()
             assert [tree(path) for path in ground.publish.root.glob("publishing.*.tmp/old")] == [ground.old]
-            assert _after(machine, lambda: tasks.publish(ground.publish)) == 0
+            assert _after(machine, lambda: publishing.publish(ground.publish)) == 0
             assert tree(published) == ground.new
 
 

@@ -43,7 +43,7 @@ _SHARES = {"jobs": 75, "run": 11, "publish": 14}
 _FILES = {
     "jobs": ("files.py", "execution/"),
     "run": ("commands/surroundings.py", "reporting/"),
-    "publish": ("commands/tasks.py",),
+    "publish": ("commands/publishing.py",),
 }
 # What ends no program, so that something else may go wrong while it is dealt with.
 _SURVIVED = ("full", "error", "error", "clock", "torn")
@@ -454,7 +454,8 @@ _MODULES = ("files.py", "execution/store.py", "execution/executors.py", "vocabul
 _PARTS = {
     "reporting/runs.py": re.compile(""),
     "reporting/overview.py": re.compile(""),
-    "commands/tasks.py": re.compile(r"run|_run_all|publish|_replace|_undo_killed|_copied"),
+    "commands/publishing.py": re.compile(r"publish|_replace|_undo_killed|_copied"),
+    "commands/tasks.py": re.compile(r"run|_run_all"),
     "commands/surroundings.py": re.compile(""),
 }
 _OPERATIONS = {

@@ -46,7 +46,7 @@ OTHERS = {
         "take": "a folder of this process",
         "shorten_file": "a folder of this process",
     },
-    "reproduction/execution/store.py": {
+    "reproduction/execution/provenance.py": {
         "own_version": "the project's own folder",
         "_quotas": "the kernel",
         "_quota": "the kernel",

@@ -19,7 +19,8 @@ from trimbench.reproduction.commands.common_settings import SHARED_KEYS
 from trimbench.reproduction.configuration import Catalogue, plain
 from trimbench.reproduction.data.cache import Cache
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.store import JobStore, Record, provenance
+from trimbench.reproduction.execution.provenance import provenance
+from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.project import project
 from trimbench.reproduction.settings import Json
 from trimbench.reproduction.vocabulary.cells import Inputs

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.project import PROJECT
-from trimbench.reproduction.commands import tasks
-from trimbench.reproduction.execution.store import provenance
+from trimbench.reproduction.commands import publishing
+from trimbench.reproduction.execution.provenance import provenance
 from trimbench.reproduction.files import settings_name
 from trimbench.reproduction.project import project
 from trimbench.reproduction.reporting import page as reporting_page
@@ -146,7 +146,7 @@ def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str
     """What the program takes for its commit, with a configuration of one experiment."""
     folder = project_of(tmp_path / "conf", "trimming/table4")
     state = {**provenance(), "commit": "a" * 40, "dirty": False}
-    for module in (tasks, runs, reporting_page, parts):
+    for module in (publishing, runs, reporting_page, parts):
         monkeypatch.setattr(module, "provenance", lambda: dict(state))
     for _ in configured_in(folder):
         yield state
@@ -303,7 +303,7 @@ def test_only_what_this_commit_has_written_is_published(
     about.write_bytes(kept.replace(b'"page"', b'"else"'))
     assert "table4.json cannot be read: missing are ['page']" in refused("run=mine")
     about.write_bytes(kept)
-    monkeypatch.setattr(tasks, "_MOST_MEGABYTES", 0.001)
+    monkeypatch.setattr(publishing, "_MOST_MEGABYTES", 0.001)
     assert "a published run must take at most 0.001 MB, got 0." in refused("run=mine")
     (tmp_path / "results/mine/trimming/table4.json").unlink()
     assert "run must have an experiment to publish, got none in results/mine" in refused("run=mine")

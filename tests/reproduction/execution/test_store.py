@@ -24,10 +24,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimbench.reproduction.execution import provenance as provenance_module
 from trimbench.reproduction.execution import store as store_module
 from trimbench.reproduction.execution.executors import Executor, SerialExecutor, execute, run_jobs
 from trimbench.reproduction.execution.job import COUNT, Job, check_result, declare_result
 from trimbench.reproduction.execution.processes import ProcessExecutor
+from trimbench.reproduction.execution.provenance import provenance, usable_cpus
 from trimbench.reproduction.execution.store import (
     RUN_VARIABLE,
     JobStore,
@@ -35,10 +37,8 @@ from trimbench.reproduction.execution.store import (
     Record,
     _git_state,
     _quotas,
-    provenance,
     read_earlier_arrays,
     remember,
-    usable_cpus,
 )
 from trimbench.reproduction.files import sealed as sealed_content
 from trimbench.reproduction.files import unsealed
@@ -513,11 +513,11 @@ def test_a_record_says_where_its_data_came_from_even_if_it_was_encoded_before(mo
 
     for _ in range(2):
         monkeypatch.setattr(store_module, "_roads", {})
-        assert store_module.provenance_of(job)["roads"] == {}
+        assert provenance_module.provenance_of(job)["roads"] == {}
         assert remember("rows", {"of": "a"}, encoded).keys() == {"rows"}
         assert execute(job).provenance == provenance() | {"roads": {"dataset/a": "a package"}}
-    assert store_module.PROVENANCE.holds(store_module.provenance_of(job))
-    assert not store_module.PROVENANCE.holds(provenance() | {"roads": {"dataset/a": 5}})
+    assert provenance_module.PROVENANCE.holds(provenance_module.provenance_of(job))
+    assert not provenance_module.PROVENANCE.holds(provenance() | {"roads": {"dataset/a": 5}})
 
 
 @needs_git
@@ -596,12 +596,12 @@ def test_a_quota_of_a_control_group_counts(
 
 
 def test_only_the_allowed_processors_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "_quotas", lambda *_: iter(()))
+    monkeypatch.setattr(provenance_module, "_quotas", lambda *_: iter(()))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 7}, raising=False)
     assert usable_cpus() == 3
-    monkeypatch.setattr(store_module, "_quotas", lambda *_: iter((1.2, 8.0)))
+    monkeypatch.setattr(provenance_module, "_quotas", lambda *_: iter((1.2, 8.0)))
     assert usable_cpus() == 2
-    monkeypatch.setattr(store_module, "_quotas", lambda *_: iter(()))
+    monkeypatch.setattr(provenance_module, "_quotas", lambda *_: iter(()))
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert usable_cpus() == 1

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.reproduction.execution import store
+from trimbench.reproduction.execution.provenance import provenance
 from trimbench.reproduction.project import project, use
 from trimbench.reproduction.reporting import page as reporting_page
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
@@ -481,7 +481,7 @@ def test_what_a_page_was_written_with_is_read_again_or_refused(
 def test_the_facts_say_where_a_page_comes_from(
     monkeypatch: pytest.MonkeyPatch, commit: str | None, dirty: bool | None, fact: str
 ) -> None:
-    where = {**store.provenance(), "commit": commit, "dirty": dirty, "time": "2026-01-02T03:04:05+00:00"}
+    where = {**provenance(), "commit": commit, "dirty": dirty, "time": "2026-01-02T03:04:05+00:00"}
     monkeypatch.setattr(reporting_page, "provenance", lambda: where)
     facts = facts_of("run a", "profile b")
     assert facts[:2] == ["run a", "profile b"]

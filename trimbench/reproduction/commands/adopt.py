@@ -14,7 +14,8 @@ from trimbench.reproduction.commands.arguments import Invocation
 from trimbench.reproduction.commands.audit import audited, show
 from trimbench.reproduction.commands.surroundings import make, surroundings
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.store import JobStore, Record, commit_of
+from trimbench.reproduction.execution.provenance import commit_of
+from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.files import hash_of
 from trimbench.reproduction.messages import brief
 from trimbench.reproduction.reporting.adoption import adopt, candidates, rebuilt_records, remove_adopted

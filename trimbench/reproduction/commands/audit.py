@@ -13,7 +13,8 @@ from trimbench.reproduction.commands.arguments import Invocation
 from trimbench.reproduction.commands.common_settings import PUBLISHED, SHARED_KEYS
 from trimbench.reproduction.commands.surroundings import surroundings
 from trimbench.reproduction.execution.executors import Executor, SerialExecutor, duration, run_jobs
-from trimbench.reproduction.execution.store import JobStore, Record, commit_of
+from trimbench.reproduction.execution.provenance import commit_of
+from trimbench.reproduction.execution.store import JobStore, Record
 from trimbench.reproduction.files import hash_of, temporary_folder
 from trimbench.reproduction.messages import ShortError, brief, reason, some, terminal_width
 from trimbench.reproduction.reporting.archive import unpack_tables

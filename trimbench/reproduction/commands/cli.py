@@ -93,7 +93,7 @@ def _main(understood: Callable[[], object]) -> None:
         with _exit_on(*_COMPLAINTS):
             line = CommandLine.of(sys.argv[1:])
             if line.options.version:
-                from trimbench.reproduction.execution.store import own_version
+                from trimbench.reproduction.execution.provenance import own_version
 
                 sys.stdout.write(f"{DISTRIBUTION} {own_version()}\n")
                 return

@@ -9,7 +9,7 @@ from typing import Any
 
 from trimbench.reproduction.commands.arguments import Invocation
 from trimbench.reproduction.commands.common_settings import PUBLISHED, SHARED_KEYS
-from trimbench.reproduction.execution.store import no_commit, provenance
+from trimbench.reproduction.execution.provenance import no_commit, provenance
 from trimbench.reproduction.files import (
     hash_of,
     lock_of,

@@ -31,7 +31,8 @@ from trimbench.reproduction.data.declarations import (
 )
 from trimbench.reproduction.data.errors import by_host, ways_out
 from trimbench.reproduction.execution.executors import Executor, Work, duration, n_workers
-from trimbench.reproduction.execution.store import Glance, JobStore, Record, no_commit
+from trimbench.reproduction.execution.provenance import no_commit
+from trimbench.reproduction.execution.store import Glance, JobStore, Record
 from trimbench.reproduction.files import (
     beside_runs,
     settings_name,

@@ -33,7 +33,8 @@ from trimbench.reproduction.execution.executors import (
 )
 from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
 from trimbench.reproduction.execution.processes import Workers
-from trimbench.reproduction.execution.store import PROVENANCE, RUN_VARIABLE, Record, deciding_versions
+from trimbench.reproduction.execution.provenance import PROVENANCE, deciding_versions
+from trimbench.reproduction.execution.store import RUN_VARIABLE, Record
 from trimbench.reproduction.files import opened, remove_abandoned, user_cache, write_bytes
 from trimbench.reproduction.messages import reason, visible
 from trimbench.reproduction.project import project

@@ -20,14 +20,8 @@ from typing import Protocol
 from trimbench.reproduction.data.errors import DataUnavailable, FactsMismatch
 from trimbench.reproduction.execution.code_hash import code_version, resolve
 from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, run_job_function, size_in_bytes
-from trimbench.reproduction.execution.store import (
-    JobStore,
-    Record,
-    Stamp,
-    provenance_of,
-    read_earlier_arrays,
-    usable_cpus,
-)
+from trimbench.reproduction.execution.provenance import provenance_of, usable_cpus
+from trimbench.reproduction.execution.store import JobStore, Record, Stamp, read_earlier_arrays
 from trimbench.reproduction.files import remove_temporary_folders, user_cache, without_homes
 from trimbench.reproduction.messages import controllable, visible
 from trimbench.reproduction.settings import Json, settings, unknown, validated

@@ -38,7 +38,8 @@ from trimbench.reproduction.execution.executors import (
     written_to,
 )
 from trimbench.reproduction.execution.job import LOG_BYTES, Job, JobLimits, in_megabytes
-from trimbench.reproduction.execution.store import TERMINAL, Record, usable_cpus
+from trimbench.reproduction.execution.provenance import usable_cpus
+from trimbench.reproduction.execution.store import TERMINAL, Record
 from trimbench.reproduction.files import make_temporary_folder, remove_temporary_folder, without_homes
 from trimbench.reproduction.project import project
 from trimbench.reproduction.project_folder import take_up

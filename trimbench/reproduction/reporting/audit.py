@@ -13,7 +13,8 @@ from typing import Any, Literal
 import pandas as pd
 
 from trimbench.reproduction.execution.job import ROW_COLUMNS, Job, generator_for
-from trimbench.reproduction.execution.store import Record, commit_of, provenance
+from trimbench.reproduction.execution.provenance import commit_of, provenance
+from trimbench.reproduction.execution.store import Record
 from trimbench.reproduction.files import as_it_was, without_homes, write_csv, write_text
 from trimbench.reproduction.reporting.certificate import write_certificate
 from trimbench.reproduction.reporting.comparison import is_cost, is_rounding

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from trimbench.reproduction.configuration import has_profiles
-from trimbench.reproduction.execution.store import commit_of, provenance
+from trimbench.reproduction.execution.provenance import commit_of, provenance
 from trimbench.reproduction.messages import reason, visible
 from trimbench.reproduction.project import DISTRIBUTION, per_project, project
 from trimbench.reproduction.reporting.certificate import audited_line

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from trimbench.reproduction.data.cache import is_inside
 from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, POSITIVE, TEXT, fields, list_of, number
-from trimbench.reproduction.execution.store import commit_of, computed_with, environment_of, provenance
+from trimbench.reproduction.execution.provenance import commit_of, computed_with, environment_of, provenance
 from trimbench.reproduction.files import as_it_was, beside, read_bytes, read_csv, unlinked
 from trimbench.reproduction.reporting.tables import asked
 from trimbench.reproduction.reporting.verdicts import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from trimbench.reproduction.execution.job import NOTHING, NUMBER, TEXT, Kind, faults, fields, list_of
-from trimbench.reproduction.execution.store import computed_with, provenance
+from trimbench.reproduction.execution.provenance import computed_with, provenance
 from trimbench.reproduction.files import (
     beside,
     csv_ending,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from trimbench.reproduction.data.errors import by_host
-from trimbench.reproduction.execution.store import commit_of, computed_with
+from trimbench.reproduction.execution.provenance import commit_of, computed_with
 from trimbench.reproduction.files import beside, without_homes, write_csv, write_text
 from trimbench.reproduction.reporting.columns import Measured, free_name, is_numeric, known_methods, measured_columns
 from trimbench.reproduction.reporting.figures.drawing import write_figures

@@ -29,14 +29,12 @@ from trimbench.reproduction.execution import store as store_module
 from trimbench.reproduction.execution.executors import Executor, SerialExecutor, execute, run_jobs
 from trimbench.reproduction.execution.job import COUNT, Job, check_result, declare_result
 from trimbench.reproduction.execution.processes import ProcessExecutor
-from trimbench.reproduction.execution.provenance import provenance, usable_cpus
+from trimbench.reproduction.execution.provenance import _git_state, _quotas, provenance, usable_cpus
 from trimbench.reproduction.execution.store import (
     RUN_VARIABLE,
     JobStore,
     KeptArrays,
     Record,
-    _git_state,
-    _quotas,
     read_earlier_arrays,
     remember,
 )

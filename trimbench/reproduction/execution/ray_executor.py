@@ -105,9 +105,7 @@ class RayExecutor(RemoteExecutor):
                 _at_end.callback(ray.shutdown)  # before the folder is removed, which Ray never does
             else:
                 _check_reachable(self.address)
-            # It hands the current folder on to its workers, first on their path.
-            with starting(), contextlib.chdir(_ray_logs()):
-                _begin(ray, self.address or "local", options)
+            _begin(ray, self.address or "local", options)
             _asked_for[:] = [self.address]
         except ExecutorError:
             raise
@@ -122,20 +120,22 @@ class RayExecutor(RemoteExecutor):
 
 def _begin(ray: Any, address: str, options: dict[str, Any]) -> None:
     """Connect to a cluster; one that this program starts gets a second try, as Ray waits only 30 s for it."""
-    try:
-        ray.init(address=address, **options)
-    except Exception as error:
-        if not _is_late(error):
-            raise
-        if address != "local":
-            raise _too_busy() from error
-        ray.shutdown()
+    # It hands the current folder on to its workers, first on their path.
+    with starting(), contextlib.chdir(_ray_logs()):
         try:
             ray.init(address=address, **options)
-        except Exception as again:
-            if not _is_late(again):
+        except Exception as error:
+            if not _is_late(error):
                 raise
-            raise _too_busy() from again
+            if address != "local":
+                raise _too_busy() from error
+            ray.shutdown()
+            try:
+                ray.init(address=address, **options)
+            except Exception as again:
+                if not _is_late(again):
+                    raise
+                raise _too_busy() from again
 
 
 def _too_busy() -> ExecutorError:

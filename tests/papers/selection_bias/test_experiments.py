@@ -213,3 +213,6 @@ def test_verdicts_of_the_correction() -> None:
     assert set(verdicts.values()) == {"better"}
     assert outcome.tables[2].frame["share with p < 0.05"].tolist() == [0.25]
     assert "nested cross-validation: better on 0, equal on 0, worse on 1" in outcome.notes[0]
+    # Each method is in one figure of errors, and in one of gaps.
+    shown = [series for figure in outcome.figures for series in figure.points["series"].unique()]
+    assert [shown.count(method.title) for method in METHODS.values()] == [2] * len(METHODS)

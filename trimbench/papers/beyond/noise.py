@@ -462,13 +462,13 @@ def _against(data: str, ours: pd.DataFrame) -> Iterator[tuple[object, ...]]:
 
 
 class Shown(NamedTuple):
-    """Methods that share a figure, and what the error is that they expect."""
+    """Methods that share a figure, and what the error that they expect is called there."""
 
     error: str
     methods: tuple[str, ...]
 
 
-# The figures of errors come twice: one can tell six methods apart, hardly eleven.
+# Figures of errors come twice, since eleven methods cannot be told apart in one. Of each, the end of the file's name.
 _SHOWN = {
     "": Shown("cross-validated error", ("outside", "inside", "best", "nested", "bias_corrected")),
     "stated": Shown("stated error", ("uncorrected", "corrected", "calibrated", "platt", "shrunken", "penalised")),

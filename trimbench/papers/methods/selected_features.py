@@ -92,7 +92,7 @@ def shrunken_centroids(X: NDArray[Any], y: Labels, threshold: float) -> Any:
     from sklearn.neighbors import NearestCentroid
 
     class Rounded(NearestCentroid):  # type: ignore[misc]
-        """Does not decide by the last digits where centroids are equal, which differ between processors."""
+        """Gives equal scores to the first class: their last digits depend on the processor."""
 
         def predict(self, X: Any) -> Any:
             return self.classes_[self.predict_proba(X).round(9).argmax(axis=1)]

@@ -33,12 +33,7 @@ from trimbench.reproduction.data.errors import by_host, ways_out
 from trimbench.reproduction.execution.executors import Executor, Work, duration, n_workers
 from trimbench.reproduction.execution.provenance import no_commit
 from trimbench.reproduction.execution.store import Glance, JobStore, Record
-from trimbench.reproduction.files import (
-    beside_runs,
-    settings_name,
-    write_csv,
-    write_text,
-)
+from trimbench.reproduction.files import beside_runs, settings_name, write_csv, write_text
 from trimbench.reproduction.messages import terminal_width
 from trimbench.reproduction.project import DISTRIBUTION, project
 from trimbench.reproduction.reporting.archive import write_archive

@@ -16,14 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from trimbench.reproduction.children import run, safe_environment
-from trimbench.reproduction.execution.job import (
-    COUNT,
-    FLAG,
-    NOTHING,
-    TEXT,
-    Job,
-    fields,
-)
+from trimbench.reproduction.execution.job import COUNT, FLAG, NOTHING, TEXT, Job, fields
 from trimbench.reproduction.execution.store import Record, noted_road
 from trimbench.reproduction.project import DISTRIBUTION, per_project, project
 from trimbench.reproduction.settings import Json

@@ -25,14 +25,7 @@ from trimbench.reproduction.execution import ray_task
 from trimbench.reproduction.execution.cluster_task import Terms, last_line, only_data
 from trimbench.reproduction.execution.executors import ExecutorError
 from trimbench.reproduction.execution.job import Job
-from trimbench.reproduction.execution.remote import (
-    END_SECONDS,
-    LONGEST_SENT,
-    Cluster,
-    RemoteExecutor,
-    TaskId,
-    TaskLost,
-)
+from trimbench.reproduction.execution.remote import END_SECONDS, LONGEST_SENT, Cluster, RemoteExecutor, TaskId, TaskLost
 from trimbench.reproduction.extras import MissingExtraError, check_installed
 from trimbench.reproduction.files import lock_of, read_bytes, temporary_folder, temporary_folders
 from trimbench.reproduction.messages import reason
@@ -122,31 +115,20 @@ def _begin(ray: Any, address: str, options: dict[str, Any]) -> None:
     """Connect to a cluster; one that this program starts gets a second try, as Ray waits only 30 s for it."""
     # It hands the current folder on to its workers, first on their path.
     with starting(), contextlib.chdir(_ray_logs()):
-        try:
-            ray.init(address=address, **options)
-        except Exception as error:
-            if not _is_late(error):
-                raise
-            if address != "local":
-                raise _too_busy() from error
-            ray.shutdown()
+        for is_last in (False, True) if address == "local" else (True,):
             try:
                 ray.init(address=address, **options)
-            except Exception as again:
-                if not _is_late(again):
+                break
+            except Exception as error:
+                if "timed out during startup" not in str(error):  # a bare Exception
                     raise
-                raise _too_busy() from again
-
-
-def _too_busy() -> ExecutorError:
-    return ExecutorError(
-        "executor=ray needs a cluster, and Ray did not start or join one in time on this machine, which may be too "
-        "busy; run the command again later, or with executor=processes, which needs none"
-    )
-
-
-def _is_late(error: Exception) -> bool:
-    return "timed out during startup" in str(error)  # Ray raises a bare Exception
+                if is_last:
+                    raise ExecutorError(
+                        "executor=ray needs a cluster, and Ray did not start or join one in time on this machine, "
+                        "which may be too busy; run the command again later, or with executor=processes, which needs "
+                        "none"
+                    ) from error
+                ray.shutdown()
 
 
 class RayCluster(Cluster):

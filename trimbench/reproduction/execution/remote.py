@@ -13,11 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trimbench.reproduction.execution.cluster_task import (
-    Terms,
-    last_line,
-    read_answer,
-)
+from trimbench.reproduction.execution.cluster_task import Terms, last_line, read_answer
 from trimbench.reproduction.execution.executors import (
     ExecutorError,
     Files,

@@ -19,14 +19,7 @@ from trimbench.reproduction.execution.cluster_task import ANSWER, Terms, last_li
 from trimbench.reproduction.execution.executors import ExecutorError
 from trimbench.reproduction.execution.job import Job
 from trimbench.reproduction.execution.provenance import usable_cpus
-from trimbench.reproduction.execution.remote import (
-    END_SECONDS,
-    LONGEST_SENT,
-    Cluster,
-    RemoteExecutor,
-    TaskId,
-    TaskLost,
-)
+from trimbench.reproduction.execution.remote import END_SECONDS, LONGEST_SENT, Cluster, RemoteExecutor, TaskId, TaskLost
 from trimbench.reproduction.files import read_bytes, temporary_folder
 from trimbench.reproduction.project import DISTRIBUTION
 from trimbench.reproduction.settings import ConfigurationError, settings

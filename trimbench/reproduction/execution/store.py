@@ -20,13 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trimbench.reproduction.execution.job import (
-    RESULT_BYTES,
-    Job,
-    canonical_json,
-    check_result,
-    to_plain,
-)
+from trimbench.reproduction.execution.job import RESULT_BYTES, Job, canonical_json, check_result, to_plain
 from trimbench.reproduction.files import (
     lock,
     opened,

@@ -35,17 +35,8 @@ from trimbench.reproduction.reporting.figures.drawing import write_figures
 from trimbench.reproduction.reporting.figures.settings import FigureSettings
 from trimbench.reproduction.reporting.page import assets, count
 from trimbench.reproduction.reporting.parts import PAGE, SHORT_KEY, SHOWN, Entry, part_of, read_texts
-from trimbench.reproduction.reporting.tables import (
-    comparison,
-    differences,
-    latex,
-    markdown_page,
-    side_by_side,
-)
-from trimbench.reproduction.reporting.verdicts import (
-    ELSEWHERE,
-    Judgement,
-)
+from trimbench.reproduction.reporting.tables import comparison, differences, latex, markdown_page, side_by_side
+from trimbench.reproduction.reporting.verdicts import ELSEWHERE, Judgement
 from trimbench.reproduction.settings import ConfigurationError, Json, unknown
 from trimbench.reproduction.vocabulary.planning import Findings
 from trimbench.reproduction.world import world

@@ -164,13 +164,14 @@ def measure_mixture(k: int) -> dict[str, float]:
 
     import trimbench as tb
     from trimbench.papers.selection_bias.simulated_cases import MixtureSettings, simulate_mixture
+    from trimbench.selection_bias.mixture import MixtureSampler
 
     data = simulate_mixture(MixtureSettings(n_train=200), np.random.default_rng(0))
     warnings.simplefilter("ignore")  # chains that need not converge
     fit = partial(tb.fit_selection_corrected, features="mixture")
-    fit(data.X[:20], data.y[:20], 1, n_warmup=0, n_draws=4)  # loads the compiled loops
+    fit(data.X[:20], data.y[:20], 1, sampler=MixtureSampler(n_warmup=0, n_draws=4))  # loads the compiled loops
     start, processor = time.perf_counter(), time.process_time()
-    fit(data.X, data.y, k, n_warmup=200, n_draws=500, n_jobs=2)
+    fit(data.X, data.y, k, sampler=MixtureSampler(n_warmup=200, n_draws=500, n_jobs=2))
     return {"seconds": time.perf_counter() - start, "processor": time.process_time() - processor, "peak": _peak()}
 
 

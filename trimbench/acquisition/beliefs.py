@@ -155,7 +155,7 @@ class StateBeliefs:
         table, starts = self.model.all_but_last
         wanted = np.asarray(features, dtype=np.intp)
         if len(wanted) < len(starts):
-            part = StateModel([self.model.tables[j] for j in wanted], self.model.class_of, self.model.n_classes)
+            part = StateModel([self.model.tables[j] for j in wanted], self.model.class_of, self.model.n_classes)  # type: ignore[call-overload, unused-ignore]
             return StateBeliefs(part, self.shares).expected(range(len(wanted)))
         result = np.empty((len(self), len(starts)))
         step = max(_BLOCK // max(len(table), 1), 1)

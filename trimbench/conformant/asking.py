@@ -185,14 +185,14 @@ class ConformantAsker:
                 values = nearest_values(layout, model.evidence.coding, feature, normals).astype(np.float64)
                 given = table[:, list(columns)].argmax(axis=1)
             elif feature in self._joint:
-                values, given = normals[:, :, self._joint.index(feature)], table[:, columns[0]]
+                values, given = normals[:, :, self._joint.index(feature)], table[:, columns[0]]  # type: ignore[assignment, unused-ignore]
             elif feature in self._real:
                 means, deviations = (moment[self._real.index(feature)] for moment in self._moments)
                 values = means[states] + deviations[states] * ndtri(of_draws)
-                given = table[:, columns[0]]
+                given = table[:, columns[0]]  # type: ignore[assignment, unused-ignore]
             else:
                 values = drawn_codes(self.states.tables[feature], states, of_draws).astype(np.float64)
-                given = table[:, columns[0]] if len(columns) == 1 else table[:, list(columns)].argmax(axis=1)
+                given = table[:, columns[0]] if len(columns) == 1 else table[:, list(columns)].argmax(axis=1)  # type: ignore[assignment, unused-ignore]
             values = np.where(known[:, [feature]], given[:, None], values)
             coded[:, :, feature] = values
             if columns in self._groups:

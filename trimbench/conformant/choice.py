@@ -545,7 +545,7 @@ class _Growth:
             centred = points - points.mean(axis=0) if len(own) else np.zeros((0, 1))
             direction = np.random.default_rng(z).standard_normal(centred.shape[1])
             for _ in range(_POWER_STEPS):
-                direction = centred.T @ (centred @ direction)
+                direction = centred.T @ (centred @ direction)  # type: ignore[assignment, unused-ignore]
                 direction = direction / (np.linalg.norm(direction) or 1.0)
             upper = centred @ direction > 0
             members[own[upper], 2 * z] = members[own[~upper], 2 * z + 1] = 1.0

@@ -322,7 +322,7 @@ def decided_by_finer(lattice: Lattice, finer: Lattice) -> Lattice:
             if low < high:
                 own = one[mine, split + 1 - high : split + 1 - low]
                 positive += np.einsum("ij,ij", own, above[others, low:high][::-1, ::-1])
-            masses[0, place] += prior * max(0.0, mass[mine] @ other_mass[others][::-1] - positive)
+            masses[0, place] += prior * max(0.0, mass[mine] @ other_mass[others][::-1] - positive)  # type: ignore[operator, unused-ignore]
             masses[1, place] += prior * positive
     return _best_decision(lattice, first, masses, finer.error)
 

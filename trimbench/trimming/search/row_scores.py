@@ -125,7 +125,7 @@ class GeneralScores:
             if self._has_table:
                 classifier.prepare_table(max_operations=_MAX_OPERATIONS)
                 # The table has 0 for probabilities below the smallest float, even those of rows that occur.
-                self._has_table = classifier.prior.min() > TRACE
+                self._has_table = classifier.prior.min() > TRACE  # type: ignore[assignment, unused-ignore]
         except ContractionTooLarge:
             self._has_table = False
 

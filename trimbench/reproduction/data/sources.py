@@ -187,7 +187,7 @@ class _PlainText(InFiles):
                 others = [*frame[name][numbers.isna() & frame[name].notna()]]
                 raise DeclarationError(f"{owner}: {quoted(name)} must have numbers, got {shown(others)}")
             if is_numeric and self.types.get(name) != "category":
-                frame[name] = frame[name].astype("float64")  # to the last bit, which the numbers of pandas 2 are not
+                frame[name] = numbers
         return pd.DataFrame(frame)
 
     def _part(self, owner: str, path: Path, skip: int) -> pd.DataFrame:

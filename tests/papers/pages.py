@@ -72,7 +72,7 @@ def follow(page: Path) -> list[tuple[int, str, str]]:
             out = io.StringIO()
             with redirect_stdout(out):
                 # A traceback then names the line of the page.
-                exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
+                exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec", dont_inherit=True), names)
             if following.language == "text":
                 printed.append((block.line, out.getvalue(), following.text))
     return printed

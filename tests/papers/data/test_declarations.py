@@ -527,7 +527,7 @@ def test_facts_hold_for_the_real_data(name: str, given_cache: Cache) -> None:
     if not is_here(declaration, given_cache):
         pytest.skip(f"TRIMBENCH_CACHE does not hold the data set {name}")
     if name == "colon" and int(pd.__version__.split(".")[0]) < 3:
-        pytest.skip("pandas 2 reads numbers of 17 digits one unit of the last place off, so that it refuses this data set")
+        pytest.skip("pandas 2 reads numbers of 17 digits with another last bit, so that it refuses this data")
     dataset = load_dataset(declaration, given_cache)
     assert dataset.sha256 == declaration.facts.sha256
     assert int(dataset.features.isna().sum().sum()) == MISSING[name]

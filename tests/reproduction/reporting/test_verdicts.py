@@ -68,6 +68,10 @@ CASES = [
     ("number", "0.5", "at_most", math.nan, "not attempted", NOT_TRIED),
     ("claim", "0.000000", "at_least", 0.25, "holds", CLAIMED),
     ("claim", "0.000000", "at_least", -0.25, "fails", "known"),
+    ("claim", "0", "at_least", -0.4, "fails", "known"),  # a limit is not rounded, as a measurement is
+    ("claim", "2", "at_most", 2.4, "fails", "known"),
+    ("claim", "100", "at_least", 99.99999999999999, "holds", "as the paper says"),
+    ("claim", "4", "at_least", 4.0, "holds", "as the paper says"),
     ("claim", "1.000", "at_most", 0.5, "holds", CLAIMED),
     ("claim", "0.00", "within", 0.1, "holds", "as the paper says, within the declared tolerance"),
     ("claim", "0.00", "within", 0.2, "fails", "known"),
@@ -123,7 +127,8 @@ def test_a_prediction_interval_decides_under_its_rule_alone(low: float, high: fl
     number = Number("a", "value", 0.58, interval=Interval(low, high, "prediction"))
     found = judge(reported("a", "0.5", "interval"), number)
     assert found.verdict == verdict
-    assert found.reason in (f"inside the interval {low:g} to {high:g} over the repetitions", "no reason is known")
+    said = f"the interval {low:g} to {high:g} over the repetitions"
+    assert found.reason in (f"inside {said}", f"outside {said}; no reason is known")
     assert judge(reported("a", "0.5", "exact"), number).verdict == "differs"
     assert judge(reported("a", "0.5", "interval"), Number("a", "value", 0.58)).verdict == "differs"
 

@@ -87,6 +87,10 @@ def test_all_papers_are_read_from_one_group(tmp_path: Path) -> None:
     (folder / "trees.yaml").write_text('trees/table1: {source: A, rules: {}, numbers: {vote: {error: "0.50"}}}\n')
     with pytest.raises(ConfigurationError, match="reported numbers of trees/table1: a quantity of vote must be one of"):
         Literature.of(Catalogue((tmp_path,)))
+    rest = 'rules: {error: {kind: exact}}, numbers: {vote 5: {error: "1"}}, reasons: {vote 5: another split}'
+    (folder / "trees.yaml").write_text(f"trees/table1: {{source: A, {rest}}}\n")
+    with pytest.raises(ConfigurationError, match=r"a key of reasons, the first word of a row, .* vote, got 'vote 5'"):
+        Literature.of(Catalogue((tmp_path,)))
 
 
 def test_papers_and_tables_are_in_their_own_order(tmp_path: Path) -> None:
@@ -158,6 +162,12 @@ def test_numbers_of_one_row_share_their_jobs() -> None:
         Number("vote", "seconds", None, ("a", "b")),
     ]
     assert numbers_of("vote", {}, rows) == []
+    for count in (np.int64(3), np.float32(3), 3):
+        assert [type(one.value) for one in numbers_of("vote", {"count": count}, rows)] == [float]
+    with pytest.raises(
+        TypeError, match="the value of vote/error must be a number, a Mean or None, got one of type Serie"
+    ):
+        numbers_of("vote", {"error": rows["job"]}, rows)  # type: ignore[dict-item]
     cause = Explanation("other rows", 0.6)
     assert number_of("vote", "error", 0.5, rows, explanation=cause).explanation == cause
 

@@ -109,7 +109,7 @@ def judge(reported: Reported, number: Number | None, absent: str = "") -> Judgem
     if found is None:
         verdict = VERDICTS_ON[reported.rule.subject][-1]
         cause = None if reported.rule.subject == "time" else _cause(reported, number, number.value)
-        return Judgement(reported, number, verdict, reported.rule.reason or "no reason is known", cause)
+        return Judgement(reported, number, verdict, reported.rule.reason or _unmet(reported, number), cause)
     if reported.rule.subject == "claim":
         return Judgement(reported, number, "holds", _CLAIMED[found[0]])
     return Judgement(reported, number, *found)
@@ -137,9 +137,11 @@ def _met(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str]
     rule, value = reported.rule, reported.value
     interval = number.interval if rule.kind == "interval" else None
     if interval is not None and interval.kind != "prediction":
-        raise ValueError(f"the interval of {reported.label} must be a prediction interval, got {interval.kind!r}")
-    # For a curve, `ours` is a distance from it, which has no printed form.
-    if rule.subject != "curve" and reported.is_printed_form_of(ours):
+        raise ValueError(
+            f"the interval of {reported.label} must be a prediction interval, got {interval.kind!r}; its rule is interval, "
+            'so take mean_of(values, "prediction")'
+        )
+    if _is_as_printed(reported, ours):
         return "exact", "rounds to the printed digits"
     if interval is not None and interval.low <= value <= interval.high:
         low, high = (beside_printed(reported, end) for end in (interval.low, interval.high))
@@ -152,6 +154,23 @@ def _met(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str]
     if rule.kind == "at_least" and ours >= value:
         return "trend", "above the printed number"
     return None
+
+
+def _unmet(reported: Reported, number: Number) -> str:
+    """Return why a number does not meet its rule where nobody has said more."""
+    if reported.rule.kind != "interval" or number.interval is None:
+        return "no reason is known"
+    low, high = (beside_printed(reported, end) for end in (number.interval.low, number.interval.high))
+    return f"outside the interval {low} to {high} over the repetitions; no reason is known"
+
+
+def _is_as_printed(reported: Reported, ours: float) -> bool:
+    rule = reported.rule
+    if rule.subject == "curve":  # `ours` is a distance from it, which has no printed form
+        return False
+    if rule.subject == "claim" and rule.kind in ("at_least", "at_most"):  # a limit is no measurement that was rounded
+        return math.isclose(ours, reported.value, rel_tol=1e-9)
+    return reported.is_printed_form_of(ours)
 
 
 def _cause(reported: Reported, number: Number, ours: float) -> Cause:

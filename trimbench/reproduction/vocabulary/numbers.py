@@ -118,7 +118,10 @@ def number_of(row: str, quantity: str, value: float | Mean | None, rows: pd.Data
     """
     interval = value.interval if isinstance(value, Mean) else None
     number = value.value if isinstance(value, Mean) else value
-    return Number(row, quantity, number, tuple(rows["job"]), interval, **causes)
+    if number is not None and not isinstance(number, float | int | np.floating | np.integer):
+        kind = type(number).__name__
+        raise TypeError(f"the value of {row}/{quantity} must be a number, a Mean or None, got one of type {kind}")
+    return Number(row, quantity, None if number is None else float(number), tuple(rows["job"]), interval, **causes)
 
 
 def numbers_of(row: str, values: Mapping[str, float | Mean | None], rows: pd.DataFrame) -> list[Number]:

@@ -226,6 +226,10 @@ class ReportedExperiment:
             for quantity in numbers:
                 if quantity not in self.rules:
                     raise unknown(f"a quantity of {row}", list(self.rules), quantity)
+        words = [*dict.fromkeys(row.split(" ")[0] for row in self.numbers)]
+        for word in self.reasons:
+            if word not in words:
+                raise unknown("a key of reasons, the first word of a row,", words, word)
 
     def all(self) -> list[Reported]:
         """Return the numbers one by one."""

@@ -138,8 +138,8 @@ def _met(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str]
     interval = number.interval if rule.kind == "interval" else None
     if interval is not None and interval.kind != "prediction":
         raise ValueError(
-            f"the interval of {reported.label} must be a prediction interval, got {interval.kind!r}; its rule is interval, "
-            'so take mean_of(values, "prediction")'
+            f"the interval of {reported.label} must be a prediction interval, got {interval.kind!r}; as its rule is "
+            'interval, take mean_of(values, "prediction")'
         )
     if _is_as_printed(reported, ours):
         return "exact", "rounds to the printed digits"

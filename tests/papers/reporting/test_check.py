@@ -236,6 +236,15 @@ def test_times_and_numbers_of_one_run_alone_are_not_checked() -> None:
     assert check(of(None, "not attempted"), of(1.0)) == check(NumbersOfRun("c", {}, {}), of(1.0)) == []
 
 
+def test_a_number_that_its_experiment_had_before_is_missing() -> None:
+    both = {("f/x", "r/q"): Measured(1.0, "exact"), ("f/x", "r/p"): Measured(2.0, "exact")}
+    before = NumbersOfRun("a", {**both, ("f/y", "r/q"): Measured(3.0, "exact")}, {})
+    found = {one.cell: (one.standing, one.why) for one in check(before, of(1.0))}
+    assert found == {"r/q": ("equal", ""), "r/p": ("missing", "is not computed any more")}
+    # Without a value before, there is nothing that it could have changed from.
+    assert check(of(None, "differs"), of(1.0)) == []
+
+
 def test_a_verdict_that_is_worse_by_noise_is_said_and_does_not_count() -> None:
     rng = np.random.default_rng(3)
     checked = check(run(draws(rng, 9)), run(draws(rng, 9), verdict="differs"))

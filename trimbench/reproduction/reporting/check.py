@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal, get_args
@@ -161,14 +161,25 @@ def check(before: NumbersOfRun, now: NumbersOfRun) -> list[Checked]:
     has changed than one that divides the level by the count of numbers. If numbers of both sorts are there, each sort
     has half of the level.
 
-    A number without replications is compared to rounding, if the settings are the same, seed included.
+    A number without replications is compared to rounding, if the settings are the same, seed included. One that an
+    experiment had and has no more is missing; an experiment that only one of the runs has is left out.
     """
     from scipy.stats import false_discovery_control
 
+    experiments = {experiment for experiment, _ in now.numbers}
+    lost = {
+        key: Measured(None, NOT_ATTEMPTED, subject=one.subject)
+        for key, one in before.numbers.items()
+        if key[0] in experiments and key not in now.numbers
+    }
+    now = replace(now, numbers={**now.numbers, **lost})
     keys = [
         key
-        for key, one in now.numbers.items()
-        if key in before.numbers and one.subject != "time" and before.numbers[key].verdict != NOT_ATTEMPTED
+        for key, two in now.numbers.items()
+        if two.subject != "time"
+        and (one := before.numbers.get(key))
+        and one.verdict != NOT_ATTEMPTED
+        and one.value is not None
     ]
     exchanged: dict[tuple[str, str], Both] = {}
     others: dict[tuple[str, str], float] = {}
@@ -196,7 +207,7 @@ def check(before: NumbersOfRun, now: NumbersOfRun) -> list[Checked]:
 def _checked(key: tuple[str, str], before: NumbersOfRun, now: NumbersOfRun, adjusted: float | None) -> Checked:
     one, two, stem = before.numbers[key], now.numbers[key], key[0]
     standing: Standing
-    if one.value is None or two.value is None:
+    if one.value is None or two.value is None:  # the former has a value: see `check`
         standing = "missing"
     elif is_rounding(one.value, two.value):
         standing = "equal"

@@ -144,12 +144,12 @@ def test_no_search_path_of_a_child_leads_there(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", ":.:bin::/usr/bin:/bin:")
     monkeypatch.setenv("PYTHONPATH", ":/other::sub:")
-    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX"):
+    for name in ("MPLCONFIGDIR", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX"):
         monkeypatch.setenv(name, "cache")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/settings")
     safe = safe_environment()
     assert (safe["PATH"], safe["PYTHONPATH"]) == ("/usr/bin:/bin", f"/other:{tmp_path}/sub")
-    assert safe.keys() & {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX"} == set()
+    assert safe.keys() & {"MPLCONFIGDIR", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX"} == set()
     assert (safe["XDG_CONFIG_HOME"], safe["PYTHONSAFEPATH"]) == ("/settings", "1")
     monkeypatch.setenv("PYTHONPATH", ":")
     assert "PYTHONPATH" not in safe_environment()

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
-# Folders with code or settings, which programs look for in the current folder if the variable has no absolute path.
-_FOLDERS = ("NUMBA_CACHE_DIR", "PYTHONPYCACHEPREFIX", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+# Folders with code, settings or a list of fonts, which programs look for in the current folder if the variable has no
+# absolute path.
+_FOLDERS = ("MPLCONFIGDIR", "NUMBA_CACHE_DIR", "PYTHONPYCACHEPREFIX", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 _kept_folders = set[str]()
 _lock = threading.RLock()
 
